@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import reprlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain, count
@@ -46,8 +45,8 @@ def frozen(
     return convert
 
 
-def texts(values: Any) -> tuple[str, ...]:
-    """Return one text per sentence.
+def texts(values: Any, name: str = "sources", each: str = "sentence") -> tuple[str, ...]:
+    """Return an argument that has one text for each sentence, or for each hypothesis.
 
     Raises:
         UsageError: if the values are anything else, such as a single text.
@@ -55,11 +54,11 @@ def texts(values: Any) -> tuple[str, ...]:
     >>> texts(["un chat"])
     ('un chat',)
     """
-    kept = _listed(values)
-    if kept is None or not all(isinstance(text, str) for text in kept):
-        problem = f"sources must be one text for each sentence, not {reprlib.repr(values)}"
-        raise UsageError(problem, parameter="sources", code="wrong-type")
-    return kept
+    rule = f"{name} must be one text for each {each}"
+    kept = members(values, name, rule)
+    if not all(isinstance(text, str) for text in kept):
+        raise _wrong_type(rule, values, name)
+    return tuple(kept)
 
 
 def references(values: Any) -> tuple[tuple[str, ...], ...]:
@@ -71,14 +70,12 @@ def references(values: Any) -> tuple[tuple[str, ...], ...]:
     >>> references(["the cat", ["a dog", "one dog"]])
     (('the cat',), ('a dog', 'one dog'))
     """
-    kept = _listed(values)
-    entries = (values,) if kept is None else kept
-    tuples = [(e,) if isinstance(e, str) and kept is not None else e for e in entries]
+    rule = "references must be one text, or a tuple of texts, for each sentence"
+    entries = members(values, "references", rule)
+    tuples = [(entry,) if isinstance(entry, str) else entry for entry in entries]
     for entry in tuples:
         if not isinstance(entry, tuple | list) or not all(isinstance(text, str) for text in entry):
-            rule = "references must be one text, or a tuple of texts, for each sentence"
-            problem = f"{rule}, not {reprlib.repr(entry)}"
-            raise UsageError(problem, parameter="references", code="wrong-type")
+            raise _wrong_type(rule, entry, "references")
     return tuple(map(tuple, tuples))
 
 
@@ -94,10 +91,8 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
     found: dict[int | str, tuple[str, ...]] = {}
     for identifier, entry in values.items():
         if not isinstance(key := id_key(identifier), int | str):
-            problem = (
-                f"the id of a reference must be an integer or a text, not {quoted(identifier)}"
-            )
-            raise UsageError(problem, parameter="references", code="wrong-type")
+            rule = "the id of a reference must be an integer or a text"
+            raise _wrong_type(rule, identifier, "references")
         found[key] = (*found.get(key, ()), *references([entry])[0])
     return found
 
@@ -136,15 +131,6 @@ def natural_order(text: str) -> list[Any]:
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
-def _listed(values: Any) -> tuple[Any, ...] | None:
-    """Return the members of a sequence; None for a text and for collections without order."""
-    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
-        return None
-    if isinstance(values, np.ndarray) and not values.ndim:
-        return None
-    return tuple(values)
-
-
 def named(columns: Any) -> Mapping[str, Column]:
     """Return read-only columns by name: arrays remain arrays, all else becomes a tuple.
 
@@ -155,22 +141,16 @@ def named(columns: Any) -> Mapping[str, Column]:
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
-        problem = f"columns must be given by name, as {{name: values}}, not as {quoted(columns)}"
-        raise UsageError(problem, code="wrong-type")
+        raise _wrong_type("columns must be given by name, as {name: values}", columns, None)
     return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
 
 
 def _column(name: str, values: Any) -> Column:
     if not isinstance(name, str):
-        problem = f"the name of a column must be a text, not {quoted(name)}"
-        raise UsageError(problem, code="wrong-type")
+        raise _wrong_type("the name of a column must be a text", name, None)
     if hasattr(values, "__array__") and np.ndim(values):
         return frozen(None)(values)
-    kept = _listed(values)
-    if kept is None:
-        problem = f"the column {name} must be a sequence of values, not {quoted(values)}"
-        raise UsageError(problem, parameter=name, code="wrong-type")
-    return kept
+    return tuple(members(values, name, f"the column {name} must be a sequence of values"))
 
 
 def take(part: Any, which: Which) -> Any:
@@ -237,6 +217,25 @@ def joined(
         problem = f"the columns {name} differ in shape: give each table the same"
         raise DataError(problem, origins[1], code="mismatch")
     return np.concatenate(arrays)
+
+
+def joined_strings(
+    parts: Sequence[tuple[npt.NDArray[np.int32], Sequence[str]]],
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return the texts of several tables, one after the other, as an index into distinct strings.
+
+    Args:
+        parts: the index of each table, and the strings that it refers to.
+
+    >>> index, strings = joined_strings([(np.array([1, 0]), ("a", "b")), (np.array([0]), ("b",))])
+    >>> index.tolist(), strings
+    ([1, 0, 1], ('a', 'b'))
+    """
+    used = [compact_strings(index, tuple(strings)) for index, strings in parts]
+    strings, numbers = intern(chain.from_iterable(strings for _, strings in used))
+    starts = offsets_of([len(strings) for _, strings in used])
+    index = [numbers[start + index] for start, (index, _) in zip(starts, used, strict=False)]
+    return np.concatenate(index), strings
 
 
 def _missing_like(column: Column) -> Callable[[int], Column]:
@@ -336,28 +335,37 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
         with np.errstate(over="ignore"):  # infinite values are reported with their places
             return np.asarray(array, kind)
     except (TypeError, ValueError, OverflowError) as error:
-        problem = f"{name} must be an array of numbers, not {quoted(values)}"
-        raise UsageError(problem, parameter=name, code="wrong-type") from error
+        raise _wrong_type(f"{name} must be an array of numbers", values, name) from error
 
 
-def members(values: Any, name: str) -> list[Any]:
+def members(values: Any, name: str, rule: str = "") -> list[Any]:
     """Return the members of an argument that is a sequence.
 
     Args:
         values: the argument.
         name: of the parameter.
+        rule: what it must be, for the message; by default that it must be a sequence.
 
     Raises:
-        UsageError: if it is something else, such as a text.
+        UsageError: if it is something else, such as a text or a collection without order.
 
     >>> members(("a", "b"), "texts")
     ['a', 'b']
     """
-    kept = _listed(values)
-    if kept is None:
-        problem = f"{name} must be a sequence, not {quoted(values)}"
-        raise UsageError(problem, parameter=name, code="wrong-type")
-    return list(kept)
+    if not _is_sequence(values):
+        raise _wrong_type(rule or f"{name} must be a sequence", values, name)
+    return list(values)
+
+
+def _is_sequence(values: Any) -> bool:
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set)
+
+
+def _wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
+    problem = f"{rule}, not {quoted(values)}"
+    return UsageError(problem, parameter=parameter, code="wrong-type")
 
 
 def is_missing(value: Any) -> bool:

@@ -191,10 +191,7 @@ class NBest:
         >>> lists.texts(1), lists.sizes.tolist()
         (['c', 'd'], [2, 2])
         """
-        texts = cols.members(texts, "texts")
-        if not all(isinstance(text, str) for text in texts):
-            problem = "texts must be a sequence with one text for each hypothesis"
-            raise UsageError(problem, parameter="texts", code="wrong-type")
+        texts = cols.texts(texts, "texts", "hypothesis")
         table, names = cols.to_array(features, np.float32, "features"), _names(feature_names)
         if table.shape != (shape := (len(texts), len(names))):
             problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
@@ -265,7 +262,9 @@ class NBest:
         """
         from bpa_ppl.rows.readers import lists_of, record_columns
 
-        return lists_of(record_columns, records, references, sources, bad, first_id)
+        return lists_of(
+            lambda options: record_columns(options, records), references, sources, bad, first_id
+        )
 
     @classmethod
     def from_dataframe(
@@ -277,7 +276,7 @@ class NBest:
         bad: str = "error",
         first_id: int = 0,
     ) -> NBest:
-        """Build an NBest from a data frame of pandas, polars, PyArrow or any other library.
+        """Build an NBest from a data frame of pandas, polars or another library that exports Arrow.
 
         A row is a hypothesis: columns `id` and `text`, numbers, which become features, and all
         others, which become extras, as do numbers with missing values; `source`, `reference` and
@@ -301,7 +300,9 @@ class NBest:
         """
         from bpa_ppl.rows.readers import frame_columns, lists_of
 
-        return lists_of(frame_columns, frame, references, sources, bad, first_id)
+        return lists_of(
+            lambda options: frame_columns(options, frame), references, sources, bad, first_id
+        )
 
     @classmethod
     def from_generate(
@@ -449,8 +450,6 @@ class NBest:
             problem = f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common"
             remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
             raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
-        strings, numbers = intern(chain.from_iterable(table.strings for table in tables))
-        starts = np.cumsum([0, *(len(table.strings) for table in tables)])
         joined: dict[str, Any] = {}
         for name, (kind, _) in _COLUMNS.items():
             if kind == "table":
@@ -458,8 +457,8 @@ class NBest:
             sizes = [len(table if kind == "sentence" else table.features) for table in tables]
             columns = [getattr(table, name) for table in tables]
             joined[name] = cols.joined(name, columns, origins, sizes if fill_missing else None)
-        index = [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
-        joined["string_index"] = np.concatenate(index)
+        index, strings = cols.joined_strings([(t.string_index, t.strings) for t in tables])
+        joined["string_index"] = index
         if renumber:
             joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
         return cls(

@@ -43,6 +43,10 @@ class Weights(Mapping[str, float]):
         values: the weights by name, or pairs of name and weight.
         origin: the file or object they are from, for messages.
 
+    Attributes:
+        positional: whether they have no names of their own, as those of Marian, which are in the
+            order of the columns; until they are matched to lists, their names are their positions.
+
     Raises:
         DataError: if a name occurs twice, or a weight is not finite.
         UsageError: if they have no names.
@@ -59,7 +63,7 @@ class Weights(Mapping[str, float]):
     ):
         pairs = _pairs(values)
         self._values = dict(pairs)
-        self.origin = origin
+        self.origin, self.positional = origin, False
         if len(self._values) != len(pairs):
             raise DataError("two weights have the same name", origin, code="duplicate")
         if bad := [name for name, value in pairs if not np.isfinite(value)]:
@@ -122,34 +126,16 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
-class PositionalWeights(Weights):
-    """Weights without names, such as those of Marian, in the order of the columns.
-
-    Until they are matched to lists, their names are their positions.
-
-    Args:
-        values: the weights.
-        origin: the file or object they are from, for messages.
+def unnamed_weights(values: Iterable[float], origin: str = "<memory>") -> Weights:
+    """Return weights without names, in the order of the columns.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
-    >>> PositionalWeights([0.5, 1.0]).named(lists)
-    Weights({'LM0': 0.5, 'W0': 1})
+    >>> match(unnamed_weights([0.5, 1.0]), lists).values
+    array([0.5, 1. ])
     """
-
-    def __init__(self, values: Iterable[float], origin: str = "<memory>"):
-        super().__init__({str(k): value for k, value in enumerate(values)}, origin)
-
-    def named(self, nbest: NBest) -> Weights:
-        """Return the weights with the names of the columns of some lists.
-
-        Raises:
-            DataError: if their numbers differ.
-        """
-        if len(self) != len(nbest.feature_names):
-            names = ", ".join(nbest.feature_names)
-            problem = f"{len(self)} weights without names for {len(nbest.feature_names)} features"
-            raise DataError(f"{problem}: {names}", self.origin, code="wrong-length")
-        return Weights(zip(nbest.feature_names, self.values(), strict=True), self.origin)
+    weights = Weights({str(k): value for k, value in enumerate(values)}, origin)
+    weights.positional = True
+    return weights
 
 
 def _pairs(values: Any) -> list[tuple[str, float]]:
@@ -435,20 +421,26 @@ def check_scales(nbest: NBest, scales: Mapping[str, Sequence[float]]) -> None:
         )
 
 
-def _canonical(weights: Any, nbest: NBest) -> Weights:
+def _canonical(given: Any, nbest: NBest) -> Weights:
     """Return weights by name."""
-    if weights is None:
+    if given is None:
         return initial_weights(nbest)
-    if isinstance(weights, Mapping):
-        parsed = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
-        return parsed.named(nbest) if isinstance(parsed, PositionalWeights) else parsed
-    try:
-        values = to_floats(weights, "weights")
-    except UsageError as error:
-        raise _nameless(weights, "weights") from error
-    if values.ndim != 1:
-        raise _nameless(weights, "weights")
-    return PositionalWeights(values.tolist(), "the weights").named(nbest)
+    if isinstance(given, Mapping):
+        weights = given if isinstance(given, Weights) else Weights(given, "the weights")
+    else:
+        try:
+            (_,) = (values := to_floats(given, "weights")).shape
+        except ValueError as error:  # a UsageError is one, too
+            raise _nameless(given, "weights") from error
+        weights = unnamed_weights(values, "the weights")
+    if not weights.positional:
+        return weights
+    names = nbest.feature_names
+    if len(weights) != len(names):
+        problem = f"{len(weights)} weights without names for {len(names)} features"
+        code = "wrong-length"
+        raise DataError(f"{problem}: {', '.join(names)}", weights.origin, code=code)
+    return Weights(zip(names, weights.values(), strict=True), weights.origin)
 
 
 def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:

@@ -35,7 +35,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 def test_posterior_converges_and_is_written(demo: Demo) -> None:
     assert demo.report
-    assert str(check(read_posterior(demo.files[0]))) == str(demo.report)
+    posterior = read_posterior(demo.files[0])
+    assert str(check(posterior)) == str(demo.report)
+    (source,) = Preparation.recorded(as_draws(posterior)).sources
+    assert isinstance(source, LanguageModel)
+    assert (len(source.lines), source.files()) == (demo.lines, ())
 
 
 def test_adaptation_and_in_domain_text_improve_translations(demo: Demo) -> None:
@@ -46,13 +50,6 @@ def test_adaptation_and_in_domain_text_improve_translations(demo: Demo) -> None:
     assert adapted[1].value > before[1].value - 0.5
     assert with_text[0].value < adapted[0].value - 0.5
     assert with_text[1].value > adapted[1].value + 0.5
-
-
-def test_posterior_includes_the_in_domain_text(demo: Demo) -> None:
-    draws = as_draws(read_posterior(demo.files[0]))
-    (source,) = Preparation.recorded(draws).sources
-    assert isinstance(source, LanguageModel)
-    assert (len(source.lines), source.files()) == (demo.lines, ())
 
 
 def test_files_and_printed_summary(demo: Demo) -> None:

@@ -19,12 +19,20 @@ from bpa_ppl.workers import number_of, parallel_workers
 # Functions of the standard library, so that the worker processes need not import this module.
 
 
-def test_results_of_processes_are_in_order() -> None:
+def test_results_of_processes_are_in_order_and_few_items_are_read_ahead() -> None:
+    taken: list[int] = []
+
+    def calls() -> Iterator[tuple[int, object]]:
+        for number in range(100):
+            taken.append(number)
+            yield number, delayed(pow)(number, 2)
+
     with parallel_workers(2) as parallel:
-        results = list(parallel.in_order((n, delayed(pow)(n, 2)) for n in range(40)))
-        processes = dict(parallel.in_order((n, delayed(os.getpid)()) for n in range(9)))
-    assert results == [(n, n**2) for n in range(40)]
-    assert os.getpid() not in processes.values()
+        results = parallel.in_order(calls())
+        assert next(results) == (0, 0)
+        assert len(taken) <= 16
+        assert list(results) == [(n, n**2) for n in range(1, 100)]
+        assert os.getpid() not in dict(parallel.in_order([(0, delayed(os.getpid)())])).values()
 
 
 def test_errors_in_input_and_in_workers_are_raised() -> None:
@@ -45,21 +53,6 @@ def test_killed_worker_raises_usage_error() -> None:
         list(parallel.in_order((n, kill) for n in range(9)))
     with parallel_workers(2) as parallel:  # the next work has new processes
         assert next(iter(parallel([delayed(pow)(3, 2)]))) == 9
-
-
-def test_few_items_are_read_ahead() -> None:
-    taken: list[int] = []
-
-    def calls() -> Iterator[tuple[int, object]]:
-        for number in range(500):
-            taken.append(number)
-            yield number, delayed(abs)(number)
-
-    with parallel_workers(2, "threads") as parallel:
-        results = parallel.in_order(calls())
-        assert next(results) == (0, 0)
-        assert len(taken) <= 16
-        assert list(results) == [(n, n) for n in range(1, 500)]
 
 
 def test_number_of_workers() -> None:

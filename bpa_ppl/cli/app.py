@@ -20,8 +20,6 @@ from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
 from bpa_ppl.cli.options import outputs_of
 from bpa_ppl.errors import BpaError, UsageError, nearest, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
-from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.tuning import TUNERS
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
@@ -123,7 +121,7 @@ def run_command(words: list[str]) -> None:
         tokens = [_STANDARD if word == "-" else word for word in words]
         command, bound, _ = app.parse_args(tokens, print_error=False, exit_on_error=False)
     except UnknownOptionError as error:
-        raise unknown_option(error, words) from error
+        raise unknown_option(error) from error
     except CycloptsError as error:
         error.verbose = False
         problem = (
@@ -132,26 +130,21 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None and error.__cause__ is problem:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    bound.arguments |= outputs_of(bound.arguments, ["posterior"] if command is adapt.update else [])
+    replaced = "posterior" if command is adapt.update else "rater"
+    bound.arguments |= outputs_of(bound.arguments, words[1:], replaced)
     command(*bound.args, **bound.kwargs)
 
 
-def unknown_option(error: UnknownOptionError, words: Sequence[str]) -> UsageError:
+def unknown_option(error: UnknownOptionError) -> UsageError:
     """Return the error that names the nearest option, or how a setting is given."""
     option = (error.token.keyword or error.token.value).partition("=")[0]
     options = {name for one in error.argument_collection if one.parse for name in one.names}
-    setting = option.lstrip("-").replace("-", "_")
-    if "--set" not in options or not any(
-        setting in kind.__struct_fields__
-        for registry in (SAMPLERS, TUNERS)
-        for _, kind in registry.loaded()
-    ):
-        return UsageError(f"there is no option {option}{nearest(option, options)}")
-    # The value follows in the same word or in the next one.
-    parts = [*(part for word in words for part in word.split("=", 1)), option, "VALUE"]
-    value = parts[parts.index(option) + 1]
-    prefix = "SAMPLER." if "--samplers" in options else ""
-    return UsageError(f"there is no option {option}: use --set {prefix}{setting}={value}")
+    meant = nearest(option, options)
+    if "--set" in options:
+        prefix = "SAMPLER." if "--samplers" in options else ""
+        setting = f"--set {prefix}{option.lstrip('-').replace('-', '_')}=VALUE"
+        meant = f"{meant[:-1]}, or {setting}?" if meant else f": did you mean {setting}?"
+    return UsageError(f"there is no option {option}{meant}")
 
 
 def message_of(error: BpaError, words: list[str]) -> str:

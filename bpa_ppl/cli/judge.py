@@ -14,6 +14,9 @@ from bpa_ppl.errors import UsageError, require_extra
 from bpa_ppl.progress import reporter
 from bpa_ppl.tables import text_table
 
+#: Numbers of simulated answers after which sessions are scored.
+_ANSWERS = (0, 10, 20, 50)
+
 
 def judge(
     nbest: shared.NBestPath,
@@ -31,8 +34,6 @@ def judge(
     pairs: str = "mixed",
     slip: float = 0.05,
     simulate: str | None = None,
-    noise: float = 0.0,
-    clicks: str = "10,20,50",
     sessions: int = 10,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -59,8 +60,6 @@ def judge(
         slip: Probability of a random answer.
         simulate: Answer by this column of judgements instead of a rater, and print how much of the
             headroom is won on the other half of the lists.
-        noise: With --simulate: probability of a random answer.
-        clicks: With --simulate: numbers of answers after which sessions are scored.
         sessions: With --simulate: number of simulated sessions.
         host: Address to listen on.
         port: Port; 0 chooses a free one.
@@ -74,7 +73,7 @@ def judge(
         if output is not None:
             problem = "a simulation prints a table: leave out the output"
             raise UsageError(problem, parameter="output", code="conflict")
-        print(_simulated(lists, start, simulate, options, noise, _numbers(clicks), sessions, quiet))
+        print(_simulated(lists, start, simulate, options, sessions, quiet))
         return
     if output is None:
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
@@ -107,26 +106,11 @@ def _start(weights: str, prior: Path | None) -> Any:
     return bpa.posterior.read_draws(prior)
 
 
-def _numbers(text: str) -> list[int]:
-    """Read whole numbers that are separated by commas, and return them in order, after 0.
-
-    >>> _numbers("20,10")
-    [0, 10, 20]
-    """
-    parts = text.split(",")
-    if not all(part.strip().isdecimal() for part in parts):
-        problem = f"expected whole numbers such as 10,20,50, not {text!r}"
-        raise UsageError(problem, parameter="clicks", code="wrong-type")
-    return sorted({0, *map(int, parts)})
-
-
 def _simulated(
     lists: bpa.NBest,
     start: Any,
     column: str,
     options: dict[str, Any],
-    noise: float,
-    clicks: list[int],
     sessions: int,
     quiet: bool,
 ) -> str:
@@ -144,11 +128,11 @@ def _simulated(
             curves = []
             for seed in range(sessions):
                 run = session.restarted(seed, pairs)
-                curves.append(learning_curve(run, test, column, clicks, noise))
+                curves.append(learning_curve(run, test, column, _ANSWERS))
                 report(done * sessions + seed + 1, len(PAIRS) * sessions, "sessions")
             mean, spread = np.mean(curves, axis=0), 2 * np.std(curves, axis=0)
             cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True)]
             rows.append([pairs, *cells])
     head = f"share of the headroom by {column}: mean ± two standard deviations of {sessions}"
-    table = text_table(rows, ["pairs", *(f"{count} answers" for count in clicks)])
+    table = text_table(rows, ["pairs", *(f"{count} answers" for count in _ANSWERS)])
     return f"{head} sessions\n{table}"

@@ -14,7 +14,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from glob import glob
 from itertools import chain
@@ -503,30 +503,22 @@ class Reading:
         Plain(list_size=2, scores=('lm.npy',))
         """
         format: Any = self.format
-        if self.list_size is None and self.score_files:
-            raise UsageError(
-                "scores of plain text need --list-size", parameter="score_files", code="conflict"
-            )
-        if self.list_size is not None:
-            if self.format not in ("auto", "plain"):
-                raise UsageError(
-                    f"lists in the format {self.format} have no fixed size: leave out one option",
-                    parameter="list_size",
-                    code="conflict",
-                )
-            settings = {"list_size": self.list_size, "scores": tuple(self.score_files or ())}
-            format = NBEST_FORMATS.resolve("plain", settings)
-        settings = {"extract": self.extract, "requests": self.requests}
-        named = {name: value for name, value in settings.items() if value is not None}
-        if named:
-            name, _, others = self.format.partition(":")
-            if name not in ("auto", "openai") or self.list_size is not None:
-                raise UsageError(
-                    f"only responses of LLMs (--format openai) have {next(iter(named))}",
-                    parameter=next(iter(named)),
-                    code="conflict",
-                )
-            format = NBEST_FORMATS.resolve("openai", settings_in(others, "the format") | named)
+        name, _, text = self.format.partition(":")
+        scores = None if self.score_files is None else tuple(self.score_files)
+        for owner, options in (
+            ("plain", {"list_size": self.list_size, "scores": scores}),
+            ("openai", {"extract": self.extract, "requests": self.requests}),
+        ):
+            chosen = {option: value for option, value in options.items() if value is not None}
+            if not chosen:
+                continue
+            if name not in ("auto", owner):
+                first = next(iter(chosen))
+                problem = f"only the format {owner} has {first}, not {name}: leave out one of them"
+                parameter = "score_files" if first == "scores" else first
+                raise UsageError(problem, parameter=parameter, code="conflict")
+            name, settings = owner, settings_in(text, "the format") | chosen
+            format = NBEST_FORMATS.resolve(owner, settings)
         texts = {"references": references or None, "sources": sources}
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
 
@@ -605,51 +597,44 @@ def echo_status(message: object, quiet: bool = False) -> None:
         log_info(str(message))
 
 
-def outputs_of(values: Mapping[str, Any], replaced: Iterable[str] = ()) -> dict[str, Any]:
+def outputs_of(
+    values: Mapping[str, Any], words: Sequence[str], replaced: str = "rater"
+) -> dict[str, Any]:
     """Return the files that a command writes, where `/dev/stdout` is `-`.
 
     Args:
-        values: of the parameters of the command, as they were given, and groups of them.
-        replaced: parameters with inputs that an output may replace.
+        values: of the parameters of the command, as they were given.
+        words: of the command line.
+        replaced: a parameter with an input that an output may replace, or that names no file.
 
     Raises:
         UsageError: if one is also an input or another output, under any name.
 
-    >>> outputs_of({"output": "new.nc", "details": Path("./new.nc")})
+    >>> outputs_of({"output": "new.nc"}, ["weights", "-o", "new.nc", "--template=./new.nc"])
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: new.nc is also the file of details: choose another name
+    bpa_ppl.errors.UsageError: new.nc is also another file of this command: choose another name
     """
     outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
     if not outputs:
         return {}
     from bpa_ppl.formats.streams import open_descriptor
 
-    groups = [vars(value) for value in values.values() if is_dataclass(value)]
-    texts = {name: list(_texts(value)) for one in (values, *groups) for name, value in one.items()}
+    parts = [dict.fromkeys([word, *re.split("[,=:]", word)]) for word in words]
     for name, path in outputs.items():
         if open_descriptor(path) == 1:
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
-        for other, words in texts.items():
-            if ours is None or other in (name, *_NO_FILES, *replaced):
-                continue
-            words = [part for word in words for part in (word, *re.split("[,=:]", word))]
-            stream = sys.__stdout__ if other in outputs else sys.__stdin__
-            if any(_file_identity(word, stream) == ours for word in expanded(words)):
-                problem = f"{path} is also the file of {other}: choose another name"
+        others = list(chain.from_iterable(parts))
+        for own in map(Path, [path, *([values[replaced]] if values.get(replaced) else [])]):
+            if (word := next((one for one in others if Path(one) == own), None)) is not None:
+                others.remove(word)
+        second = any(str(output) == "-" for of, output in outputs.items() if of != name)
+        stream = sys.__stdout__ if second else sys.__stdin__
+        for other in expanded(others) if ours is not None else ():
+            if _file_identity(other, stream) == ours:
+                problem = f"{path} is also another file of this command: choose another name"
                 raise UsageError(problem, parameter=name, code="conflict")
     return outputs
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in a value, which may be names of files."""
-    if isinstance(value, Component):
-        value = value.settings()
-    if isinstance(value, str | Path):
-        yield str(value)
-    elif isinstance(value, Mapping | list | tuple):
-        for one in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(one)
 
 
 def _file_identity(path: str | Path, standard: TextIO | None) -> object:
@@ -671,5 +656,3 @@ def command_line() -> str:
 
 #: The parameters of all commands that name files to be written.
 _OUTPUTS = ("output", "details", "probabilities", "report")
-#: Free texts, which may be the names of files by chance.
-_NO_FILES = ("rater",)

@@ -85,8 +85,9 @@ class Jsonl(TableFormat, frozen=True):
         """
         columns = written(nbest, False, _fits, _is_json)
         printed_columns = {n: printed(v, missing="null") for n, v in columns.numbers.items()}
+        ids = nbest.ids
         for sentence in range(len(nbest)):
-            whole = _sentence(columns, sentence)
+            whole = _sentence(nbest, ids[sentence], columns, sentence)
             hypotheses = _hypotheses(nbest, columns, printed_columns, sentence)
             inside = ", ".join(f"{{{fields}}}" for fields in hypotheses)
             file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
@@ -115,13 +116,13 @@ def _plain(values: Any) -> Any:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-def _sentence(columns: Written, sentence: int) -> str:
+def _sentence(nbest: NBest, identifier: int | str, columns: Written, sentence: int) -> str:
     """Return the fields of a sentence, without braces."""
-    fields: dict[str, Any] = {ID: columns.ids[sentence]}
-    if columns.sources is not None:
-        fields[SOURCE] = columns.sources[sentence]
-    if columns.references is not None:
-        fields[REFERENCES] = columns.references[sentence]
+    fields: dict[str, Any] = {ID: identifier}
+    if nbest.sources is not None:
+        fields[SOURCE] = nbest.sources[sentence]
+    if nbest.references is not None:
+        fields[REFERENCES] = nbest.references[sentence]
     extras = columns.sentence_extras.items()
     fields |= {name: _plain(values)[sentence] for name, values in extras}
     return json.dumps(fields, ensure_ascii=False)[1:-1]

@@ -31,11 +31,11 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
-from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT
+from bpa_ppl.rows.names import ID, TEXT
 from bpa_ppl.rows.preference_pairs import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
 from bpa_ppl.rows.readers import RecordReader, columns_of, is_of_sentence
 from bpa_ppl.rows.schema import DECIMAL_COMMA, looks_numeric
-from bpa_ppl.rows.writing import all_texts, references_by_column, written
+from bpa_ppl.rows.writing import all_texts, sentence_columns, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
 _TEXTS_OF_PAIRS = {PROMPT, CHOSEN, REJECTED, WINNER, *(f"{n}_{s}" for n in ANSWERS for s in "ab")}
@@ -97,20 +97,17 @@ class Csv(TableFormat, frozen=True):
         """
         columns = written(nbest, True, _fits, all_texts)
         try:
-            references = references_by_column(columns.references, lists=False)
+            of_sentences = sentence_columns(nbest, columns, lists=False)
         except ValueError as error:
             problem = f"{error}: write jsonl instead"
             raise DataError(problem, nbest.origin, code="not-supported") from error
-        of_sentences = {SOURCE: columns.sources} if columns.sources is not None else {}
-        of_sentences |= references
-        of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
         numbers = [printed(values, missing="") for values in columns.numbers.values()]
         of_rows = [*numbers, *columns.extras.values()]
-        lines = [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
+        ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
         for sentence in range(len(nbest)):
             cells = [values[sentence] for values in of_sentences.values()]
             rows = nbest.rows(sentence)
-            first = str(columns.ids[sentence])
+            first = str(ids[sentence])
             columns_of = (of[rows] for of in of_rows)
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
                 lines.append([first, text, *cells, *others])

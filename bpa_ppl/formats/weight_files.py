@@ -16,7 +16,7 @@ from bpa_ppl.formats.streams import (
     read_text,
 )
 from bpa_ppl.labels import repeated
-from bpa_ppl.weights import PositionalWeights, Weights
+from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending
 
@@ -49,7 +49,7 @@ def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
         raise DataError(problem, origin, code="no-data")
     names, values = zip(*pairs, strict=True)
     if not any(names):
-        return PositionalWeights(values, origin)
+        return unnamed_weights(values, origin)
     for name in repeated(names):
         raise DataError(f"two weights of {name}: remove one", origin, code="duplicate")
     return Weights(pairs, origin)

@@ -65,12 +65,13 @@ class ReadOptions(NamedTuple):
     def error(
         self,
         message: str,
-        line: int | None = None,
+        line: Any = None,
         code: str = "bad-line",
         parameter: str | None = None,
     ) -> DataError:
         """Return the error that names the file, and one of its lines."""
-        return DataError(message, self.origin, line, parameter=parameter, code=code)
+        number = None if line is None else int(line)
+        return DataError(message, self.origin, number, parameter=parameter, code=code)
 
     def number(
         self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"

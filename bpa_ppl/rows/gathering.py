@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
 
-from bpa_ppl.arrays import Float32, Int32, Int64
-from bpa_ppl.columns import counted, missing_value_notes
+from bpa_ppl.arrays import Float32, Int64
+from bpa_ppl.columns import counted, joined, joined_strings, missing_value_notes
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -292,45 +291,21 @@ class Gatherer:
 def _joined(parts: Sequence[Rows]) -> Rows:
     """Return rows of one file as one; a column that a part lacks is missing there."""
     sizes = [len(part.ids) for part in parts]
-    places = defaultdict[str, int](count().__next__)  # a new text has the next number
-    index = np.concatenate([_numbered(part, places) for part in parts])
-    numbers = _joined_columns([part.numbers for part in parts], sizes)
-    extras = _joined_columns([part.extras for part in parts], sizes)
+    index, strings = joined_strings([(part.string_index, part.strings) for part in parts])
+    numbers, extras, sentences = (
+        joined(name, [getattr(part, name) for part in parts], (), sizes)
+        for name in ("numbers", "extras", "sentences")
+    )
     return Rows(
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.lines for part in parts]),
-        tuple(places),
+        strings,
         index,
         numbers,
         # An extra of one part without any value may be a feature of another.
         {name: values for name, values in extras.items() if name not in numbers},
-        _joined_columns([part.sentences for part in parts], sizes),
+        sentences,
     )
-
-
-def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:
-    """Return the columns of several parts: NaN is missing among numbers, and None elsewhere."""
-    joined: dict[str, Any] = {}
-    for name in dict.fromkeys(chain.from_iterable(parts)):
-        columns = [part.get(name) for part in parts]
-        pairs = zip(columns, sizes, strict=True)
-        if any(isinstance(column, np.ndarray) for column in columns):
-            nan = np.full(max(sizes), np.nan, np.float32)
-            joined[name] = np.concatenate([nan[:n] if of is None else of for of, n in pairs])
-        else:
-            listed = ([None] * size if of is None else of for of, size in pairs)
-            joined[name] = tuple(chain.from_iterable(listed))
-    return joined
-
-
-def _numbered(rows: Rows, numbers: dict[str, int]) -> Int32:
-    """Return the index of the text of each row among those numbered; add those that are new."""
-    index = np.zeros(len(rows.strings), dtype=np.int32)
-    used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(index)))
-    every = len(used) == len(index)
-    texts = rows.strings if every else map(rows.strings.__getitem__, used.tolist())
-    index[used] = np.fromiter(map(numbers.__getitem__, texts), np.int32, len(used))
-    return index[rows.string_index]
 
 
 class _ReferenceNotes:
@@ -376,7 +351,7 @@ class _ReferenceNotes:
                 self._blank.append(int(ids[place]))
                 continue
             index = rows.string_index[offsets[place] : offsets[place + 1]]
-            self._strange += not _related(texts, [rows.strings[i] for i in index.tolist()])
+            self._strange += not _related(texts, map(rows.strings.__getitem__, index.tolist()))
 
     def notes(self) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -420,14 +395,10 @@ class _ReferenceNotes:
             )
 
 
-def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
+def _related(references: Iterable[str], texts: Iterable[str]) -> bool:
     """Return whether any of the texts has a word of the references."""
     words = {word for text in references for word in _words(text)}
-    if not words.isdisjoint(_words(texts[0])):
-        return True
-    whole = "\n".join(texts).lower()
-    inside = {word for word in words if word in whole}  # perhaps as a part of another one
-    return bool(inside) and not all(map(inside.isdisjoint, map(_words, texts)))
+    return any(not words.isdisjoint(_words(text)) for text in texts)
 
 
 def _fit(words: set[str], references: Iterable[set[str]]) -> float:

@@ -11,8 +11,8 @@ from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows.base import TOO_LARGE, ReadOptions
-from bpa_ppl.rows.readers import gathered
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.readers import lists_of
 from bpa_ppl.rows.samples import (
     STATISTICS,
     Samples,
@@ -21,7 +21,6 @@ from bpa_ppl.rows.samples import (
     token_statistics,
     unfinished,
 )
-from bpa_ppl.rows.schema import SchemaReader
 
 _SCORE = "score"  # of a beam search: the log-probability, divided by a power of the length
 _ROUNDING = 1e-3  # by which log-probabilities of half precision may exceed 0
@@ -45,29 +44,19 @@ def generated_lists(
     >>> generated_lists(["a"], beam, 1, [[-1.0, 0.0]], None, None, None).feature_names
     ('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'score', 'count')
     """
-    answers = cols.members(texts, "texts")
-    if not all(isinstance(text, str) for text in answers):
-        problem = "texts must be one text for each generated sequence, as of batch_decode"
-        raise UsageError(problem, parameter="texts", code="wrong-type")
+    answers = cols.texts(texts, "texts", "generated sequence")
     is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
     if not is_integer or n < 1 or not answers or len(answers) % n:
         problem = f"n must be the number of texts of each prompt, not {quoted(n)}"
         raise UsageError(f"{problem}: there are {len(answers)} texts", parameter="n")
-    scores = _array(transition_scores, "transition_scores")
-    if scores.ndim != 2 or len(scores) != len(answers):
-        problem = f"transition_scores must have the shape ({len(answers)}, steps), one row for "
-        problem += f"each text, not {scores.shape}"
-        raise DataError(problem, parameter="transition_scores", code="wrong-length")
+    scores = _array(transition_scores, "transition_scores", len(answers), 0)
     lengths = _lengths(outputs, eos_token_id, scores)
     inside = np.arange(scores.shape[1]) < lengths[:, np.newaxis]
     if not (np.isfinite(scores[inside]) & (scores[inside] <= _ROUNDING)).all():
         problem = "transition_scores are not log-probabilities: compute them with normalize_logits"
         raise DataError(problem, parameter="transition_scores", code="bad-number")
     of_beams = _attribute(outputs, "sequences_scores")
-    of_beams = None if of_beams is None else _array(of_beams, "outputs")
-    if of_beams is not None and of_beams.shape != (len(answers),):
-        problem = f"sequences_scores of outputs must be one number for each of {len(answers)} texts"
-        raise DataError(problem, parameter="outputs", code="wrong-length")
+    of_beams = None if of_beams is None else _array(of_beams, "outputs", len(answers))
     samples = Samples(NBest.origin, "error")
     for row, text in enumerate(answers):
         prompt = row // n if row % n else samples.add_prompt(row // int(n) + 1)
@@ -76,7 +65,7 @@ def generated_lists(
         samples.add(prompt, text.strip(), (*statistics, *more))
     names = STATISTICS if of_beams is None else (*STATISTICS, _SCORE)
     columns = samples.columns(range(len(samples.lines)), names)
-    return gathered(SchemaReader(ReadOptions(NBest.origin)), columns, references, sources)
+    return lists_of(lambda options: columns, references, sources)
 
 
 def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
@@ -84,27 +73,19 @@ def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
     count, steps = scores.shape
     beams = _attribute(outputs, "beam_indices")
     if beams is not None:
-        indices = _array(beams, "outputs")
-        if indices.ndim != 2 or len(indices) != count:
-            problem = f"beam_indices of outputs must have one row for each of {count} texts"
-            raise DataError(problem, parameter="outputs", code="wrong-length")
-        of_beams: Int64 = (indices[:, :steps] >= 0).sum(axis=1)
+        of_beams: Int64 = (_array(beams, "outputs", count, 0)[:, :steps] >= 0).sum(axis=1)
         return of_beams
     sequences = _attribute(outputs, "sequences")
     if sequences is None:
         rule = "outputs must be those of generate with return_dict_in_generate=True"
         raise UsageError(rule, parameter="outputs", code="wrong-type")
-    tokens = _array(sequences, "outputs")
-    if tokens.ndim != 2 or len(tokens) != count or tokens.shape[1] < steps:
-        problem = f"sequences of outputs have the shape {tokens.shape}, but transition_scores "
-        problem += f"{scores.shape}: give those of the same outputs"
-        raise DataError(problem, parameter="outputs", code="wrong-length")
+    tokens = _array(sequences, "outputs", count, steps)
     if eos_token_id is None:
         problem = "sampled texts do not say where they end: give model.generation_config."
         problem += "eos_token_id"
         raise UsageError(problem, parameter="eos_token_id", code="missing-setting")
     # Prompts come first, as far as they are repeated.
-    ends = np.isin(tokens[:, tokens.shape[1] - steps :], _array(eos_token_id, "eos_token_id"))
+    ends = np.isin(tokens[:, tokens.shape[1] - steps :], _floats(eos_token_id, "eos_token_id"))
     lengths: Int64 = np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, steps)
     return lengths
 
@@ -114,12 +95,28 @@ def _attribute(outputs: Any, name: str) -> Any:
     return outputs.get(name) if isinstance(outputs, dict) else getattr(outputs, name, None)
 
 
-def _array(values: Any, parameter: str) -> Float64:
+def _array(values: Any, parameter: str, texts: int, steps: int | None = None) -> Float64:
     """Return an array of NumPy from one of any library.
 
+    Args:
+        values: the array.
+        parameter: that it was given as, or as a part of.
+        texts: the number of its rows.
+        steps: the least number of its columns; None if it has a single number for each text.
+
     Raises:
+        DataError: if it has another shape.
         UsageError: if there are no numbers in it.
     """
+    array = _floats(values, parameter)
+    shape = (texts,) if steps is None else (texts, max(steps, *array.shape[1:], 0))
+    if array.shape != shape:
+        problem = f"{parameter} must have a row for each of {texts} texts and all of their steps"
+        raise DataError(f"{problem}, not {array.shape}", parameter=parameter, code="wrong-length")
+    return array
+
+
+def _floats(values: Any, parameter: str) -> Float64:
     if hasattr(values, "detach"):  # a tensor, perhaps on a device, or of half precision
         values = values.detach().cpu().double().numpy()
     return cols.to_floats(values, parameter)
@@ -172,7 +169,7 @@ def request_lists(
             else:
                 samples.add(prompt, part, statistics)
     columns = samples.columns(range(len(samples.lines)))
-    return gathered(SchemaReader(ReadOptions(NBest.origin)), columns, references, sources)
+    return lists_of(lambda options: columns, references, sources)
 
 
 def _statistics(output: Any) -> Statistics:

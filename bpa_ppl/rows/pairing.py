@@ -34,9 +34,7 @@ class Pairing:
         self.what, self.given, self.origin, self.first_id = what, given, origin, first_id
         self._used: set[Any] = set()  # ids with an entry
         self._by_value: bool | None = None  # whether ids that are texts are integers
-        self._first: Any = None  # the first and the last text, where lines are in their order
-        self._last: Any = None
-        self._sorted = True  # whether these texts are in their natural order
+        self._names: list[str] = []  # ids that are texts, where lines are in their order
         self._least: int | None = None  # the first id that names a line
 
     def entries(
@@ -73,7 +71,7 @@ class Pairing:
             if self._by_value is None:
                 self._by_value = numeric[0]
             if not self._by_value:
-                self._sort(names)
+                self._names += names
             elif not all(numeric):
                 place = numeric.index(False)
                 odd = f"the id {quoted(names[place])} is not an integer, as others are"
@@ -112,20 +110,22 @@ class Pairing:
         if self._least == one:
             absent = f"no list for the first {self.what}, id {self.first_id}"
             yield f"{absent}: if ids are counted from {one}, set the first id to {one}"
-        elif self._first is None and len(entries) > count > 0:
+        elif not self._names and len(entries) > count > 0:
             lists = f"lists for {counted(count, 'sentence')}, but {origin} has {len(entries)}"
             yield f"{lists} {self.what}s: the others are not used"
-        if self._first is None:
+        if not self._names:
             return
+        in_order = self._names == sorted(self._names, key=natural_order)
         if len(entries) != count:
             raise self._unknown(
                 f"the ids are texts, {count}, and {origin} has {len(entries)} lines"
             )
-        if scattered and not self._sorted:
+        if scattered and not in_order:
             raise self._unknown("the ids are texts, not in order, and their rows are not adjacent")
         order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
-        order += f"{quoted(self._first)} with line 1, …, {quoted(self._last)} with line {count}"
-        if self._sorted:
+        ends = quoted(self._names[0]), quoted(self._names[-1])
+        order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
+        if in_order:
             log_info(f"{self.origin}: {order}")
         else:
             yield f"{order}: check this, or {self._remedy}"
@@ -135,12 +135,6 @@ class Pairing:
         if self.what == REFERENCE:
             return "give references with ids (lines `id<TAB>text`)"
         return f"give each list its {self.what} in the file"
-
-    def _sort(self, names: Sequence[str]) -> None:
-        """Record ids that are in the order of the lines."""
-        order = [*filter(None, [self._last]), *names]
-        self._sorted = self._sorted and order == sorted(order, key=natural_order)
-        self._first, self._last = self._first or names[0], names[-1]
 
     def _no_entry(self, place: int, line: int) -> DataError:
         """Return the error of an id beyond the lines."""

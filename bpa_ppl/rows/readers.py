@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,45 +48,35 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def lists_of(
-    read: Callable[[ReadOptions, Any], Columns],
-    data: Any,
+    read: Callable[[ReadOptions], Columns],
     references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
-    bad: str,
-    first_id: int,
+    bad: str = "error",
+    first_id: int = 0,
 ) -> NBest:
     """Return lists from data in memory.
 
     Args:
-        read: `record_columns` or `frame_columns`.
-        data: the records or the data frame.
+        read: returns the columns of the data.
         references: as for `NBest.from_records`, like all other arguments.
         sources: one text for each sentence.
         bad: "error" or "drop".
         first_id: the id of the first sentence.
 
-    >>> lists_of(record_columns, [{"id": 0, "text": "a"}], ["b"], None, "error", 0)
+    >>> records = [{"id": 0, "text": "a"}]
+    >>> lists_of(lambda options: record_columns(options, records), ["b"], None)
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
     names = ColumnNames({}, NBest.origin)
     options = ReadOptions(NBest.origin, bad, first_id=checked_first_id(first_id), names=names)
-    return gathered(SchemaReader(options), read(options, data), references, sources)
-
-
-def gathered(
-    schema: SchemaReader,
-    columns: Columns,
-    references: cols.AnyReferences | None,
-    sources: Iterable[str] | None,
-) -> NBest:
-    """Return the lists of some columns, with references and sources of the whole text."""
+    columns = read(options)
     lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    return next(Gatherer(schema, lines).tables([columns]))
+    return next(Gatherer(SchemaReader(options), lines).tables([columns]))
 
 
 def record_columns(
@@ -101,14 +89,14 @@ def record_columns(
     """
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
-        columns = [_listed(values, rule) for values in records.values()]
+        columns = [_members(values, rule) for values in records.values()]
         try:
             rows = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
     else:
-        members = _listed(records, "records must be dictionaries, or columns by name")
+        members = _members(records, "records must be dictionaries, or columns by name")
         rows = [dict(member) if isinstance(member, Mapping) else member for member in members]
     if not rows:
         problem = "there are no records: give at least one"
@@ -116,31 +104,25 @@ def record_columns(
     return RecordReader(options).columns(rows, range(1, len(rows) + 1))
 
 
-def _listed(values: Any, rule: str) -> list[Any]:
+def _members(values: Any, rule: str) -> list[Any]:
     values = values.tolist() if isinstance(values, np.ndarray) else values
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise UsageError(f"{rule}, not {quoted(values)}", parameter="records", code="wrong-type")
-    return list(values)
+    return cols.members(values, "records", rule)
 
 
 def frame_columns(options: ReadOptions, frame: Any) -> Columns:
-    """Return the columns of a data frame of any library.
+    """Return the columns of a data frame of any library that Arrow understands.
 
     >>> import pyarrow as pa
     >>> frame_columns(ReadOptions("<memory>"), pa.table({"id": [0], "text": ["a"]})).hypotheses
     {'text': ['a']}
     """
     import pyarrow as pa
-    from pyarrow import interchange
 
+    if not hasattr(frame, "__arrow_c_stream__"):
+        problem = f"a {type(frame).__name__} is not a data frame: use from_records"
+        raise UsageError(problem, parameter="frame", code="wrong-type")
     try:
-        if hasattr(frame, "__arrow_c_stream__"):
-            table = pa.table(frame)
-        elif hasattr(frame, "__dataframe__"):
-            table = interchange.from_dataframe(frame)
-        else:
-            problem = f"a {type(frame).__name__} is not a data frame: use from_records"
-            raise UsageError(problem, parameter="frame", code="wrong-type")
+        table = pa.table(frame)
     except (pa.ArrowException, TypeError, RuntimeError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}"
@@ -288,15 +270,8 @@ class RecordReader:
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int]
     ) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
-        first = list(objects[0])
-        columns: Iterator[tuple[Any, Sequence[Any]]] | None = None
-        if len(first) > 1 and set(map(len, objects)) == {len(first)}:
-            with suppress(KeyError):  # the fast way, where all objects have the same names
-                flat = list(chain.from_iterable(map(itemgetter(*first), objects)))
-                columns = ((name, flat[place :: len(first)]) for place, name in enumerate(first))
-        if columns is None:
-            names = dict.fromkeys(chain.from_iterable(objects))
-            columns = ((name, [fields.get(name) for fields in objects]) for name in names)
+        names = dict.fromkeys(chain.from_iterable(objects))
+        columns = ((name, [fields.get(name) for fields in objects]) for name in names)
         for name, values in columns:
             if not isinstance(name, str):
                 line = next(n for of, n in zip(objects, lines, strict=True) if name in of)

@@ -79,11 +79,8 @@ class Samples:
         self.lines: list[int] = []
         self.names: list[str | None] = []
         self.sources: list[str | None] = []
-        # Of the answers.
-        self._texts: list[str] = []
-        self._statistics: list[Statistics | None] = []
-        self._parents: list[int] = []
-        self._origins: list[str | None] = []
+        # Prompt, text, statistics and origin of each answer.
+        self._answers: list[tuple[int, str, Statistics | None, str | None]] = []
         # Labels of prompts whose answers are left out, by the reason.
         self._left_out: dict[str, list[str]] = {}
         self._details: dict[str, str] = {}
@@ -107,10 +104,7 @@ class Samples:
             statistics: numbers, of which the first one is the log-probability of the answer.
             origin: what equal answers must have in common to be merged, such as their model.
         """
-        self._texts.append(text)
-        self._statistics.append(statistics)
-        self._parents.append(prompt)
-        self._origins.append(origin)
+        self._answers.append((prompt, text, statistics, origin))
 
     def leave_out(self, reason: str, prompt: int | None, line: int, detail: str = "") -> None:
         """Record an answer that cannot be a candidate.
@@ -151,19 +145,18 @@ class Samples:
         """
         self._report()
         file = self._file
-        if not self._texts:
+        if not self._answers:
             problem = "no answer in it that can be a candidate: repeat the requests"
             raise DataError(problem, file, code="no-data")
         order = np.argsort(ids, kind="stable")
         place = np.empty_like(order)  # of each prompt in this order
         place[order] = np.arange(len(order))
-        parents = place[self._parents]
-        labels, origin = intern(self._origins)
-        strings, index = intern(self._texts)
-        table = np.full((len(index), len(statistics)), np.nan)
-        present = [row for row, values in enumerate(self._statistics) if values is not None]
-        if present:
-            table[present] = [self._statistics[row] for row in present]
+        prompts, texts, numbers, models = zip(*self._answers, strict=True)
+        parents = place[list(prompts)]
+        labels, origin = intern(models)
+        strings, index = intern(texts)
+        missing = (np.nan,) * len(statistics)
+        table = np.array([missing if of is None else of for of in numbers], np.float64)
         _warn_about(dict(zip(statistics, table.T, strict=True)), file)
         rows, counts = _merged(table[:, 0], parents, index, origin)
         if repeats := len(index) - len(rows):

@@ -28,6 +28,8 @@ import math
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -145,6 +147,7 @@ class SchemaReader:
         judgements: Sequence[str] = (),
     ):
         self.options, self.judgements = options, judgements
+        self._error = partial(options.error, code="bad-data")
         self._nan_is_missing, self._typed = nan_is_missing, typed
         self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}
         self._kinds: dict[str, str] = {}
@@ -178,7 +181,7 @@ class SchemaReader:
             if len(again):
                 identifier = columns.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
-                raise self.error(problem, columns.lines[again[0]], "duplicate")
+                raise self._error(problem, columns.lines[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(columns)
         kinds = dict(self._kinds)
@@ -186,7 +189,7 @@ class SchemaReader:
         for name in self._sentence_lines.keys() & self._kinds.keys():
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them, or give a list with one value for each candidate"
-            raise self.error(problem, self._sentence_lines[name])
+            raise self._error(problem, self._sentence_lines[name])
         without = np.flatnonzero(np.bincount(columns.parents, minlength=len(ids)) == 0).tolist()
         dropped: tuple[int, ...] = ()
         bad = [np.isinf(values) for values in numbers.values()]
@@ -218,13 +221,6 @@ class SchemaReader:
             tuple((int(ids[record]), sources[record] if sources else None) for record in without),
         )
 
-    def error(
-        self, message: str, line: Any, code: str = "bad-data", parameter: str | None = None
-    ) -> DataError:
-        """Return the error that names one line of the file."""
-        number = None if line is None else int(line)
-        return self.options.error(message, number, code, parameter)
-
     def _check_names(self, columns: Columns) -> None:
         """Raise an error unless there are an id and texts, and names can be printed."""
         names = {**columns.sentences, **columns.hypotheses}
@@ -236,7 +232,7 @@ class SchemaReader:
         if printable(together) != together:
             name = next(printable(name) for name in names if printable(name) != name)
             problem = f"the name of the column {name} has a control character: rename it"
-            raise self.error(problem, None, "bad-name")
+            raise self._error(problem, code="bad-name")
 
     def _hypotheses(self, fields: Columns) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -307,7 +303,7 @@ class SchemaReader:
         if fields.nested:
             place = row - int(np.searchsorted(fields.parents, parent))
             name = f"{CANDIDATES}[{place}].{name}"
-        return self.error(f"{name} {message}", fields.lines[parent], parameter=parameter)
+        return self._error(f"{name} {message}", fields.lines[parent], parameter=parameter)
 
     def _ids(self, fields: Columns) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
@@ -338,19 +334,19 @@ class SchemaReader:
             value = id_key(entry)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
-            raise self.error("sentence id '' is empty: give each row one", line)
+            raise self._error("sentence id '' is empty: give each row one", line)
         if not (value is None or isinstance(value, str) or integer):
-            raise self.error(f"sentence id {quoted(entry)} is not an integer or a text", line)
+            raise self._error(f"sentence id {quoted(entry)} is not an integer or a text", line)
         if integer and abs(int(value)) > _LARGEST_ID:
             problem = f"sentence id {quoted(entry)} is not an integer of 64 bits"
-            raise self.error(f"{problem}: write it as a text", line)
+            raise self._error(f"{problem}: write it as a text", line)
         kind = int if integer else str if isinstance(value, str) else type(None)
         self._id_type = self._id_type or kind
         if kind is not self._id_type:
             problem = f"sentence id {quoted(entry)}, but the ids before are {_IDS[self._id_type]}"
             if value is None:
                 problem = f"no field {ID}, which the first line has"
-            raise self.error(f"{problem}: write all ids in the same way", line)
+            raise self._error(f"{problem}: write all ids in the same way", line)
         if isinstance(value, str):
             number = self.options.first_id + len(self._id_numbers)
             return self._id_numbers.setdefault(value, number)
@@ -359,21 +355,15 @@ class SchemaReader:
     def _sentences(self, fields: Columns) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
         columns: dict[str, Sequence[Any]] = {}
-        references: dict[str, Sequence[Any]] = {}
+        references: dict[str, Sequence[tuple[str, ...]]] = {}
         for name, values in fields.sentences.items():
-            if (
-                name == REFERENCE
-                and REFERENCES not in fields.sentences
-                and (any(isinstance(value, list | tuple) for value in values))
-            ):
-                name = REFERENCES
-            if name == REFERENCES:
-                references[name] = self._reference_lists(fields, values)
-            elif name == SOURCE or label_of(name) == REFERENCE:
+            if name == SOURCE:
                 for value, line in zip(values, fields.lines, strict=True):
                     if not (value is None or isinstance(value, str)):
-                        raise self.error(f"{name} is {shown(value)}, not a text", line)
-                (columns if name == SOURCE else references)[name] = values
+                        raise self._error(f"{name} is {shown(value)}, not a text", line)
+                columns[name] = values
+            elif name == REFERENCES or label_of(name) == REFERENCE:
+                references[name] = self._texts(fields, name, values)
             elif name != ID:
                 finite = self._finite(fields, name, values)
                 name = name.removeprefix(OF_SENTENCE)
@@ -387,36 +377,27 @@ class SchemaReader:
             columns[REFERENCE] = self._references(fields, references)
         return columns
 
-    def _reference_lists(self, fields: Columns, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
+    def _texts(self, fields: Columns, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
+        """Return the references in a field of each record; an empty cell of text has none."""
         lists = []
         for value, line in zip(values, fields.lines, strict=True):
             absent = value is None or (value == "" and not self._typed)
-            entries = [] if absent else [value] if isinstance(value, str) else value
-            several = isinstance(entries, list | tuple)
-            if not several or not all(isinstance(text, str) for text in entries):
-                raise self.error(f"{REFERENCES} is {shown(value)}, not a list of texts", line)
-            lists.append(tuple(entries))
+            texts = () if absent else (value,) if isinstance(value, str) else value
+            if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+                raise self._error(f"{name} is {shown(value)}, not a text or a list of texts", line)
+            lists.append(tuple(texts))
         return lists
 
     def _references(
-        self, fields: Columns, columns: dict[str, Sequence[Any]]
+        self, fields: Columns, columns: dict[str, Sequence[tuple[str, ...]]]
     ) -> Sequence[tuple[str, ...]]:
         """Return the references of each record, from its fields of references."""
-        listed = columns.pop(REFERENCES, None)
-        # In a text file an empty cell is a missing reference.
-        absent = (None,) if self._typed else (None, "")
-        single = [
-            tuple(text for text in texts if text not in absent)
-            for texts in zip(*columns.values(), strict=True)
-        ]
-        if listed is None or not single:
-            return listed or single
-        joint = []
-        for one, several, line in zip(single, listed, fields.lines, strict=True):
-            if one and several:
-                raise self.error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
-            joint.append(one or several)
-        return joint
+        several = columns.pop(REFERENCES, [()] * len(fields.lines))
+        single = [tuple(chain.from_iterable(of)) for of in zip(*columns.values(), strict=True)]
+        for one, others, line in zip(single, several, fields.lines, strict=False):
+            if one and others:
+                raise self._error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
+        return [one or others for one, others in zip(single or several, several, strict=True)]
 
     def _finite(self, fields: Columns, name: str, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of sentences in which NaN is None."""
@@ -425,7 +406,7 @@ class SchemaReader:
         for value, line in zip(values, fields.lines, strict=True):
             odd = isinstance(value, float) and not math.isfinite(value)
             if odd and not (self._nan_is_missing and _is_nan(value)):
-                raise self.error(f"{name} is {value}, not a finite number: correct it", line)
+                raise self._error(f"{name} is {value}, not a finite number: correct it", line)
         return [None if _is_nan(value) else value for value in values]
 
 

@@ -37,18 +37,12 @@ class Written(NamedTuple):
     """The columns of a table that can be written.
 
     Attributes:
-        ids: (sentences,) as printed: integers or texts.
-        sources: (sentences,), or None.
-        references: (sentences,), or None.
         sentence_extras: (sentences,) each.
         numbers: (hypotheses,) each: features, the total if there is one, and extras that are
             numbers of which some are missing, NaN.
         extras: (hypotheses,) each.
     """
 
-    ids: Sequence[Any]
-    sources: Sequence[str] | None
-    references: Sequence[Sequence[str]] | None
     sentence_extras: Mapping[str, Any]
     numbers: Mapping[str, Any]
     extras: Mapping[str, Any]
@@ -86,14 +80,8 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
         if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
             note += "; numbers of hypotheses are written as features (with_features)"
         warn_user(note)
-    return Written(
-        nbest.ids,
-        nbest.sources,
-        nbest.references,
-        of_sentences,
-        {**numbers, **({TOTAL: nbest.totals} if scored else {}), **judged},
-        extras,
-    )
+    totals = {TOTAL: nbest.totals} if scored else {}
+    return Written(of_sentences, {**numbers, **totals, **judged}, extras)
 
 
 def _some_missing(values: Any) -> npt.NDArray[Any] | None:
@@ -132,36 +120,40 @@ def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
     columns = written(nbest, True, fits, _fits)
     parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
     texts = pa.DictionaryArray.from_arrays(nbest.string_index, pa.array(nbest.strings, pa.string()))
-    columns_by_name: dict[str, Any] = {ID: pa.array(columns.ids).take(pa.array(parents))}
-    columns_by_name[TEXT] = texts.cast(pa.string())
-    of_sentences: dict[str, Any] = {} if columns.sources is None else {SOURCE: columns.sources}
-    of_sentences |= references_by_column(columns.references)
-    of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
-    for name, values in of_sentences.items():
-        columns_by_name[name] = pa.array(values).take(pa.array(parents))
-    columns_by_name |= {name: pa.array(values) for name, values in columns.numbers.items()}
-    columns_by_name |= {name: pa.array(values) for name, values in columns.extras.items()}
-    return pa.table(columns_by_name)
+    named: dict[str, Any] = {ID: pa.array(nbest.ids).take(pa.array(parents))}
+    named[TEXT] = texts.cast(pa.string())
+    for name, values in sentence_columns(nbest, columns).items():
+        named[name] = pa.array(values).take(pa.array(parents))
+    others = {**columns.numbers, **columns.extras}
+    return pa.table(named | {name: pa.array(values) for name, values in others.items()})
 
 
-def references_by_column(
-    references: Sequence[Sequence[str]] | None, lists: bool = True
-) -> dict[str, Sequence[Any]]:
-    """Return references as columns of a table: one each if all sentences have the same number.
+def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict[str, Any]:
+    """Return what belongs to the sentences as columns of a table: (sentences,) each.
+
+    There is a column for each reference if all sentences have the same number of them.
 
     Args:
-        references: of each sentence.
-        lists: whether to use a column of lists if the numbers differ; otherwise an empty text is
-            a missing reference.
+        nbest: the lists.
+        columns: those that can be written.
+        lists: whether to use a column of lists if the numbers of references differ; otherwise an
+            empty text is a missing reference.
 
     Raises:
         ValueError: if a reference is an empty text, which would read back as a missing one.
 
-    >>> references_by_column([("a", "b"), ("c", "d")])
-    {'reference[0]': ('a', 'c'), 'reference[1]': ('b', 'd')}
-    >>> references_by_column([("a", "b"), ()], lists=False)
-    {'reference[0]': ('a', ''), 'reference[1]': ('b', '')}
+    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
+    >>> sentence_columns(lists, Written({"doc": ("d",)}, {}, {}))
+    {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """
+    sources = {} if nbest.sources is None else {SOURCE: nbest.sources}
+    extras = {OF_SENTENCE + name: values for name, values in columns.sentence_extras.items()}
+    return {**sources, **_references_by_column(nbest.references, lists), **extras}
+
+
+def _references_by_column(
+    references: Sequence[Sequence[str]] | None, lists: bool
+) -> dict[str, Sequence[Any]]:
     if references is None:
         return {}
     counts = {len(texts) for texts in references}

@@ -63,7 +63,6 @@ from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
     Match,
-    PositionalWeights,
     Weights,
     check_totals,
     equal_weights,
@@ -255,9 +254,8 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         names = [lower] if isinstance(lower, str) else lower
         initial = equal_weights(nbest, names or ()) if equal else initial_weights(nbest)
         weights, defaults = None, {**initial, **(defaults or {})}
-    if weights is not None and (
-        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
-    ):
+    positional = isinstance(weights, Weights) and weights.positional
+    if weights is not None and (positional or not isinstance(weights, Mapping)):
         # Weights without names are of the columns of the original lists.
         named = match(weights, nbest, fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))

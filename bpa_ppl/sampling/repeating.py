@@ -19,7 +19,7 @@ from bpa_ppl.quality import METRICS
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.weights import PositionalWeights
+from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -53,7 +53,7 @@ def record_of(options: AdaptOptions, weights: AnyWeights) -> dict[str, Any]:
     >>> record_of(AdaptOptions(seed=3, metric=len), {"LM0": 0.5})
     {'weights': {'LM0': 0.5}, 'seed': 3, 'metric': None}
     """
-    if isinstance(weights, PositionalWeights):
+    if isinstance(weights, Weights) and weights.positional:
         weights = list(weights.values())
     recorded_weights = _NO_WEIGHTS if weights is None else _plain_or_none(weights)
     record = {_WEIGHTS: recorded_weights}

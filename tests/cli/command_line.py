@@ -60,15 +60,20 @@ def refused(*arguments: object, mention: str, status: int = 2) -> str:
     Returns:
         the line.
     """
-    before = sorted(Path().rglob("*"))
+    before = _content()
     done = run(*arguments)
     assert (done.code, done.out) == (status, ""), done
     error, *details = (line for line in done.err.splitlines() if not line.startswith("note: "))
     assert error.startswith("error: ")
     assert status == 3 or not details, done.err
     assert mention in done.err
-    assert sorted(Path().rglob("*")) == before
+    assert _content() == before
     return error
+
+
+def _content() -> dict[Path, bytes]:
+    """Return what is in the files of the current folder."""
+    return {path: path.read_bytes() if path.is_file() else b"" for path in Path().rglob("*")}
 
 
 def succeed(*arguments: object, stdin: str = "") -> Outcome:

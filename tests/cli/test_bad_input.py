@@ -5,128 +5,203 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from command_line import refused, run
+from command_line import refused, run, write_draws_around
 
-ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "--sampler", "map")
-RERANK = ("rerank", "nbest", "-p", "good.nc", "-o", "new.txt")
-WEIGHTS = ("weights", "good.nc", "-o", "new.ini")
-
-
-def edit(name: str, line: int, pattern: str, replacement: str) -> None:
-    """Change one line of a file."""
-    lines = Path(name).read_text("utf-8").splitlines(keepends=True)
-    lines[line - 1], count = re.subn(pattern, replacement, lines[line - 1], count=1)
-    assert count == 1
-    Path(name).write_text("".join(lines), "utf-8")
+import bpa_ppl as bpa
+from bpa_ppl.posterior import read_draws
 
 
-@pytest.mark.parametrize(
-    ("command", "value", "mention"), [(ADAPT, "much", "'much'"), (RERANK, "nan", "(--bad)")]
-)
-def test_a_bad_line(folder: Path, command: tuple[str, ...], value: str, mention: str) -> None:
-    edit("nbest", 14, r"LM0= \S+", f"LM0= {value}")
-    assert "nbest:14: " in refused(*command, mention=mention)
+@pytest.fixture(scope="session")
+def spoiled(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the originals, and others in which something is wrong."""
+    folder = tmp_path_factory.mktemp("spoiled") / "all"
+    shutil.copytree(originals, folder)
+    lines = (originals / "nbest").read_text("utf-8").splitlines(keepends=True)
+    references = (originals / "ref").read_text("utf-8").splitlines(keepends=True)
+    texts = {
+        "much": "".join([*lines[:13], re.sub(r"LM0= \S+", "LM0= much", lines[13]), *lines[14:]]),
+        "nan": "".join([*lines[:13], re.sub(r"LM0= \S+", "LM0= nan", lines[13]), *lines[14:]]),
+        "beyond": "".join([*lines[:-1], re.sub("^11 ", "99 ", lines[-1])]),
+        "rest": re.sub(r"^\d+", lambda n: str(int(n[0]) - 8), "".join(lines[80:]), flags=re.M),
+        "rest.ref": "".join(references[8:]),
+        "one": "".join(lines[:10]),
+        "few.ini": "LM0= 0.5\n",
+        "bare.csv": "0,a cat,-1.5\n0,the cat,-2\n",
+        "strange": "0 ||| a ||| Other= 1 ||| 1\n0 ||| b ||| Other= 2 ||| 2\n",
+        "renamed": "".join(lines).replace("LM0=", "LM1="),
+        "empty": "",
+        "broken.arpa": "\\data\\\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    (folder / "results").mkdir()
+    (folder / "short.nc").write_bytes((originals / "good.nc").read_bytes()[:5000])
+    mode = folder / "good.nc"
+    write_draws_around(mode, folder / "drawn.nc", (4, 500), "imh", likelihood=False)
+    drawn = read_draws(folder / "drawn.nc")
+    names = tuple(f"Other{number}" for number in range(len(drawn.features)))
+    bpa.write_posterior(replace(drawn, features=names), folder / "films.nc")
+    return folder
 
 
-def test_an_id_beyond_the_references(folder: Path) -> None:
-    edit("nbest", 120, r"^11 ", "99 ")
-    refused(*ADAPT, mention="nbest:120: no reference for sentence id 99: ref has 12 lines")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        (("-r", "nbest"), "nbest:1: "),
-        (("-w", "few.ini"), "few.ini: no weight for LexicalReordering0"),
-        (("-w", "none.ini"), "none.ini: no such file"),
-    ],
-    ids=" ".join,
-)
-def test_files_in_the_wrong_place(folder: Path, arguments: tuple[str, ...], mention: str) -> None:
-    Path("few.ini").write_text("LM0= 0.5\n")
-    replaced = dict(zip(ADAPT[2:8:2], ADAPT[3:8:2], strict=True)) | dict([arguments])
-    options = [word for option in replaced.items() for word in option]
-    refused("adapt", "nbest", *options, "--sampler", "map", mention=mention)
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("rerank nbest -p good.nc -o", "nbest"),
-        ("rerank nbest -p good.nc -o", "hard-link"),
-        ("rerank nbest -p good.nc -o a --details", "./a"),
-        ("adapt nbest -w moses.ini -r other,ref -o", "ref"),
-        ("adapt nb*t -w moses.ini -r ref -o", "nbest"),
-        ("features nbest --add lm=ref,order=2 -o", "ref"),
-        ("weights good.nc --template moses.ini -o", "moses.ini"),
-        ("judge nbest -o", "nbest"),
-        ("lm ref -o", "ref"),
-        ("learn-prior good.nc -o prior.json --report", "good.nc"),
-    ],
-)
-def test_an_output_that_is_an_input_or_another_output(
-    folder: Path, command: str, name: str
-) -> None:
+@pytest.fixture
+def work(spoiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh copy of these files in the current folder."""
+    shutil.copytree(spoiled, tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
     os.link("nbest", "hard-link")
-    Path("soft-link").symlink_to("nbest")
-    content = {path: path.read_bytes() for path in Path().iterdir()}
-    refused(*command.split(), name, mention=f"{Path(name)} is also the file of")
-    assert {path: path.read_bytes() for path in Path().iterdir()} == content
+
+
+ADAPT = "adapt nbest -r ref -w moses.ini -o new.nc --sampler map"
+PLAIN = "rerank one -p good.nc --unchecked"
+RERANK = "rerank nbest -p good.nc -o new.txt"
+UPDATE = "update drawn.nc rest -r rest.ref -o new.nc"
+COMPARE = "compare nbest -w moses.ini -r ref -o report"
+TUNE = "tune nbest -r ref -w moses.ini -o new.json -q"
+POOL = "-w moses.ini --sampler map -o new.nc"
+MIX = "lm mix ref rest.ref"
+
+#: Commands, and the parts of their messages.
+COMMANDS = [
+    ("adapt much -r ref -w moses.ini -o new.nc", "much:14: ", "'much'"),
+    ("rerank nan -p good.nc -o new.txt", "nan:14: ", "(--bad)"),
+    ("adapt beyond -r ref -w moses.ini -o new.nc", "beyond:120: ", "id 99: ref has 12 lines"),
+    (f"{ADAPT} -r nbest", "nbest:1: "),
+    (f"{ADAPT} -w few.ini", "few.ini: no weight for LexicalReordering0"),
+    (f"{ADAPT} -w none.ini", "none.ini: no such file"),
+    ("adapt bare.csv -r ref -w none -o new.nc", "bare.csv:1: "),
+    ("adapt bare.csv -r ref -w none -o new.nc --format csv", "bare.csv:1: no column id"),
+    ("rerank strange -p good.nc -o new.txt", "strange: no feature LexicalReordering0", "Other"),
+    ("oracle nbest", "(--references)"),
+    (f"adapt nbest {POOL}", "(--references)"),
+    (f"adapt empty -r ref {POOL}", "empty: the file is empty"),
+    ("rerank empty -p good.nc -o new.txt", "empty: the file is empty"),
+    ("rerank none -p good.nc -o new.txt", "none: no such file"),
+    ("check none.nc", "none.nc: no such file"),
+    ("check results", "results: a folder"),
+    ("check short.nc", "short.nc: "),
+    ("report short.nc -o r", "short.nc: "),
+    ("weights short.nc -o w", "short.nc: "),
+    ("rerank nbest -p short.nc", "short.nc: "),
+    # Outputs.
+    (f"{RERANK} -o nbest", "nbest is also another file"),
+    (f"{RERANK} -o hard-link", "hard-link is also another file"),
+    (f"{RERANK} -o a --details ./a", "a is also another file"),
+    (f"{ADAPT} -r other,ref -o ref", "ref is also another file"),
+    ("adapt nb*t -w moses.ini -r ref -o nbest", "nbest is also another file"),
+    ("features nbest --add lm=ref,order=2 -o ref", "ref is also another file"),
+    ("weights good.nc --template moses.ini -o moses.ini", "moses.ini is also another file"),
+    ("judge nbest -o nbest", "nbest is also another file"),
+    ("learn-prior good.nc -o prior.json --report good.nc", "good.nc is also another file"),
+    (f"{ADAPT} -o none/x", "none/x: "),
+    (f"{RERANK} -o .", ".: "),
+    ("weights good.nc -o none/x", "none/x: "),
+    # Options of `adapt`.
+    (f"{ADAPT} --sampler rwm --set draws=many", "many"),
+    (f"{ADAPT} --default LM0=big", "'big' (--default)"),
+    (f"{ADAPT} --likelihood margin:gamma", "'gamma' (--likelihood)"),
+    (f"{ADAPT} --preset paper", "paper"),
+    (f"{ADAPT} --extra nbest", "--extra-references"),
+    (f"{ADAPT} --no-sentences", "(--no-sentences)"),
+    ("adapt nbest -r ref -o new.nc", "--weights"),
+    (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),
+    (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
+    (f"adapt nbest rest -r ref,rest.ref,ref {POOL}", "ref,rest.ref,ref (--references)"),
+    (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
+    (f"adapt nbest renamed -r ref,ref {POOL}", "LM0"),
+    # Options of `rerank`, `weights` and `report`.
+    (f"{RERANK} --jobs 0", "jobs"),
+    (f"{RERANK} --backend slurm", "slurm"),
+    (f"{RERANK} --backend dask", "dask"),
+    (f"{RERANK} --first-id 1", "sentence id 0"),
+    (f"{PLAIN} --scores scores.txt", "(--list-size)"),
+    (f"{PLAIN} --list-size 2 --format csv", "csv"),
+    (f"{PLAIN} --list-size 0", "(--list-size)"),
+    (f"{PLAIN} --list-size 7", "one: "),
+    (f"{PLAIN} --format jsonl --extract a", "(--extract)"),
+    (f"{PLAIN} --list-size 2 --extract a", "(--extract)"),
+    (f"{PLAIN} --extract (", "--extract"),
+    ("weights good.nc -o w --point draw --draw 9", "draw 9"),
+    ("weights good.nc -o w --template other.ini", "other.ini: no such file"),
+    ("report good.nc -o r -r ref", "--nbest"),
+    ("report poor.nc -o r --adaptation-lists one", "(--adaptation-lists)"),
+    # Posteriors and priors.
+    ("update drawn.nc rest -o new.nc", "(--references)"),
+    (f"{UPDATE} --adaptation-references ref", "(--adaptation-lists)"),
+    (f"{UPDATE} --adaptation-lists rest --adaptation-references rest.ref", "adapted to 12"),
+    ("update good.nc rest -r rest.ref -o new.nc", "single point"),
+    ("learn-prior good.nc -o p.json", "good: it holds only its mode"),
+    ("learn-prior drawn.nc films.nc -o p.json", "drawn and films"),
+    # Lists and texts.
+    ("lists nbest --gain none", "'none'", "(--metric)"),
+    ("lists no*", "no*"),
+    ("features nbest -o more.nbest", "(--add)"),
+    ("features nbest -o more.nbest --add lm", "lm needs text"),
+    ("features nbest -o more.nbest --add length=3", "length takes no file"),
+    ("features nbest -o more.nbest --add lm=self", "references"),
+    (f"{MIX} --dev rest.ref", "(--dev)"),
+    (f"{MIX} --dev empty", "empty: "),
+    ("lm ref --test empty -o new", "empty: "),
+    ("lm ref broken.arpa", "broken.arpa"),
+    ("lm broken.arpa -o new.arpa", "(--output)"),
+    # Comparisons and tuning.
+    ("compare nbest -w moses.ini -o report", "(--references)"),
+    (f"{COMPARE} --runs 0", "one run"),
+    (f"{COMPARE} --samplers ''", "(--samplers)"),
+    (f"{COMPARE} --posterior imh=poor.nc", "imh"),
+    (f"{COMPARE} --posterior mine=none.nc", "none.nc: no such file"),
+    (f"{COMPARE} --set draws=5", "'draws' (--set)"),
+    ("compare -w moses.ini -o report", "--target"),
+    ("compare nbest --target skewed -o report", "(--target)"),
+    ("sweep nbest -w moses.ini -r ref -o report --vary draws=", "(--vary)"),
+    ("calibrate nbest -w moses.ini --likelihood margin -r ref", "margin"),
+    (f"{TUNE} --extra nbest --extra-references ref", "remove them"),
+    (f"{TUNE} --tuner mert+ --extra nbest", "--extra-references"),
+    (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),
+]
+
+
+@pytest.mark.usefixtures("work")
+@pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case[0])
+def test_a_command_that_cannot_be_run(case: tuple[str, ...]) -> None:
+    Path("report").mkdir()
+    command, *parts = case
+    error = refused(*shlex.split(command), mention=parts[0])
+    assert [part for part in parts if part not in error] == []
+
+
+@pytest.mark.usefixtures("work")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rerank nbest -p poor.nc -o new.txt",
+        "weights poor.nc -o new.txt",
+        "update poor.nc rest -r rest.ref -o new.txt",
+    ],
+)
+def test_a_posterior_that_failed_its_check(command: str) -> None:
+    refused(*command.split(), mention="--unchecked", status=3)
+    assert run(*command.split(), "--unchecked").code in (0, 3)
 
 
 def test_outputs_that_only_look_like_an_input(folder: Path) -> None:
     os.mkdir("out")
-    assert run(*RERANK[:4], "-o", "out/nbest", "-q", "--details", os.devnull).code == 0
-    assert run(*RERANK[:4], "-o", os.devnull, "-q", "--details", os.devnull).code == 0
-    assert run(*RERANK[:4], "-o", "/dev/stdout", "-q") == run(*RERANK[:4], "-q")
-    assert run("update", "good.nc", "nbest", "-r", "ref", "-o", "good.nc", "--unchecked").code != 1
-
-
-def test_a_table_without_a_header(folder: Path) -> None:
-    Path("bare.csv").write_text("0,a cat,-1.5\n0,the cat,-2\n")
-    adapt = ("adapt", "bare.csv", "-r", "ref", "-w", "none", "-o", "new.nc")
-    refused(*adapt, mention="bare.csv:1: ")
-    refused(*adapt, "--format", "csv", mention="bare.csv:1: no column id")
-
-
-def test_a_posterior_of_other_features(folder: Path) -> None:
-    Path("nbest").write_text("0 ||| a ||| Other= 1 ||| 1\n0 ||| b ||| Other= 2 ||| 2\n")
-    error = refused(*RERANK, mention="nbest: no feature LexicalReordering0")
-    assert "Other" in error
-
-
-def test_inputs_that_are_missing_or_empty(folder: Path) -> None:
-    refused("oracle", "nbest", mention="(--references)")
-    refused(*ADAPT[:2], *ADAPT[4:], mention="(--references)")
-    Path("nbest").write_text("")
-    for command in (ADAPT, RERANK):
-        refused(*command, mention="nbest: the file is empty")
-    Path("nbest").unlink()
-    refused(*RERANK, mention="nbest: no such file")
-    refused("check", "none.nc", mention="none.nc: no such file")
-    Path("results").mkdir()
-    refused("check", "results", mention="results: a folder")
-
-
-@pytest.mark.parametrize("command", [ADAPT, RERANK, WEIGHTS], ids=["adapt", "rerank", "weights"])
-def test_an_output_that_cannot_be_written(folder: Path, command: tuple[str, ...]) -> None:
-    for output in ("none/x", "."):
-        refused(*command, "-o", output, mention=f"{output}: ")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to every folder")
-def test_a_folder_that_is_read_only(folder: Path) -> None:
-    Path("closed").mkdir(mode=0o500)
-    refused(*RERANK, "-o", "closed/x", mention="closed/x: permission denied")
+    rerank = RERANK.split()[:4]
+    assert run(*rerank, "-o", "out/nbest", "-q", "--details", os.devnull).code == 0
+    assert run(*rerank, "-o", os.devnull, "-q", "--details", os.devnull).code == 0
+    assert run(*rerank, "-o", "/dev/stdout", "-q") == run(*rerank, "-q")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk(folder: Path) -> None:
-    refused(*RERANK, "-o", "/dev/full", mention="No space left on device")
+    refused(*RERANK.split(), "-o", "/dev/full", mention="No space left on device")
 
 
 def test_no_space_for_temporary_files(folder: Path) -> None:
@@ -137,7 +212,7 @@ def test_no_space_for_temporary_files(folder: Path) -> None:
 
 def test_names_that_are_not_utf_8_are_refused_before_any_work(folder: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.nc")
-    for command in ((*ADAPT, "-o", odd), (*RERANK, "--details", odd), ("check", odd)):
+    for command in ((*ADAPT.split(), "-o", odd), (*RERANK.split(), "--details", odd)):
         refused(*command, mention="'caf\\udce9.nc'")
 
 

@@ -15,7 +15,6 @@ from judged_lists import judged_lists, write_json_lines
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.posterior import read_draws
-from bpa_ppl.quality import headroom
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
 ADAPT = (*LISTS, "-w", "w.yaml", "--gain", "comet", "--sampler", "map")
@@ -50,17 +49,8 @@ def lists(adapted: Outcome) -> bpa.NBest:
     return judged_lists(30)
 
 
-def test_rerank_improves_the_column(adapted: Outcome, lists: bpa.NBest) -> None:
-    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in adapted.err
-    shown = succeed(*RERANK)
-    name, *values = shown.out.splitlines()[1].split()
-    before, after = map(float, values[:2])
-    assert (name, after > before + 0.3) == ("comet", True)
-    assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
-    assert after <= headroom(lists, metric="comet").oracle.value
-
-
 def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
+    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in adapted.err
     assert "best single system (eve)" in adapted.err
     (note,) = (line for line in adapted.err.splitlines() if line.startswith("note: "))
     assert note.startswith("note: all choices from 30 adaptation lists with several systems are")
@@ -69,30 +59,21 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
     assert str(recorded_comparison(draws)) in adapted.err.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
-    assert succeed(*RERANK).out.endswith(f"\n\n{expected}\n{expected.summary}\n")
+    shown = succeed(*RERANK).out
+    assert shown.endswith(f"\n\n{expected}\n{expected.summary}\n")
+    name, before, after = shown.splitlines()[1].split()[:3]
+    assert (name, float(after) > float(before) + 0.3) == ("comet", True)
+    assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
     alone = succeed("oracle", "lists.jsonl", "--metric", "comet").out
     assert alone.endswith(f"\n\n{bpa.compare_baselines(pool, metric='comet')}\n")
     assert "adapted" not in alone
 
 
-def test_rerank_of_lists_without_the_column(lists: bpa.NBest) -> None:
-    write_json_lines(lists.without("comet"), Path("new.jsonl"))
-    shown = succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
-    assert shown.out == ""
-    assert "of 30 choices changed" in shown.err
-    write_json_lines(judged_lists(30, names=("ann", "zoe")), Path("zoe.jsonl"))
-    notes = succeed("rerank", "zoe.jsonl", "-p", "p.nc", "-o", "out").err
-    assert notes.count("note: zoe.jsonl: system zoe did not occur in the adaptation lists") == 1
-
-
-def test_oracles_and_tuning(lists: bpa.NBest) -> None:
+def test_a_lower_column_is_better(lists: bpa.NBest) -> None:
     shown = succeed("oracle", "lists.jsonl", "--metric", "-comet", "-w", "none").out.splitlines()
     values = [float(row.split()[1]) for row in shown[1:4]]
     assert values[1] < values[0] < values[2]
     assert "column:comet|better:lower" in shown
-    tuned = succeed("tune", "lists.jsonl", "-w", "none", "--gain", "comet", "-o", "new.json")
-    assert "comet of the lists: " in tuned.err
-    assert bpa.read_weights("new.json").names == ("logprob",)
 
 
 def test_variances_of_single_features(lists: bpa.NBest) -> None:
@@ -103,39 +84,30 @@ def test_variances_of_single_features(lists: bpa.NBest) -> None:
     assert variance["logprob"] == 0.5
     assert (variance["system=ann"], variance["system=eve"]) == (3, 2)
     assert variance["system=bob"] == pytest.approx(0.5 * 9 / 2, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "mention"),
-    [
+    for option, mention in (
         (("--metric", "TER"), "(--references)"),
         (("--prior-variance", "x"), "(--prior-variance)"),
         (("--prior-variance", "LM0=x"), "'x' (--prior-variance)"),
         (("--gain", "logprob"), "(--default)"),
-    ],
-    ids=" ".join,
-)
-def test_options_that_cannot_be_used(
-    lists: bpa.NBest, options: tuple[str, ...], mention: str
-) -> None:
-    refused(*ADAPT, *options, mention=mention)
+    ):
+        refused(*ADAPT, *option, mention=mention)
 
 
 MQM = (*LISTS, "-w", "none", "--gain", "mqm", "-q")
 
 
-def records(count: int, seed: int, missing: int = 0) -> list[dict[str, Any]]:
-    """Return sentences with text ids; of every other one, the first `missing` have no judgement."""
-    lists = judged_lists(count, seed)
-    result = []
-    for s in range(count):
-        candidates = [
-            {"text": lists.text(row), "logprob": float(lists.features[row, 0])}
-            | ({} if s % 2 and k < missing else {"mqm": float(lists.features[row, 1])})
-            for k, row in enumerate(range(lists.offsets[s], lists.offsets[s + 1]))
-        ]
-        result.append({"id": f"doc-{s}", "candidates": candidates})
-    return result
+def records(count: int, seed: int) -> list[dict[str, Any]]:
+    """Return judged sentences with text ids."""
+    return [
+        {
+            "id": f"doc-{n}",
+            "candidates": [
+                {"text": one.text(row), "logprob": float(h), "mqm": float(mqm)}
+                for row, (h, mqm) in enumerate(one.features[:, :2])
+            ],
+        }
+        for n, one in enumerate(judged_lists(count, seed))
+    ]
 
 
 def write(name: str, lines: list[dict[str, Any]]) -> None:
@@ -202,19 +174,3 @@ def test_equal_weights_need_no_judgement(mqm: list[dict[str, Any]]) -> None:
     succeed("adapt", "lists.jsonl", *equal, "logprob", "--gain", "mqm", "--sampler", "map")
     assert read_draws("p.nc").attrs["canonical_weights"] == "equal"
     refused(*without, "comet", mention="comet")
-
-
-def test_ties_are_shared_where_nothing_decides(mqm: list[dict[str, Any]]) -> None:
-    for line in mqm:
-        for candidate in line["candidates"][:2]:
-            candidate["mqm"] = 9.0
-    write("lists.jsonl", mqm)
-    oracle = succeed("oracle", "lists.jsonl", "--metric", "mqm")
-    assert "20 of 20 oracles tied; ties shared" in oracle.out
-    adapted = succeed(*MQM, "--sampler", "map")
-    assert "20 of 20 lists have several best candidates" in adapted.err
-    for line in mqm:
-        for candidate in line["candidates"]:
-            candidate["mqm"] = 0.0
-    write("lists.jsonl", mqm)
-    refused(*MQM, mention="nothing can be learned")

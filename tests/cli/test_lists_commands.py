@@ -50,8 +50,6 @@ def test_lists_are_described(folder: Path) -> None:
     twice = run("lists", "nbest", "nbest", "--json")
     assert json.loads(twice.out)["sentences"] == 24
     assert "note: nbest: given 2 times" in twice.err
-    assert "(--metric)" in refused("lists", "nbest", "--gain", "none", mention="'none'")
-    refused("lists", "no*", mention="no*")
 
 
 @pytest.fixture
@@ -95,21 +93,6 @@ def test_lists_with_more_features(texts: Path) -> None:
     assert names[-4:] == ("lm", "lm.oov", "LengthWords", "LengthRatio")
     own = succeed("features", "nbest", "-r", "ref", "--add", "lm=self", "-o", "own.nbest")
     assert "added lm, lm.oov" in own.err
-
-
-@pytest.mark.parametrize(
-    ("options", "mention"),
-    [
-        ((), "(--add)"),
-        (("--add", "lm"), "lm needs text"),
-        (("--add", "length=3"), "length takes no file"),
-        (("--add", "lm=self"), "references"),
-        (("--add", "length", "--format", "jsonl"), "nbest:1: "),
-    ],
-    ids=" ".join,
-)
-def test_features_that_cannot_be_added(texts: Path, options: tuple[str, ...], mention: str) -> None:
-    refused("features", "nbest", "-o", "more.nbest", *options, mention=mention)
 
 
 @pytest.fixture
@@ -165,43 +148,3 @@ def test_a_mixture_of_language_models() -> None:
     first, *_, last = done.out.splitlines()
     assert first.startswith(f"dev.txt: domain.txt, alpha = {mixture.weights[0]:.4f}, perplex")
     assert last == f"held-out.txt: mixture, {evaluate_text(mixture, ['held-out.txt'])}"
-
-
-@pytest.mark.usefixtures("corpus")
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        (["mix", "domain.txt", "held-out.txt", "--dev", "held-out.txt"], "(--dev)"),
-        (["mix", "domain.txt", "held-out.txt", "--dev", "empty.txt"], "empty.txt: "),
-        (["domain.txt", "--test", "empty.txt", "-o", "new"], "empty.txt: "),
-        (["domain.txt", "broken.arpa"], "broken.arpa"),
-        (["broken.arpa", "-o", "new.arpa"], "(--output)"),
-    ],
-)
-def test_texts_without_a_language_model(arguments: list[object], mention: str) -> None:
-    Path("empty.txt").write_text("", "utf-8")
-    Path("broken.arpa").write_text("\\data\\\n", "utf-8")
-    refused("lm", *arguments, mention=mention)
-
-
-def test_files_of_which_only_some_have_references_or_judgements(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for number, more in enumerate(({"references": ["a b"]}, {})):
-        judged = {"mqm": -1} if more else {}
-        lines = [
-            {"id": n, **more, "candidates": [{"text": t, "lm": n, **judged} for t in ("a b", "c")]}
-            for n in range(4)
-        ]
-        Path(f"part{number}.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
-    done = succeed("lists", "part*.jsonl", "--json")
-    found = json.loads(done.out)
-    assert "mqm is missing for 8 of 16" in done.err
-    assert "no references for 4 of 8 sentences" in done.err
-    assert found["plan"]["gain"] == "chrf"
-    assert found["plan"]["judged"] == 4
-    adapt = ("adapt", "part*.jsonl", "--weights", "none", "--sampler", "laplace", "-o", "out.nc")
-    done = succeed(*adapt)
-    assert "4 lists left out: no reference" in done.err
-    assert done.err.count("the gain is chrF, because there are no canonical weights") == 1

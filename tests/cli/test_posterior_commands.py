@@ -29,40 +29,18 @@ def test_check_prints_the_verdict(folder: Path) -> None:
     assert {"R-hat", "bulk ESS"} <= {finding["name"] for finding in report["findings"]}
 
 
-@pytest.mark.parametrize("command", [("rerank", "nbest", "-p", "poor.nc"), ("weights", "poor.nc")])
-def test_a_posterior_that_failed_its_check(folder: Path, command: tuple[str, ...]) -> None:
-    refused(*command, "-o", "new.txt", mention="failed its check", status=3)
-    succeed(*command, "-o", "new.txt", "--unchecked")
-
-
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     apart = succeed(*RERANK, "-r", "ref", "-o", "out", "--details", "table", "-q")
     mixed = succeed(*RERANK, "-r", "ref", "-q")
-    assert "TER" in apart.out
     texts = Path("out").read_text("utf-8").splitlines()
-    assert mixed.out.splitlines() == texts
-    assert len(texts) == SENTENCES
-    assert apart.out == mixed.err
+    assert (mixed.out.splitlines(), mixed.err, len(texts)) == (texts, apart.out, SENTENCES)
+    assert "TER" in apart.out
     header, *rows = [line.split("\t") for line in Path("table").read_text("utf-8").splitlines()]
     column = {name: [row[n] for row in rows] for n, name in enumerate(header)}
     assert column["translation"] == texts
     pairs = zip(column["better"], column["changed"], strict=True)
     assert all(float(better) > 0 for better, changed in pairs if changed == "1")
     assert header[-2:] == ["expected_ter", "canonical_expected_ter"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--rule", "viterbi"),
-        ("--jobs", "2"),  # too few lists for worker processes
-    ],
-    ids=" ".join,
-)
-def test_options_that_do_not_change_the_choices_by_a_single_draw(
-    folder: Path, options: tuple[str, ...]
-) -> None:
-    assert succeed(*RERANK, *options).out == succeed(*RERANK).out
 
 
 def test_probabilities_of_all_candidates(folder: Path) -> None:
@@ -88,13 +66,6 @@ def test_plain_text_with_scores(folder: Path) -> None:
     assert same != ""
     assert succeed(*rerank, "plain", "--list-size", 2, "--scores", "scores.txt").out == same
     assert succeed(*rerank, "plain", "--format", settings).out == same
-    for wrong, mention in [
-        (("--scores", "scores.txt"), "--list-size (--scores)"),
-        (("--list-size", 2, "--format", "csv"), "csv"),
-        (("--list-size", 0), "(--list-size)"),
-        (("--list-size", 7), "plain: "),
-    ]:
-        refused(*rerank, "plain", *wrong, mention=mention)
 
 
 @pytest.mark.filterwarnings("ignore:.*the others are not used:bpa_ppl.errors.BpaWarning")
@@ -138,9 +109,7 @@ def test_the_report_is_that_of_the_library(folder: Path) -> None:
     page = posterior_page(bpa.read_posterior("good.nc"), title="Posterior good.nc")
     assert Path("report.html").read_text("utf-8") == page
     assert run("report", "good.nc", "-o", "-", "-q") == (0, page, "")
-    failed = succeed("report", "poor.nc", "-o", "-", "--top", 2).out
-    assert "NOT converged" in failed
-    assert "the 2 of " in failed
+    assert "the 2 of " in succeed("report", "poor.nc", "-o", "-", "--top", 2).out
 
 
 def test_report_on_new_lists(folder: Path) -> None:
@@ -154,31 +123,4 @@ def test_report_on_new_lists(folder: Path) -> None:
     assert re.search(rf"TER +{ter[1]} +{ter[2]}", scores), scores
     assert run("report", "good.nc", "--lists", *new, "-o", "-").out == html
     html = run("report", "good.nc", "--lists", "nbest", "-o", "-").out
-    assert (
-        "It is unknown whether it helped: the lists have no references, and the posterior" in html
-    )
-    assert "choices changed compared with the canonical weights" in html
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        ((*REPORT, "-r", "ref"), "--nbest"),
-        (("report", "poor.nc", "-o", "r", "--adaptation-lists", "other"), "(--adaptation-lists)"),
-        (("check", "short.nc"), "short.nc: "),
-        (("report", "short.nc", "-o", "r"), "short.nc: "),
-        (("weights", "short.nc", "-o", "w"), "short.nc: "),
-        (("rerank", "nbest", "-p", "short.nc"), "short.nc: "),
-        ((*RERANK, "--jobs", "0"), "jobs"),
-        ((*RERANK, "--backend", "slurm"), "slurm"),
-        ((*RERANK, "--backend", "dask"), "dask"),
-        ((*RERANK, "--first-id", "1"), "sentence id 0"),
-        (("weights", "good.nc", "-o", "w", "--point", "draw", "--draw", "9"), "draw 9"),
-        (("weights", "good.nc", "-o", "w", "--template", "other.ini"), "other.ini: no such file"),
-    ],
-)
-def test_bad_input(folder: Path, arguments: tuple[object, ...], mention: str) -> None:
-    Path("short.nc").write_bytes(Path("good.nc").read_bytes()[:5000])
-    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
-    Path("other").write_text("".join(lines[:10]), "utf-8")
-    refused(*arguments, mention=mention)
+    assert "It is unknown whether it helped: the lists have no references" in html

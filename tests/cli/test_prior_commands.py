@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, succeed, write_draws_around
+from command_line import succeed, write_draws_around
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Prior
@@ -24,8 +23,6 @@ def work(folder: Path) -> Path:
     lists = bpa.read_nbest("nbest", references="ref")
     rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
     bpa.write_nbest(rest, "rest", format="moses")
-    one = next(name for name in lists.feature_names if name.startswith("Distortion"))
-    bpa.write_nbest(rest.without(one), "few", format="moses")
     lines = (folder / "ref").read_text().splitlines(keepends=True)
     (folder / "rest.ref").write_text("".join(lines[8:]))
     return folder
@@ -46,36 +43,6 @@ def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
     again = succeed("update", "new.nc", "rest", "-r", "rest.ref", "-o", "new.nc", "-q")
     assert (again.out, again.err) == ("", "")
     assert read_draws("new.nc").attrs["adaptation_sentences"] == 20
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "mention"),
-    [
-        (("update", "drawn.nc", "rest", "-o", "new.nc"), 2, "(--references)"),
-        (("update", "good.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 2, "single point"),
-        (("update", "poor.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 3, "--unchecked"),
-        ((*UPDATE, "--adaptation-references", "ref"), 2, "(--adaptation-lists)"),
-        (
-            (*UPDATE, "--adaptation-lists", "rest", "--adaptation-references", "rest.ref"),
-            2,
-            "adapted to 12",
-        ),
-        (("learn-prior", "good.nc", "-o", "p.json"), 2, "good: it holds only its mode"),
-        (("learn-prior", "drawn.nc", "films.nc", "-o", "p.json"), 2, "drawn and films"),
-        (
-            ("adapt", "nbest", "-w", "moses.ini", "--no-sentences", "-r", "ref", "-o", "z.nc"),
-            2,
-            "(--no-sentences)",
-        ),
-    ],
-)
-def test_errors_write_nothing(
-    work: Path, arguments: tuple[str, ...], status: int, mention: str
-) -> None:
-    drawn = read_draws("drawn.nc")
-    others = tuple(f"Other{number}" for number in range(len(drawn.features)))
-    bpa.write_posterior(replace(drawn, features=others), "films.nc")
-    refused(*arguments, mention=mention, status=status)
 
 
 def test_next_lists_sentences_in_order(work: Path) -> None:
@@ -136,29 +103,3 @@ def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
     done = succeed("learn-prior", "leaflets.nc", "-o", "one.json", "--without", "LengthWords")
     assert "LengthWords" not in (Prior.read("one.json").names or ())
     assert "LengthWords" not in done.err
-
-
-def test_no_sentences_gives_the_prior(learned: Path) -> None:
-    adapt = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
-    more = ("--add", "length", "--sampler", "map", "--likelihood", "margin", "-o", "zero.nc")
-    succeed(*adapt, *more)
-    draws = read_draws("zero.nc")
-    prior = Prior.read("prior.json").matched(draws.features)
-    np.testing.assert_allclose(draws.mean, prior.mean, atol=1e-6)
-    np.testing.assert_allclose(draws.constants["prior_covariance"], prior.covariance)
-    assert draws.attrs["adaptation_sentences"] == 0
-    succeed("rerank", "nbest", "-p", "zero.nc", "-o", "out")
-    assert len(Path("out").read_text().splitlines()) == 12
-    succeed("weights", "zero.nc", "-o", "weights.json", "--point", "mode")
-
-
-def test_features_missing_from_the_prior_or_the_lists(folder: Path) -> None:
-    """Features of the lists alone get an isotropic prior, those of the prior alone are dropped."""
-    names = [*read_draws("good.nc").features[::-1], "elsewhere"]
-    Prior.gaussian(dict.fromkeys(names, 0.0), np.eye(len(names)) / 9).write("prior.json")
-    adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--prior", "prior.json")
-    done = succeed(*adapt, "--add", "length", "--sampler", "map", "-o", "new.nc")
-    assert "LengthWords (0 ± " in done.err
-    draws = read_draws("new.nc")
-    assert "elsewhere" not in draws.features
-    assert draws.attrs["prior"] == {"name": "Gaussian", "isotropic": ["LengthWords"]}

@@ -37,9 +37,3 @@ def test_the_options_of_responses(responses: None) -> None:
     assert lists.sources == ("source of a", "source of b")
     refused("features", "answers", *options, *written, mention="--bad")
     refused("features", "answers", "--extract", "(", *written, mention="--extract")
-
-
-@pytest.mark.parametrize("other", [("--format", "jsonl"), ("--list-size", "2")])
-def test_options_of_other_formats_are_refused(responses: None, other: tuple[str, ...]) -> None:
-    command = ("features", "answers", "--add", "length", "-o", "lists.jsonl", *other)
-    refused(*command, "--extract", "a", mention="--extract")

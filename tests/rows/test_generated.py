@@ -61,9 +61,15 @@ def sampled(wrap: Any = np.asarray, prompt: int = 3, pad: int = PAD) -> SimpleNa
     return SimpleNamespace(sequences=wrap(tokens))
 
 
-@pytest.mark.parametrize("wrap", [np.asarray, np.ndarray.tolist, Tensor, np.float16])
-@pytest.mark.parametrize("pad", [PAD, EOS])
-@pytest.mark.parametrize("end", [EOS, [9, EOS]])
+@pytest.mark.parametrize(
+    ("wrap", "pad", "end"),
+    [
+        (np.asarray, PAD, EOS),
+        (np.ndarray.tolist, EOS, [9, EOS]),
+        (Tensor, PAD, Tensor([9, EOS])),
+        (np.float16, EOS, EOS),
+    ],
+)
 def test_samples_end_at_the_end_of_a_text(wrap: Any, pad: int, end: Any) -> None:
     scores = wrap(padded(LOGPROBS, -7.0))
     outputs = sampled(wrap, pad=pad)
@@ -74,33 +80,24 @@ def test_samples_end_at_the_end_of_a_text(wrap: Any, pad: int, end: Any) -> None
     assert (lists.texts(0), lists.texts(1), lists.sources) == (["a", "b"], ["c", "d"], ("s", "t"))
 
 
-def test_a_beam_search_says_where_texts_end() -> None:
+def test_a_beam_search_says_where_texts_end_and_equal_texts_are_merged() -> None:
     indices = padded([[0] * len(row) for row in TOKENS], -1)
     outputs = {"beam_indices": Tensor(indices), "sequences_scores": Tensor([-1.0, -2, -3, -4])}
-    scores = padded(LOGPROBS, 0.0)
-    references = ["x"] * 4
-    lists = NBest.from_generate(
-        list("abcd"), outputs, 1, transition_scores=scores, references=references
-    )
-    assert lists.feature_names[4:] == ("score", "count")
-    assert lists.features[:, :4].tolist() == [row[:4] for row in EXPECTED]
-    assert lists.features[:, 4].tolist() == [-1, -2, -3, -4]
-    assert lists.references == (("x",),) * 4
-
-
-def test_equal_texts_are_merged() -> None:
-    arguments: dict[str, Any] = {"transition_scores": padded(LOGPROBS, 0), "eos_token_id": EOS}
+    arguments: dict[str, Any] = {"transition_scores": padded(LOGPROBS, 0.0)}
     with capture_notes() as notes:
-        lists = NBest.from_generate(["a", "a ", "b", "b"], sampled(), 2, **arguments)
-    assert lists.features[:, 0].tolist() == [-0.75, -4.0]
-    assert lists.features[:, -1].tolist() == [2, 2]
-    assert ["2 of 4 answers" in note.message for note in notes] == [True]
+        lists = NBest.from_generate(
+            ["a", "b", "c", "c "], outputs, 2, **arguments, references=["x", "y"]
+        )
+    assert lists.feature_names[4:] == ("score", "count")
+    assert lists.features[:, :4].tolist() == [EXPECTED[row][:4] for row in (0, 1, 3)]
+    assert lists.features[:, 4:].tolist() == [[-1, 1], [-2, 1], [-4, 2]]
+    assert lists.references == (("x",), ("y",))
+    assert ["1 of 4 answers" in note.message for note in notes] == [True]
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "code", "parameter"),
     [
-        ({"texts": "abcd"}, UsageError, "wrong-type", "texts"),
         ({"texts": [1, 2, 3, 4]}, UsageError, "wrong-type", "texts"),
         ({"texts": ["a", "b"]}, DataError, "wrong-length", "transition_scores"),
         ({"n": 3}, UsageError, "bad-usage", "n"),
@@ -114,7 +111,8 @@ def test_equal_texts_are_merged() -> None:
         ({"outputs": {"sequences": [[1]]}}, DataError, "wrong-length", "outputs"),
         ({"outputs": {"beam_indices": [[1]]}}, DataError, "wrong-length", "outputs"),
         ({"eos_token_id": None}, UsageError, "missing-setting", "eos_token_id"),
-        ({"sources": "a"}, UsageError, "wrong-type", "sources"),
+        ({"outputs": {"beam_indices": padded(LOGPROBS, -1), "sequences_scores": [1.0]}},
+         DataError, "wrong-length", "outputs"),
     ],
 )  # fmt: skip
 def test_outputs_that_do_not_fit(
@@ -156,27 +154,19 @@ def test_requests_of_vllm() -> None:
     table = [[-3, -1.5, -2, 2, 1], [-2.75, -1.375, -2.5, 2, 2], [-1, -1, -1, 1, 1]]
     assert lists.features.tolist() == table
     assert (lists.sources, lists.ids) == (("un", "deux"), ("0", "1-x"))
-    assert NBest.from_requests(requests, sources=["s", "t"], references=["x", "y"]).sources == (
-        "s",
-        "t",
-    )
-
-
-def test_requests_without_the_log_probabilities_of_tokens() -> None:
-    lists = NBest.from_requests([asked("0", None, output("a", -1, -2, logprobs=None))])
+    sums = NBest.from_requests([asked("0", None, output("a", -1, -2, logprobs=None))])
     names = ("logprob.sum", "logprob.mean", "length", "count")
-    assert (lists.feature_names, lists.features.tolist()) == (names, [[-3, -1.5, 2, 1]])
+    assert (sums.feature_names, sums.features.tolist()) == (names, [[-3, -1.5, 2, 1]])
     bare = output("a", -1, -2, logprobs=None, cumulative_logprob=None)
     with pytest.warns(BpaWarning, match="only length and count"):
-        lists = NBest.from_requests([asked("0", None, bare)])
-    assert (lists.feature_names, lists.sources) == (("length", "count"), None)
+        lengths = NBest.from_requests([asked("0", None, bare)], sources=["s"], references=["x"])
+    assert (lengths.feature_names, lengths.sources) == (("length", "count"), ("s",))
 
 
 @pytest.mark.parametrize(
     "bad",
     [
         output("<a>", -1, reason="length"),
-        output("<a>", -1, reason="abort"),
         output("a", -1),
         output("<a>", float("nan")),
         output("<a>", -1, float("-inf")),
@@ -193,12 +183,10 @@ def test_what_cannot_be_a_candidate_is_dropped_or_listed(bad: Any) -> None:
     assert len(caught) == 2  # what is left out, and the prompt without a candidate
 
 
-@pytest.mark.parametrize("requests", ["a", 5, ["a"], [asked("0", "s", output(None, -1))]])
-def test_other_objects_are_refused(requests: Any) -> None:
-    with raises(UsageError, "wrong-type", parameter="requests"):
-        NBest.from_requests(requests)
-    with raises(UsageError, "unknown-name", parameter="bad"):
-        NBest.from_requests([], bad="keep")
+def test_other_objects_are_refused() -> None:
+    for requests in ("a", ["a"], [asked("0", "s", output(None, -1))]):
+        with raises(UsageError, "wrong-type", parameter="requests"):
+            NBest.from_requests(requests)
 
 
 class Model:

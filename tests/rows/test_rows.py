@@ -1,8 +1,7 @@
-"""Columns of Arrow as arrays, and words that lists share with their references."""
+"""Columns of Arrow as arrays, and tables without pandas."""
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,39 +10,32 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.rows.gathering import _related
-from bpa_ppl.rows.readers import single_array, values_of
+from bpa_ppl import BpaWarning, NBest, iter_nbest
+from bpa_ppl.rows.readers import values_of
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
     "whole numbers": pa.array([1, -2, 3], pa.int32()),
     "with gaps": pa.array([None, 1.5, None, 2.5]),
     "nothing": pa.array([], pa.float64()),
-    "only gaps": pa.nulls(3).cast(pa.float64()),
     "a part": pa.array([0.0, None, 1.5, None, 2.5])[1:4],
-    "small": pa.array([1.5, None], pa.float32()),
+    "two pieces": pa.chunked_array([[1.5], [None, 2.5]]),
+    "no piece": pa.chunked_array([], pa.float64()),
 }
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
-@pytest.mark.parametrize("cut", [False, True], ids=["one piece", "two pieces"])
-def test_numbers_as_pyarrow_gives_them(column, cut):
-    given = pa.chunked_array([column[:1], column[1:]]) if cut else column
-    np.testing.assert_array_equal(values_of(given), column.to_numpy(zero_copy_only=False))
+def test_numbers_as_pyarrow_gives_them(column: pa.Array | pa.ChunkedArray) -> None:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    np.testing.assert_array_equal(values_of(column), whole.to_numpy(zero_copy_only=False))
 
 
-def test_whole_numbers_stay_so_where_one_is_missing():
+def test_whole_numbers_stay_so_where_one_is_missing() -> None:
     values = values_of(pa.array([3, None], pa.int32()), missing=0)
     assert (values.tolist(), values.dtype.kind) == ([3, 0], "i")
 
 
-@pytest.mark.parametrize("parts", [[], [["a"]], [["a"], [None, "b"]]])
-def test_columns_in_one_piece(parts):
-    column = pa.chunked_array(parts, pa.string())
-    assert single_array(column).to_pylist() == column.to_pylist()
-
-
-def test_tables_are_read_without_pandas(tmp_path: Path):
+def test_tables_are_read_without_pandas(tmp_path: Path) -> None:
     csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
     csv.write_text("id,text,lm\n" + "0,a cat,-1.5\n" * 100)
     plain.write_text("a cat\n" * 100)
@@ -59,23 +51,21 @@ def test_tables_are_read_without_pandas(tmp_path: Path):
     assert run.stdout.split() == ["True", "False"]
 
 
-def words(text: str) -> set[str]:
-    """Return the words of a text, or its characters where nothing separates words."""
-    folded = text.lower()
-    split = folded.isascii() or " " in folded.strip()
-    return set(folded.split()) if split else set(folded)
+def test_references_share_characters_where_nothing_separates_words() -> None:
+    """A warning, which is an error here, says that they have no word in common."""
+    words = [chr(0x4E00 + n) for n in range(12)]
+    records = [
+        {"id": n, "text": f"{word}猫", "reference": f"小{word}"} for n, word in enumerate(words)
+    ]
+    assert len(NBest.from_records(records)) == 12
+    other = [{**record, "reference": "狗"} for record in records]
+    with pytest.warns(BpaWarning, match="12 of 12 lists have no word in common"):
+        NBest.from_records(other)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_word_in_common_is_found_in_any_text(seed: int) -> None:
-    rng = random.Random(seed)
-    pieces = ["Cat", "category", "a", "the", "Σας", "ΟΔΟΣ", "οδος", "猫", "犬です", "é", "3", "33"]
-    seen = set()
-    for _ in range(200):
-        texts = [" ".join(rng.choices(pieces, k=rng.randint(1, 2))) for _ in range(3)]
-        references = [" ".join(rng.choices(pieces, k=rng.randint(1, 2)))]
-        known = words(references[0])
-        expected = any(known & words(text) for text in texts)
-        assert _related(references, texts) is expected
-        seen.add(expected)
-    assert seen == {True, False}
+@pytest.mark.parametrize(
+    "line", ["{n} ||| text {n} ||| lm= {n}", '{{"id": {n}, "text": "text {n}"}}']
+)
+def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
+    parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
+    assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
