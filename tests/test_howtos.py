@@ -196,6 +196,7 @@ def test_page_commands_run(page: str, working_folder: Path) -> None:
     run_page(page)
 
 
+@pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize("page", QUICK)
 def test_page_commands_run_with_a_quick_sampler(page: str, working_folder: Path) -> None:
     run_page(page, "--sampler laplace ")
