@@ -26,11 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from typing import Any
 
+import measuring
 import numpy as np
-from measuring import DATA, best_time, run_tables
+from measuring import DATA, best_time, print_cells, run_tables
 from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
@@ -115,17 +117,14 @@ def read_halves(
         for source in add:
             lists = bpa.add_features(lists, source)
         for domain in dict.fromkeys(domains.tolist()):
-            positions = np.flatnonzero(domains == domain)
-            order = positions[np.random.default_rng(5).permutation(len(positions))]
-            parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-            halves += [Half(f"{file} {domain}", *pair) for pair in (parts, parts[::-1])]
+            pairs = measuring.halves(lists, domains == domain)
+            halves += [Half(f"{file} {domain}", *pair) for pair in pairs]
     return halves
 
 
 def draw_lists(half: Half, size: int, seed: int) -> NBest:
     """Draw judged lists from the pool, without replacement."""
-    size = min(size, len(half.pool))
-    return half.pool[np.random.default_rng(seed).choice(len(half.pool), size, replace=False)]
+    return measuring.draw_lists(half.pool, size, seed)
 
 
 def adapt(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int64:
@@ -180,7 +179,7 @@ def print_row(
             for seed in range(draws if size else 1)
         ]
         cells.append(cell(size, means))
-    print(f"{name:<34} " + "   ".join(cells), flush=True)
+    print_cells(name, cells)
 
 
 def cell(size: int, means: list[Any]) -> str:
@@ -267,7 +266,7 @@ def consensus_alone(draws: int, files: tuple[str, ...] = (*CONSENSUS_SETS, SUMMA
                 cell(n, np.mean([scores[k] for scores in of_files], axis=0).tolist())
                 for k, n in enumerate(sizes)
             ]
-            print(f"{name:<34} " + "   ".join(cells), flush=True)
+            print_cells(name, cells)
 
 
 def summaries(draws: int) -> None:
@@ -279,40 +278,48 @@ def summaries(draws: int) -> None:
     print_row("default", partial(adapt, categorical="system"), halves, SIZES, draws)
 
 
+def reward_halves(members: Any = True) -> list[Half]:
+    """Return the halves of pairs of answers with the scores of reward models; 1 is the better."""
+    lists = read_rewards()
+    gain = np.zeros(len(lists.features))
+    better = [entries[0][0] for entries in lists.sentence_extras["preferences"]]
+    gain[lists.offsets[:-1] + np.array(better)] = 1
+    pairs = measuring.halves(lists.with_extras(mqm=gain, gain=gain), members)
+    return [Half(REWARDS, *pair) for pair in pairs]
+
+
+@cache
+def read_rewards() -> NBest:
+    """Return pairs of answers with the scores of reward models."""
+    return bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
+
+
+def hard_pairs() -> Any:
+    """Return whether each of these pairs was made to mislead."""
+    return np.isin(read_rewards().sentence_extras["domain"], HARD)
+
+
 def rewards(draws: int) -> None:
     """Print the accuracy of reward models on pairs, by subset, and that of their mean."""
-    lists = bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
-    domains = np.array(lists.sentence_extras["domain"])
-    better = np.array([pairs[0][0] for pairs in lists.sentence_extras["preferences"]])
-    subsets = {"LLMBar, neighbour and GPTInst": np.isin(domains, HARD)}
+    domains = np.array(read_rewards().sentence_extras["domain"])
+    subsets = {"LLMBar, neighbour and GPTInst": hard_pairs()}
     subsets |= {n: domains == n for n in dict.fromkeys(domains.tolist()) if n not in HARD}
     print("\naccuracy on pairs of answers, nine reward models")
     for name, members in subsets.items():
         if members.sum() < 30:
             continue
-        positions = np.flatnonzero(members)
-        order = positions[np.random.default_rng(5).permutation(len(positions))]
-        halves = order[: len(order) // 2], order[len(order) // 2 :]
         cells: dict[str, dict[int, list[float]]] = {}
-        for pool, test in (halves, halves[::-1]):
-            standardised = lists[test].features / lists[pool].spread
-            mean = lists[test].best(standardised.sum(axis=1))
-            cells.setdefault("mean", {}).setdefault(0, []).append(
-                float((mean == better[test]).mean())
-            )
-            for size in SIZES:
-                for seed in range(draws):
-                    chosen = np.random.default_rng(seed).choice(
-                        pool, min(size, len(pool)), replace=False
-                    )
-                    for label, weights in (("default", None), ("equal", "equal")):
-                        posterior = bpa.adapt(
-                            lists[chosen], weights, likelihood="preference", seed=seed
-                        )
-                        choice = bpa.rerank(lists[test], posterior, unchecked=True).choice
-                        cells.setdefault(label, {}).setdefault(size, []).append(
-                            float((choice == better[test]).mean())
-                        )
+        for half in reward_halves(members):
+            mean = half.test.best((half.test.features / half.pool.spread).sum(axis=1))
+            cells.setdefault("mean", {}).setdefault(0, []).append(half.mean_mqm(mean))
+            for size, seed in product(SIZES, range(draws)):
+                lists = draw_lists(half, size, seed)
+                for label, weights in (("default", None), ("equal", "equal")):
+                    options = {"likelihood": "preference", "seed": seed}
+                    posterior = bpa.adapt(lists, weights, **options)
+                    choice = bpa.rerank(half.test, posterior, unchecked=True).choice
+                    accuracies = cells.setdefault(label, {}).setdefault(size, [])
+                    accuracies.append(half.mean_mqm(choice))
         shown = (
             f"{label} " + "  ".join(f"{n}: {np.mean(v):.3f}" for n, v in sizes.items())
             for label, sizes in cells.items()
@@ -357,6 +364,14 @@ def references(options: Any) -> None:
         print_row(metric, adapt, halves, SIZES, options.draws)
 
 
+def priors_of_others(posteriors: dict[str, Any]) -> dict[str, bpa.Prior]:
+    """Return for each domain the prior that is learned from the posteriors of the others."""
+    return {
+        name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
+        for name in posteriors
+    }
+
+
 def learned(options: Any) -> None:
     """Print the scores with a prior learned from the other domains."""
     halves = read_halves(WMT23)
@@ -364,10 +379,7 @@ def learned(options: Any) -> None:
     for half in halves[::2]:
         lists = NBest.concatenate([half.pool, half.test], renumber=True)
         posteriors[half.name] = bpa.adapt(lists, None, metric="mqm")
-    priors = {
-        name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
-        for name in posteriors
-    }
+    priors = priors_of_others(posteriors)
     print("\nprior learned from the other domains")
 
     def choose(half: Half, lists: NBest) -> Int64:
@@ -468,7 +480,7 @@ def likelihoods(options: Any) -> None:
                     scores = [s.headroom(adapt(s, s.pool, likelihood=name)) for s in splits]
                     means.append(np.mean(scores))
                 cells.append(cell(size, means))
-            print(f"{name:<34} " + "   ".join(cells), flush=True)
+            print_cells(name, cells)
 
 
 def split_pool(half: Half, size: int, seed: int) -> Half:

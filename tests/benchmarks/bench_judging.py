@@ -29,17 +29,18 @@ import numpy as np
 from bench_judged import (
     COMPUTED,
     CONSENSUS_SETS,
-    HARD,
-    REWARDS,
     SIX,
     SUMMARIES,
     WMT23,
     Half,
     answer_pairs,
     cell,
+    hard_pairs,
+    priors_of_others,
     read_halves,
+    reward_halves,
 )
-from measuring import DATA, Table, run_tables
+from measuring import Table, print_cells, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import raters_of
@@ -83,7 +84,7 @@ def print_sessions(
         curves.append([learning_curve(run, half.test, "mqm", answers, noise) for run in runs])
     means = np.mean(curves, axis=0).T
     cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
-    print(f"{name:<34} " + "   ".join(cells), flush=True)
+    print_cells(name, cells)
 
 
 def pairs(options: Any) -> None:
@@ -108,15 +109,8 @@ def collections(options: Any) -> None:
 
 def reward_models() -> list[Half]:
     """Return the halves of hard pairs of answers, with the scores of reward models."""
-    lists = bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
-    lists = lists[np.flatnonzero(np.isin(lists.sentence_extras["domain"], HARD))]
-    gain = np.zeros(len(lists.features))
-    for start, entries in zip(lists.offsets, lists.sentence_extras["preferences"], strict=False):
-        gain[start + entries[0][0]] = 1.0
-    lists = lists.without("preferences").with_extras(mqm=gain)
-    order = np.random.default_rng(5).permutation(len(lists))
-    parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-    return [Half("rewardbench", *pair) for pair in (parts, parts[::-1])]
+    parts = [(half.pool, half.test) for half in reward_halves(hard_pairs())]
+    return [Half("rewardbench", *(x.without("preferences") for x in pair)) for pair in parts]
 
 
 def noise(options: Any) -> None:
@@ -160,10 +154,7 @@ def learned(options: Any) -> None:
         },
     }
     for way, posteriors in ways.items():
-        priors = {
-            name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
-            for name in posteriors
-        }
+        priors = priors_of_others(posteriors)
 
         def learned_prior(half: Half, priors: dict[str, bpa.Prior] = priors) -> bpa.Prior:
             return priors[half.name]

@@ -45,8 +45,6 @@ import numpy as np
 from bench_judged import (
     COMPUTED,
     CONSENSUS_SETS,
-    HARD,
-    REWARDS,
     SIX,
     SUMMARIES,
     TED,
@@ -57,10 +55,12 @@ from bench_judged import (
     best_feature,
     cell,
     draw_lists,
+    hard_pairs,
     normal_scores,
     read_halves,
+    reward_halves,
 )
-from measuring import DATA, run_tables
+from measuring import run_tables
 from scipy.stats import norm, rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -177,25 +177,6 @@ def from_gains(half: Half, lists: NBest, equal: bool = False) -> Int64:
     return adapt(half, lists, "equal", lower_is_better=lower)
 
 
-def mean_gain(half: Half, choice: Int64) -> float:
-    """Return the mean gain of the choices, which is the accuracy on pairs."""
-    return half.mean_mqm(choice)
-
-
-def pairs_of_answers(hard: bool) -> list[Half]:
-    """Return the halves of RewardBench, or of its pairs that were made to mislead."""
-    lists = bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
-    better = np.array([pairs[0][0] for pairs in lists.sentence_extras["preferences"]])
-    gain = np.zeros(len(lists.features))
-    gain[lists.offsets[:-1] + better] = 1
-    lists = lists.with_extras(mqm=gain, gain=gain)
-    members = np.isin(lists.sentence_extras["domain"], HARD) | (not hard)
-    positions = np.flatnonzero(members)
-    order = positions[np.random.default_rng(5).permutation(len(positions))]
-    parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-    return [Half(REWARDS, *pair) for pair in (parts, parts[::-1])]
-
-
 def print_table(
     title: str,
     halves: Sequence[Half],
@@ -244,14 +225,14 @@ def print_table(
 
 def llmbar(options: Any) -> None:
     """Print the table of the pairs that were made to mislead."""
-    halves = pairs_of_answers(hard=True)
-    print_table("LLMBar: 226 pairs, accuracy", halves, 10, options.calls, mean_gain)
+    halves = reward_halves(hard_pairs())
+    print_table("LLMBar: 226 pairs, accuracy", halves, 10, options.calls, Half.mean_mqm)
 
 
 def rewardbench(options: Any) -> None:
     """Print the table of all pairs."""
-    halves = pairs_of_answers(hard=False)
-    print_table("RewardBench: 2,755 pairs, accuracy", halves, 10, options.calls, mean_gain)
+    halves = reward_halves()
+    print_table("RewardBench: 2,755 pairs, accuracy", halves, 10, options.calls, Half.mean_mqm)
 
 
 def metrics(options: Any) -> None:

@@ -29,6 +29,7 @@ from measuring import (
     canonical,
     cell,
     draw,
+    probabilities,
     read_lists,
     run_tables,
     summary,
@@ -36,7 +37,6 @@ from measuring import (
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
-from bpa_ppl.arrays import Float64
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.quality.pairs import pairs_of
 from bpa_ppl.weights import match
@@ -69,13 +69,6 @@ for line in sys.stdin:
 """
 
 
-def probabilities(lists: NBest, weights: Any) -> Float64:
-    """Return p(e|f, λ) of each hypothesis under one weight vector."""
-    scores, starts = lists.scores(weights), lists.offsets[:-1]
-    p = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), lists.sizes))
-    return p / np.repeat(np.add.reduceat(p, starts), lists.sizes)
-
-
 def scores(texts: list[str], references: Any) -> tuple[float, ...]:
     """Return corpus TER, BLEU, chrF and length ratio."""
     ter, bleu, chrf = (bpa.corpus_score(texts, references, m) for m in ("ter", "bleu", "chrf"))
@@ -90,7 +83,8 @@ def quality(options: Any) -> None:
         cells = results[domain] = {key: [] for key in product(RULES, SIZES)}
         for size, seed in product(SIZES, range(options.draws)):
             posterior = bpa.adapt(draw(pool, size, seed), canonical(), sampler="map")
-            p = probabilities(test, bpa.as_draws(posterior).aligned(test)[0])
+            weights = bpa.as_draws(posterior).aligned(test)[0]
+            p = probabilities(test, test.scores(weights))
             for name, rule in RULES.items():
                 choice = test.best(p) if rule is None else rule.decide(test, p)
                 cells[name, size].append(scores(test.chosen(choice), test.references))
@@ -108,7 +102,7 @@ def print_quality(title: str, domains: list[dict[tuple[str, int], list[Any]]]) -
 def problems(lists: NBest, sentences: int) -> list[tuple[list[str], list[float]]]:
     """Return the distinct texts and their probabilities, of some lists."""
     texts_and_p = []
-    p = probabilities(lists, match(canonical(), lists, fixed=()).values)
+    p = probabilities(lists, lists.scores(match(canonical(), lists, fixed=()).values))
     for s in range(len(lists) // sentences // 2, len(lists), len(lists) // sentences):
         rows = lists.rows(s)
         strings, inverse = np.unique(lists.string_index[rows], return_inverse=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from bench_judged import SIZES, Half, adapt, cell, draw_lists, read_halves
-from measuring import run_tables
+from measuring import print_cells, run_tables
 from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
@@ -145,7 +145,7 @@ def left_out(options: Any) -> None:
         print(group, flush=True)
     for name, sizes in rows.items():
         cells = [cell(size, np.mean(scores, axis=0)) for size, scores in sizes.items() if scores[0]]
-        print(f"{name:<34} " + "   ".join(cells), flush=True)
+        print_cells(name, cells)
 
 
 def headroom_with(half: Half, size: int, seed: int, means: dict[str, float] | None) -> float:

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import measuring
 import numpy as np
-from measuring import DATA, run_tables
+from measuring import DATA, draw_lists, print_cells, probabilities, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64, Int64
@@ -58,20 +59,13 @@ class Half:
         edits, words = self.counts[self.test.offsets[:-1] + choice].sum(axis=0)
         return float(100 * edits / words)
 
-    def draw(self, size: int, seed: int) -> NBest:
-        """Draw utterances from the pool, without replacement."""
-        rng = np.random.default_rng(seed)
-        return self.pool[rng.choice(len(self.pool), min(size, len(self.pool)), replace=False)]
-
 
 def read_halves(file: str) -> list[Half]:
     """Return the halves of a file, each once as the pool; the recogniser's score is the feature."""
     lists = bpa.read_nbest(DATA / "judged" / f"librispeech.{file}.jsonl.gz")
     others = [name for name in lists.feature_names if name != "score"]
     lists = lists.without(*others).without("sources")
-    order = np.random.default_rng(5).permutation(len(lists))
-    parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-    return [Half(pool, test, statistics(test, "wer")) for pool, test in (parts, parts[::-1])]
+    return [Half(*pair, statistics(pair[1], "wer")) for pair in measuring.halves(lists)]
 
 
 def adapted(*sources: Any, rule: Any = None, texts: bool = False, **options: Any) -> Chooser:
@@ -94,7 +88,7 @@ def adapted(*sources: Any, rule: Any = None, texts: bool = False, **options: Any
                 path.write_text("\n".join(first) + "\n")
                 add.append(LanguageModel(text=str(path), name="first"))
             settings = {"metric": "wer", "add": add, "seed": seed, **options}
-            posterior = bpa.adapt(half.draw(size, seed), None, **settings)
+            posterior = bpa.adapt(draw_lists(half.pool, size, seed), None, **settings)
             return bpa.rerank(half.test, posterior, unchecked=True, **chosen).choice
 
     return choose
@@ -119,18 +113,14 @@ def print_fixed(
 ) -> None:
     """Print the error rates of a choice without adaptation."""
     rates = [np.mean([half.wer(choose(half.test, half)) for half in h]) for h in halves.values()]
-    print(f"{name:<34} " + "   ".join(f"{rate:6.2f}" for rate in rates), flush=True)
+    print_cells(name, (f"{rate:6.2f}" for rate in rates))
 
 
 def by_risk(scale: float) -> Callable[[NBest, Half], Int64]:
     """Return the choice with the least expected WER under p(e) ∝ exp(score / scale)."""
 
     def choose(lists: NBest, _: Half) -> Int64:
-        scores = lists.features[:, 0].astype(np.float64) / scale
-        weights = np.exp(
-            scores - np.repeat(np.maximum.reduceat(scores, lists.offsets[:-1]), lists.sizes)
-        )
-        p = weights / np.repeat(np.add.reduceat(weights, lists.offsets[:-1]), lists.sizes)
+        p = probabilities(lists, lists.features[:, 0].astype(np.float64) / scale)
         return Mbr(gain="wer").decide(lists, p)
 
     return choose

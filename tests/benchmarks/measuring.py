@@ -224,6 +224,37 @@ def draw(pool: NBest, size: int, seed: int) -> NBest:
     return pool.select(np.random.default_rng(seed).integers(len(pool), size=size))
 
 
+def halves(lists: NBest, members: Any = True) -> list[tuple[NBest, NBest]]:
+    """Return each of two random halves of lists, and the other half.
+
+    Args:
+        lists: the lists.
+        members: (lists,) whether a list is used; default: all.
+    """
+    positions = np.flatnonzero(np.broadcast_to(members, len(lists)))
+    order = positions[np.random.default_rng(5).permutation(len(positions))]
+    first, second = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
+    return [(first, second), (second, first)]
+
+
+def draw_lists(pool: NBest, size: int, seed: int) -> NBest:
+    """Draw lists without replacement, or all if there are fewer."""
+    rng = np.random.default_rng(seed)
+    return pool[rng.choice(len(pool), min(size, len(pool)), replace=False)]
+
+
+def probabilities(lists: NBest, scores: Float64) -> Float64:
+    """Return p(e|f) of each hypothesis, from the scores."""
+    starts = lists.offsets[:-1]
+    p = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), lists.sizes))
+    return p / np.repeat(np.add.reduceat(p, starts), lists.sizes)
+
+
+def print_cells(name: str, cells: Iterable[str]) -> None:
+    """Print a row of text."""
+    print(f"{name:<34} " + "   ".join(cells), flush=True)
+
+
 class Task(NamedTuple):
     """Lists to adapt on and lists to test on.
 

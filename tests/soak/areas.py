@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import bz2
 import gzip
 import json
@@ -9,14 +10,28 @@ import lzma
 import os
 import random
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
-from fuzzing import edited, examine, examine_weights, names, random_edits, subject, weight_samples
+from fuzzing import (
+    ACCEPTED,
+    REFUSED,
+    Failure,
+    edited,
+    examine,
+    examine_weights,
+    names,
+    random_edits,
+    subject,
+    weight_samples,
+)
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior
@@ -27,17 +42,13 @@ from bpa_ppl.features.recipes import absolute, recorded
 from bpa_ppl.formats import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models import LIKELIHOODS, tabulate
-from bpa_ppl.phrases import (
-    PhraseCounts,
-    read_counts,
-    read_table,
-    write_counts,
-    write_table,
-)
+from bpa_ppl.phrases import PhraseCounts, read_counts, read_table, write_counts, write_table
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.preferences import choice_sets
 from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.serving import application
+from bpa_ppl.serving.app import Limits
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of
 from bpa_ppl.tuning import TUNERS
@@ -199,6 +210,49 @@ def priors(rng: random.Random, folder: Path) -> str:
         prior.write(folder / "again.json")
 
     return verdict(use)
+
+
+LIMIT = 100_000  # bytes of the body of a request
+_TYPES_OF_BODIES = (
+    "application/json",
+    "application/json",
+    "application/x-ndjson",
+    "a/b; =",
+    "\xff",
+)
+
+
+@area("requests", 488)
+def requests(rng: random.Random, folder: Path) -> str:
+    """Requests to the HTTP service: damaged JSON, other values, and bodies beyond the limit."""
+    first = {"text": "a cat", "LM0": -1.5, "W": 2}
+    record: Any = {"id": "1", "source": "un chat", "candidates": [first, first | {"text": "b"}]}
+    record = rng.choice((record, [record, record]))
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        record = changed(record, rng, odd_json)
+    body = json.dumps(record, ensure_ascii=rng.random() < 0.8).encode("utf-8", "surrogatepass")
+    kind = rng.randrange(6)
+    if kind == 0:
+        body = damaged(rng, b'{"candidates": [{"text": "\xc3\xa9", "LM0": 1, "W": 2}]}\n')
+    elif kind == 1:
+        body = rng.choice((b"[" * 9000, b'{"candidates":' * 2000, b"9" * 5000, b'"\\ud800"'))
+    elif kind == 2:
+        body = b" " * rng.choice((LIMIT - 10, LIMIT + 10, 3 * LIMIT)) + body
+    headers = {"Content-Type": rng.choice(_TYPES_OF_BODIES).encode("latin-1")}
+    path = rng.choice(
+        ("/rerank", "/rerank", "/rerank", "//rerank", "/%00", "/rerank?x=" + "a" * 999)
+    )
+    service = application(partial(bpa.Reranker, sample_draws(), unchecked=True), Limits(body=LIMIT))
+    transport = httpx.ASGITransport(service)
+
+    async def status_of() -> int:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.post(path, content=body, headers=headers)).status_code
+
+    status = asyncio.run(status_of())
+    if not (status == 200 or 400 <= status < 500):
+        raise Failure(f"status {status}")
+    return ACCEPTED if status == 200 else REFUSED
 
 
 _PHRASES = [
@@ -403,10 +457,7 @@ _TYPES: list[tuple[pa.DataType, list[Any]]] = [
     *((pa.bool_(), [True, False]), (pa.binary(), [b"a", b"\xff"]), (pa.null(), [None])),
     (pa.list_(pa.string()), [["a"], ["a", "b"], [], ["b"] * 500]),
     (pa.large_list(pa.float64()), [[0.5], [1.0, np.nan], []]),
-    (
-        pa.list_(pa.struct({"text": pa.string(), "lm": pa.float64()})),
-        [[{"text": "a", "lm": 1}], []],
-    ),
+    (pa.list_(pa.struct({"text": pa.string(), "lm": pa.float64()})), [[{"text": "a"}], []]),
     (pa.map_(pa.string(), pa.int64()), [[("a", 1)], []]),
 ]
 _COLUMNS = [
@@ -461,10 +512,8 @@ _LISTS: dict[str, Any] = {
     "sentence_ids": [0, 4],
 }
 _ARRAYS: dict[str, Any] = _LISTS | {
-    "texts": ["a cat", "the cat", "b"],
-    "features": [[1.0, 2.0], [0.5, 0.0], [3.0, 4.0]],
+    **{name: [*chain(*_LISTS[name])] for name in ("texts", "features", "totals")},
     "sizes": [2, 1],
-    "totals": [0.0, 1.0, 2.0],
     "extras": {"mqm": [1, 2, None]},
 }
 _RECORDS: dict[str, Any] = {
