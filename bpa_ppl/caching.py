@@ -178,7 +178,7 @@ def read_array(key: str, size: int) -> Float64 | None:
         return None
     path = _path(folder, key)
     try:
-        with np.load(path) as archive:  # tests the checksum
+        with path.open("rb") as file, np.load(file) as archive:  # tests the checksum
             values = archive["values"]
         os.utime(path)  # the least recently used files are deleted first
     except Exception:  # whatever a damaged file leads to, the scores are computed again

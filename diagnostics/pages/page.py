@@ -222,7 +222,11 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """The verdict, which is also that of `bool`; true for results without one."""
+        """The verdict, which is also that of `bool`; true for results without one.
+
+        >>> Outcome().passed
+        True
+        """
         return True
 
     def __bool__(self) -> bool:
