@@ -429,9 +429,11 @@ def _canonical(given: Any, nbest: NBest) -> Weights:
         weights = given if isinstance(given, Weights) else Weights(given, "the weights")
     else:
         try:
-            (_,) = (values := to_floats(given, "weights")).shape
-        except ValueError as error:  # a UsageError is one, too
+            values = to_floats(given, "weights")
+        except UsageError as error:
             raise _nameless(given, "weights") from error
+        if values.ndim != 1:
+            raise _nameless(given, "weights")
         weights = unnamed_weights(values, "the weights")
     if not weights.positional:
         return weights

@@ -93,11 +93,13 @@ class Fairseq(NBestFormat, frozen=True):
         {'id': [7], 'source': ['un chat']}
         """
         records: list[tuple[int, dict[str, Any]]] = []
-        for record in self._records(file.blocks(), options):
-            records.append(record)
-            if sum(len(of[TEXT]) for _, of in records) >= _AT_ONCE:
+        hypotheses = 0
+        for line, record in self._records(file.blocks(), options):
+            records.append((line, record))
+            hypotheses += len(record[TEXT])
+            if hypotheses >= _AT_ONCE:
                 yield _columns(records)
-                records = []
+                records, hypotheses = [], 0
         if records:
             yield _columns(records)
 
