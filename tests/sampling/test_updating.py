@@ -88,7 +88,7 @@ def test_updates_of_the_prior_are_exact() -> None:
 
 
 def test_the_adaptation_lists_make_new_draws_exact() -> None:
-    growing = grown(adapted(2), SENTENCES, 19, adaptation_lists=POOL[:2])
+    growing = grown(adapted(2, 400), SENTENCES, 19, adaptation_lists=POOL[:2])
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
