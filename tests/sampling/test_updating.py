@@ -126,6 +126,7 @@ def test_without_the_adaptation_lists_a_gaussian_represents_them_with_a_warning(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the posterior equals its prior")
 def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
     start = through = adapted(0)
     at_once = Sequential(start)
