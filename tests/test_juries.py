@@ -124,9 +124,10 @@ def judge(error: float) -> Callable[[str, str], float]:
 def scope(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """The names that the examples assume: judges with errors, the second one the best."""
     rng = np.random.default_rng(2)
-    quality, qid = rng.normal(size=240), np.repeat(np.arange(80), 3)
-    X = quality[:, None] + rng.normal(size=(240, 3)) * [2.0, 0.3, 2.0]  # noqa: N806
-    best = quality.reshape(80, 3).max(axis=1)
+    # Folds of equal size share their compiled programs: 42 lists to fit, and 42 others.
+    quality, qid = rng.normal(size=252), np.repeat(np.arange(84), 3)
+    X = quality[:, None] + rng.normal(size=(252, 3)) * [2.0, 0.3, 2.0]  # noqa: N806
+    best = quality.reshape(84, 3).max(axis=1)
     y = (quality == np.repeat(best, 3)).astype(float)
     functions = [judge(error) for error in (0.1, 0.0, -0.1)]
     answers = iter([*QUALITY] * 4)
@@ -142,7 +143,7 @@ def scope(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     for name, stand_in in stand_ins.items():
         monkeypatch.setitem(sys.modules, name, stand_in)
     names = ("X", "y", "qid", "new_X", "new_y", "new_qid")
-    arrays = [array[part] for part in (slice(120), slice(120, None)) for array in (X, y, qid)]
+    arrays = [array[part] for part in (slice(126), slice(126, None)) for array in (X, y, qid)]
     with sklearn.config_context():
         yield {
             **dict(zip(names, arrays, strict=True)),

@@ -254,9 +254,9 @@ EXAMPLE = f"""
 import numpy as np
 
 rng = np.random.default_rng(0)
-X, new_X = rng.normal(size=(2, 60, 2))
-y = X @ [1.0, 0.5]
-qid = new_qid = np.repeat(np.arange(15), 4)
+X, new_X = rng.normal(size=(2, 120, 1))
+y = X[:, 0] + rng.normal(size=120)
+qid = new_qid = np.repeat(np.arange(40), 3)
 {README_EXAMPLE}
 print(np.bincount(new_qid, ranker.predict_proba(new_X, qid=new_qid)).round(6))
 """
@@ -280,7 +280,7 @@ for refused in (lambda: compare_loo({"a": posterior, "b": posterior}), import_ar
     except bpa.UsageError as error:
         print(error)
 """
-PRINTED = f"""{np.ones(15)}
+PRINTED = f"""{np.ones(40)}
 ranking posteriors by leave-one-out needs ArviZ: {REMEDY.format("report")}
 this needs ArviZ: {REMEDY.format("report")}
 """

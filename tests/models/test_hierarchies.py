@@ -160,7 +160,8 @@ def test_sites_have_the_names_of_features_and_domains() -> None:
     names = ["LM0", "WP0"]
     pools = {name: reference_model.pairs(rng.normal(size=(4, 2)), names) for name in ("b", "a")}
     options: dict[str, Any] = {"oracle": reference_model.given(*[0] * 8), "likelihood": "oracle"}
-    options["sampler"] = AtStart()  # the names do not depend on the sampler
+    options |= {"model": Hierarchical(2, spread=2.0)}  # as in the test above: compiled once
+    options |= {"sampler": AtStart()}  # the names do not depend on the sampler
     result = learn_prior_jointly(pools, dict.fromkeys(names, 0.1), **options)
     sites = result["posterior"]
     assert sites["own"].dims[2:] == ("domain_or_new", "feature")

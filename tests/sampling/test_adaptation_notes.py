@@ -11,7 +11,7 @@ from judged_lists import judged_lists
 from bpa_ppl import NBest, adapt
 from bpa_ppl.notes import capture_notes
 
-OPTIONS: dict[str, Any] = {"metric": "comet", "sampler": "map"}
+OPTIONS: dict[str, Any] = {"metric": "comet", "sampler": "map", "prior_variance": 1.0}
 
 
 def single_system(lists: NBest, **options: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -70,8 +71,8 @@ def close(ours: Draws, theirs: Draws) -> None:
     assert np.all(np.abs(ours.deviation - theirs.deviation) < 5 * error)
 
 
-def test_weights_are_found_from_preferences(lists: NBest) -> None:
-    posterior = adapted(lists.without("mqm"))
+def test_weights_are_found_from_preferences(whole: Draws) -> None:
+    posterior = whole
     assert posterior.attrs["likelihood"] == {"name": "preference", "slip": 0.0, "nu": None}
     counts = posterior.attrs["comparisons"]
     assert counts["lists"] == SENTENCES
@@ -194,18 +195,41 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
     return lists.with_sentence_extras(preferences=entries)
 
 
+def of_rater(lists: NBest, name: str) -> NBest:
+    """Return lists with the answers of one rater."""
+    entries = lists.sentence_extras["preferences"]
+    return lists.with_sentence_extras(
+        preferences=[[e for e in part if e["rater"] == name] for part in entries]
+    )
+
+
+RATED = 300
+SLIPS = {"ann": 0.03, "bob": 0.3}
+SMALL: dict[str, Any] = {"prior_variance": 4.0, "sampler": "imh", "draws": 500}
+NONE = {f"F{k}": 0.0 for k in range(4)}
+
+
+@pytest.fixture(scope="module")
+def of_two_raters() -> tuple[NBest, Draws]:
+    """Lists with answers of two raters, the last ones with weights, and the posterior of all."""
+    judged = answers(SLIPS, RATED, 1)
+    entries = [
+        [{**e, "weight": 0.5 + s % 3 if s > RATED - 5 else 1.0} for e in part]
+        for s, part in enumerate(judged.sentence_extras["preferences"])
+    ]
+    judged = judged.with_sentence_extras(preferences=entries)
+    return judged, as_draws(adapt(judged, NONE, **SMALL))
+
+
 @pytest.mark.usefixtures("without_drawing")
-def test_slip_rates_of_raters_are_found(tmp_path: Any) -> None:
-    judged = answers({"ann": 0.03, "bob": 0.3}, 300, 1)
-    zero = dict.fromkeys(judged.feature_names, 0.0)
-    options: dict[str, Any] = {"prior_variance": 4.0, "sampler": "laplace", "draws": 1500}
-    posterior = as_draws(adapt(judged, zero, **options))
+def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_path: Path) -> None:
+    judged, posterior = of_two_raters
     assert posterior.attrs["likelihood"]["slip"] == "raters"
-    assert posterior.attrs["raters"] == {"ann": 300, "bob": 300}
+    assert posterior.attrs["raters"] == {"ann": RATED, "bob": RATED}
     assert check(posterior)
     raters = raters_of(posterior)
     assert raters is not None
-    for name, slip in (("ann", 0.03), ("bob", 0.3)):
+    for name, slip in SLIPS.items():
         _, low, high = raters.slips[name]
         assert low < slip < high
     assert raters.slips["ann"][2] < raters.slips["bob"][1]
@@ -218,44 +242,21 @@ def test_slip_rates_of_raters_are_found(tmp_path: Any) -> None:
     assert all(f"{mean:.3f}" in page for mean, _, _ in raters.slips.values())
 
 
-def of_rater(lists: NBest, name: str) -> NBest:
-    """Return lists with the answers of one rater."""
-    entries = lists.sentence_extras["preferences"]
-    return lists.with_sentence_extras(
-        preferences=[[e for e in part if e["rater"] == name] for part in entries]
-    )
-
-
-SMALL: dict[str, Any] = {"prior_variance": 1.0, "sampler": "imh", "draws": 500}
-NONE = {f"F{k}": 0.0 for k in range(4)}
-
-
-@pytest.fixture(scope="module")
-def of_two_raters() -> tuple[NBest, Draws]:
-    """Lists with answers of two raters and with weights, and the posterior of all."""
-    judged = answers({"ann": 0.05, "bob": 0.2}, 60, 2)
-    entries = [
-        [{**e, "weight": 0.5 + s % 3} for e in part]
-        for s, part in enumerate(judged.sentence_extras["preferences"])
-    ]
-    judged = judged.with_sentence_extras(preferences=entries)
-    return judged, as_draws(adapt(judged, NONE, **SMALL))
-
-
 def test_updates_have_slip_rates_of_raters_and_weights(of_two_raters: tuple[NBest, Draws]) -> None:
     judged, whole = of_two_raters
-    # Of 116 answers and of 120: data of similar size share one compilation.
-    grown = Sequential(as_draws(adapt(judged[:58], NONE, **SMALL)), unchecked=True)
-    rest = judged[58:]
+    # Data of similar size share one compilation.
+    first = 2 * (RATED - 2)
+    grown = Sequential(as_draws(adapt(judged[: RATED - 2], NONE, **SMALL)), unchecked=True)
+    rest = judged[RATED - 2 :]
     for name in ("bob", "ann"):
         assert not grown.add(of_rater(rest, name)).afresh
     draws = grown.draws()
     close(draws, whole)
-    order = [*range(116), 117, 119, 116, 118]
+    order = [*range(first), *(first + np.array([1, 3, 0, 2]))]
     for name in ("observation_weight", "observation_rater"):
         np.testing.assert_array_equal(draws.constants[name], whole.constants[name][order])
     entries = [rest.sentence_extras["preferences"][s][rater] for rater in (1, 0) for s in (0, 1)]
-    for column, (s, entry) in enumerate(zip((0, 1, 0, 1), entries, strict=True), 116):
+    for column, (s, entry) in enumerate(zip((0, 1, 0, 1), entries, strict=True), first):
         scores = draws.weights @ rest.features[rest.rows(s)].T.astype(float)
         winner, loser = entry["candidates"]
         slip = draws.values["slip"][..., ("ann", "bob").index(entry["rater"])]

@@ -32,9 +32,12 @@ def test_steps_have_the_variance_and_the_covariance(covariance: list[list[float]
 def test_a_proposal_without_a_density_is_rejected() -> None:
     target = TARGETS["plane"]().density()
     start = {"weights": np.asarray(target.initial_position)[None]}
-    state, step, collect = random_walk(
-        target, np.inf, None, jax.random.split(jax.random.key(0), 1), start
-    )
-    found = collect(step(state))
+
+    @jax.jit
+    def run(keys: jax.Array) -> dict[str, jax.Array]:
+        state, step, collect = random_walk(target, np.inf, None, keys, start)
+        return collect(step(state))
+
+    found = run(jax.random.split(jax.random.key(0), 1))
     assert found["accept_prob"].tolist() == [0.0]
     np.testing.assert_array_equal(found["z"]["weights"], start["weights"])

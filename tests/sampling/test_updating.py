@@ -88,7 +88,7 @@ def test_updates_of_the_prior_are_exact() -> None:
 
 
 def test_the_adaptation_lists_make_new_draws_exact() -> None:
-    growing = grown(adapted(2), SENTENCES, 19, adaptation_lists=POOL[:2])
+    growing = grown(adapted(2, 400), SENTENCES, 19, adaptation_lists=POOL[:2])
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
@@ -126,6 +126,7 @@ def test_without_the_adaptation_lists_a_gaussian_represents_them_with_a_warning(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the posterior equals its prior")
 def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
     start = through = adapted(0)
     at_once = Sequential(start)
