@@ -175,7 +175,7 @@ BEFORE = {
     "phrases.md": f"{DEV}\n{OUT}\nphrases extract {MEMORY} -o in.parquet",
 }
 #: Pages that are tried each time; their posteriors are Laplace approximations.
-QUICK = ("decode-once.md", "llm-tutorial.md", "README.md")
+QUICK = ("llm-tutorial.md", "README.md")
 
 
 def run_page(page: str, adapt_options: str = "") -> None:

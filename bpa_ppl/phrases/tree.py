@@ -102,8 +102,9 @@ class PhraseTree:
         words = self.words((word.encode() for word in text.words), add=False)[0]
         sentences = words[text.numbers], text.starts
         counts = np.zeros((self._size, k))
-        groups = assignment if assignment.ndim == 1 else np.zeros(0, np.int16)
-        shares = assignment if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
+        # Copies are writable: for read-only arrays the function would be compiled again.
+        groups = assignment.copy() if assignment.ndim == 1 else np.zeros(0, np.int16)
+        shares = assignment.copy() if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
         _count_phrases(sentences, groups, shares, (self._keys, self._slots), counts)
         return counts
 

@@ -72,7 +72,7 @@ class BLEU(Metric, frozen=True):
             hyps, others = np.split(np.arange(len(text[1]) - 1), [len(texts)])
             lengths = np.diff(text[1])
             bags = bags_of(*text, ORDER)
-            matches = matches_between(bags, ORDER, hyps, others, together=True)[:, 0]
+            matches = matches_between(bags, ORDER, hyps, others, True)[:, 0]
             totals = np.maximum(lengths[hyps, None] - np.arange(ORDER), 0)
             shortest = np.sort(lengths[others])  # of two that are equally near the shorter
             nearest = shortest[np.abs(shortest - lengths[hyps, None]).argmin(axis=1)]

@@ -185,9 +185,11 @@ class NgramPairs:
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return BLEU or chrF; see `Edited`."""
-        from bpa_ppl.quality.pairs_compiled import scores_between
+        from bpa_ppl.quality.pairs_compiled import matches_between, scores_between
 
-        return np.asarray(scores_between(self.bags, self.lengths, self._longest, rows, columns))
+        columns = np.ascontiguousarray(columns)
+        matches = matches_between(self.bags, self._longest, rows, columns, False)
+        return np.asarray(scores_between(matches, self.lengths[rows], self.lengths[columns]))
 
     def f_scores(self, orders: Sequence[int], beta: float = 2.0) -> Float64:
         """Return F-scores in percent, (orders, U, U), of texts with all of them as references.
@@ -205,7 +207,7 @@ class NgramPairs:
         from bpa_ppl.quality.pairs_compiled import f_scores_between_all
 
         longest = np.asarray(orders, np.int64)
-        return np.asarray(f_scores_between_all(self.bags, self.lengths, longest, beta))
+        return np.asarray(f_scores_between_all(self.bags, self.lengths, longest, float(beta)))
 
 
 class UnitPairs:

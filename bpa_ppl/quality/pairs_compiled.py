@@ -206,9 +206,7 @@ def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float)
 
 
 @compiled
-def matches_between(
-    bags: Bags, longest: int, rows: Int64, columns: Int64, together: bool = False
-) -> Int64:
+def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64, together: bool) -> Int64:
     """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
 
     An n-gram matches as often as it occurs in both texts.
@@ -223,9 +221,9 @@ def matches_between(
 
     >>> units, starts = np.array([0, 1, 0, 0, 1], np.int32), np.array([0, 3, 5])
     >>> both = np.arange(2)
-    >>> matches_between(bags_of(units, starts, 2), 2, both, both).tolist()
+    >>> matches_between(bags_of(units, starts, 2), 2, both, both, False).tolist()
     [[[3, 2], [2, 1]], [[2, 1], [2, 1]]]
-    >>> matches_between(bags_of(units, starts, 2), 2, both, both, together=True).tolist()
+    >>> matches_between(bags_of(units, starts, 2), 2, both, both, True).tolist()
     [[[3, 2]], [[2, 1]]]
     """
     kinds, counts, begins, order_of, _ = bags
@@ -244,23 +242,18 @@ def matches_between(
 
 
 @compiled
-def scores_between(
-    bags: Bags, lengths: Int64, longest: int, rows: Int64, columns: Int64
-) -> Float64:
+def scores_between(matches: Int64, hypotheses: Int64, references: Int64) -> Float64:
     """Return BLEU or chrF, (rows, columns), of some texts with others as references.
 
     Args:
-        bags: the n-grams of all texts, from `bags_of`.
-        lengths: (texts,) in words or characters.
-        longest: the length of the longest n-grams: 4 for BLEU, 6 for chrF.
-        rows: the texts.
-        columns: the references.
+        matches: from `matches_between`: of n-grams up to 4 for BLEU, up to 6 for chrF.
+        hypotheses: (rows,) the lengths of the texts in words or characters.
+        references: (columns,) those of the references.
     """
-    matches = matches_between(bags, longest, rows, columns, False)
     scores = np.empty(matches.shape[:2])
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            scores[i, j] = _score(matches[i, j], lengths[rows[i]], lengths[columns[j]])
+    for i in range(len(hypotheses)):
+        for j in range(len(references)):
+            scores[i, j] = _score(matches[i, j], hypotheses[i], references[j])
     return scores
 
 
@@ -274,9 +267,9 @@ def most_similar(
     references.
 
     Args:
-        bags: as for `scores_between`.
-        lengths: likewise.
-        longest: likewise.
+        bags: the n-grams of all texts, from `bags_of`.
+        lengths: (texts,) in words or characters.
+        longest: the length of the longest n-grams: 4 for BLEU, 6 for chrF.
         p: (texts,) their probabilities.
         references: the texts of positive probability, the most probable first.
     """

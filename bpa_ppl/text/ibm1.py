@@ -104,7 +104,8 @@ class IBM1:
         """
         f = _EMPTY if source is None else self.source_words.get(source, _UNKNOWN)
         e = self.target_words.get(target, _UNKNOWN)
-        return float(_entry((self.starts, self.columns, self.values), f, e))
+        table = self.starts, self.columns, self.values
+        return float(_entry(table, np.int32(f), np.int32(e)))
 
     def unknown(self, sources: Sentences) -> Int64:
         """Return (sentences,) the number of unknown source tokens in each sentence."""
@@ -295,7 +296,7 @@ def _re_estimate(
 
 
 @compiled
-def _entry(table: Table, f: int, e: int) -> float:
+def _entry(table: Table, f: np.int32, e: np.int32) -> float:
     """Return t(e | f); 0 if it is not in the table."""
     starts, columns, values = table
     if f < 0 or e < 0:
@@ -327,7 +328,7 @@ def _score_by_source(table: Table, pairs: Pairs) -> Float64:
             if e < 0:
                 continue
             if cached_run[e] != run:
-                total = _entry(table, 0, e)
+                total = _entry(table, np.int32(0), e)
                 for i in range(first, last):
                     total += _entry(table, source[0][i], e)
                 cached_run[e], kept[e] = run, total / (last - first + 1)
@@ -361,7 +362,7 @@ def _score_by_target(
         for i in range(first - 1, last):  # the empty word first
             n = index[i] if i >= first else empty
             if cached_run[n] != run:
-                word = words[n] if n < empty else 0
+                word = words[n] if n < empty else np.int32(0)
                 for j in range(size):
                     kept[n, j] = _entry(table, word, target[0][begin + j])
                 cached_run[n] = run

@@ -103,7 +103,8 @@ def error_surface(
         (B,) where the choice from some list changes, ascending; and (B + 1,) the corpus score,
         higher is better, which is constant between these.
     """
-    first, breaks, before, after = envelopes(heights, slopes, problem.lists.offsets)
+    offsets = problem.lists.offsets.copy()  # writable: another type would be compiled again
+    first, breaks, before, after = envelopes(heights, slopes, offsets)
     order = np.argsort(breaks)
     counts = problem.lists.counts
     sums = np.empty((len(breaks) + 1, counts.shape[1]))

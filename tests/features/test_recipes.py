@@ -22,6 +22,8 @@ from bpa_ppl.registry import Registry
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 OPENED: list[str] = []
 WEIGHTS = {"LM0": 0.5}
+MODE: dict[str, Any] = {"sampler": "map", "prior_variance": 1.0}
+LAPLACE = {**MODE, "sampler": "laplace"}
 
 
 class Known(TextSource, frozen=True):
@@ -75,7 +77,7 @@ def domain(tmp_path: Path) -> Path:
 
 def saved(tmp_path: Path, lists: NBest, source: FeatureSource):
     """Adapt with a source of features, write the posterior and read it again."""
-    write_posterior(adapt(lists, WEIGHTS, sampler="laplace", add=source), tmp_path / "p.nc")
+    write_posterior(adapt(lists, WEIGHTS, **LAPLACE, add=source), tmp_path / "p.nc")
     return read_posterior(tmp_path / "p.nc")
 
 
@@ -86,8 +88,8 @@ def test_new_lists_get_the_features_that_were_adapted(
     posterior = saved(tmp_path, lists, source)
     assert as_draws(posterior).features == ("LM0", "known")
     chosen = rerank(lists, posterior)
-    by_hand = adapt(add_features(lists, source), WEIGHTS, sampler="laplace", defaults={"known": 0})
-    again = rerank(add_features(lists, source), by_hand)
+    extended = add_features(lists, source)
+    again = rerank(extended, adapt(extended, WEIGHTS, **LAPLACE, defaults={"known": 0}))
     assert np.array_equal(chosen.choice, again.choice)
     assert np.array_equal(chosen.probability, again.probability)
 
@@ -155,7 +157,7 @@ def test_devices_pipes_and_huge_files_are_not_opened(
 def test_damaged_records_of_what_was_learned_are_refused(
     lists: NBest, domain: Path, learned: str
 ) -> None:
-    draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=[Known(text=str(domain))]))
+    draws = as_draws(adapt(lists, WEIGHTS, **MODE, add=[Known(text=str(domain))]))
     constants = {**draws.constants, "feature_source_0": np.array([learned])}
     with raises(DataError, "damaged"):
         rerank(lists, replace(draws, constants=constants))
@@ -167,7 +169,7 @@ def test_two_sources_of_a_kind_are_distinguished_by_their_names(
     other = tmp_path / "other.txt"
     other.write_text("w5 w6\n")
     sources = [Known(text=str(domain)), Known(text=str(other), name="other")]
-    posterior = adapt(lists, WEIGHTS, sampler="map", add=sources)
+    posterior = adapt(lists, WEIGHTS, **MODE, add=sources)
     assert as_draws(posterior).features == ("LM0", "known", "other")
     moved = other.rename(tmp_path / "moved.txt")
     assert len(rerank(lists, posterior, moved_files={"other": moved}).texts) == 20
@@ -176,7 +178,7 @@ def test_two_sources_of_a_kind_are_distinguished_by_their_names(
 
 
 def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
-    draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
+    draws = as_draws(adapt(lists, WEIGHTS, **MODE, add=Known(text=str(domain))))
     for record in ({"text": "x"}, {"source": ["known"]}, {"source": "known", "name": []}, 3):
         with raises(DataError, "damaged"):
             rerank(lists, draws.with_attrs(feature_sources=[record]), unchecked=True)

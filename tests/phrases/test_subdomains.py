@@ -125,7 +125,7 @@ def test_likelihood_and_posterior_density_never_decrease(seed: int) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"em": "soft", "order": 1}, {"em": "soft", "folds": 4}])
 def test_planted_subdomains_are_recovered(settings: dict) -> None:
-    source, target, truth = planted(4, 1000, 0.5)
+    source, target, truth = planted(4, 600, 0.5)
     result = induce(source, target, 4, **settings)
     assert agreement(result, truth) >= 0.9
     shares = np.bincount(truth) / len(truth)
@@ -144,8 +144,8 @@ def test_planted_topics_are_recovered(side: Any) -> None:
 
 
 def test_cross_fitting_improves_recovery() -> None:
-    source, target, truth = planted(8, 1500, 0.4)
-    results = [induce(source, target, 8, order=1, folds=folds) for folds in (1, 5)]
+    source, target, truth = planted(6, 800, 0.4)
+    results = [induce(source, target, 6, order=1, folds=folds) for folds in (1, 5)]
     in_sample, cross_fitted = (agreement(result, truth) for result in results)
     assert cross_fitted > in_sample + 0.02
 
