@@ -432,7 +432,7 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
 
 
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
-    pool = judged(30, 4, noise=0.0)
+    pool = judged(60, 4, noise=0.0)
     wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm"}
     with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
         # So strong a prior on the other features that LM0 is of little weight.
@@ -505,7 +505,7 @@ def test_adapt_reports_judgements_that_do_not_separate_the_features() -> None:
                 noise = np.random.default_rng(seed + 50).normal(size=len(pool.features))
                 pool = pool.with_extras(mqm=noise)
             with capture_notes() as notes:
-                adapt(pool, None, metric="mqm", sampler="laplace")
+                adapt(pool, None, metric="mqm", sampler="laplace", draws=200)
             warned = [n.message for n in notes if n.level == logging.WARNING]
             assert len(warned) <= 1
             expected = "the judged lists do not separate the features"
