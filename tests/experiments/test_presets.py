@@ -94,6 +94,6 @@ def test_published_samplers_take_the_published_likelihood(
 
 def test_a_comparison_has_one_likelihood(toy: NBest) -> None:
     runs = compare_samplers(
-        toy, CANONICAL, ["imh", "rwm-isotropic"], runs=1, reference="imh", reference_draws=500
+        toy, CANONICAL, ["imh", "heuristic"], runs=1, reference="imh", reference_draws=500
     )
     assert runs["imh"].verdict != "DIFFERS"
