@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive, external_posterior
+from external_posterior import autoregressive
 from raising import raises
 from scipy.stats import binom, energy_distance
 
@@ -255,10 +255,10 @@ def test_the_same_draws_given_twice_are_refused(reference: list[Draws]) -> None:
 
 def test_weights_are_matched_by_name(reference: list[Draws]) -> None:
     order = [2, 0, 1]
-    names = [NAMES[i] for i in order]
+    names = tuple(NAMES[i] for i in order)
     values = (run.weights[..., order] for run in runs())
-    assert compare({"turned": [external_posterior(x, names) for x in values]}, reference)
-    other = [external_posterior(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
+    assert compare({"turned": [Draws({"weights": x}, names) for x in values]}, reference)
+    other = [Draws({"weights": autoregressive(0.0, 4, 500, 3, seed=1)}, ("LM0", "TM0", "XX"))]
     with raises(DataError, "mismatch", match="WP0, XX;"):
         compare({"other": other}, reference)
 
