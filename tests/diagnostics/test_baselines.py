@@ -505,7 +505,7 @@ def test_adapt_reports_judgements_that_do_not_separate_the_features() -> None:
                 noise = np.random.default_rng(seed + 50).normal(size=len(pool.features))
                 pool = pool.with_extras(mqm=noise)
             with capture_notes() as notes:
-                adapt(pool, None, metric="mqm", sampler="laplace", draws=200)
+                adapt(pool, None, metric="mqm", sampler="laplace")
             warned = [n.message for n in notes if n.level == logging.WARNING]
             assert len(warned) <= 1
             expected = "the judged lists do not separate the features"
