@@ -8,24 +8,33 @@ import numpy as np
 from command_line import refused, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Isotropic, Margin
+from bpa_ppl.models import Margin
 from bpa_ppl.posterior import read_draws
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
 MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
 
 
-def test_python_writes_the_file_of_the_command(folder: Path) -> None:
-    chosen = ("--sampler", "laplace", "--seed", 3, "--set", "draws=500")
-    model = ("--likelihood", "margin:gamma=3", "--prior", "isotropic:variance=0.3")
-    assert succeed(*ADAPT, *chosen, *model, "-o", "./new.nc") == (0, "", "")
+def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> None:
     lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
-    options = {"likelihood": Margin(gamma=3), "prior": Isotropic(variance=0.3), "seed": 3}
-    posterior = bpa.adapt(lists, weights, sampler="laplace", draws=500, **options)
-    bpa.write_posterior(posterior, "python.nc")
+    names = read_draws("good.nc").features
+    prior = bpa.Prior.gaussian(dict.fromkeys(names, 0.25), 0.1 + np.eye(len(names)) / 3)
+    prior.write("prior.json")
+    chosen = ("--prior", "prior.json", "--seed", 3, "--likelihood", "margin:gamma=3")
+    assert succeed(*ADAPT, *chosen, "--sampler", "map", "-o", "./new.nc") == (0, "", "")
+    options = {"prior": bpa.Prior.read("prior.json"), "likelihood": Margin(gamma=3), "seed": 3}
+    bpa.write_posterior(bpa.adapt(lists, weights, sampler="map", **options), "python.nc")
     assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
-    succeed(*MAP, "--timed")
-    assert bpa.read_posterior("new.nc").attrs["sampling_time"] > 0
+    like = ("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc")
+    Path("moses.ini").unlink()  # the weights and the prior are in the posterior
+    Path("prior.json").unlink()
+    assert "the draws are those of new.nc" in succeed(*like).err
+    assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
+    other = ("--seed", 0, "--sampler", "laplace", "--set", "draws=500", "--timed")
+    assert "other sampler, settings, seed" in succeed(*like, *other).err
+    attrs = read_draws("again.nc").attrs
+    assert (attrs["seed"], attrs["settings"]["draws"]) == (0, 500)
+    assert attrs["sampling_time"] > 0
 
 
 def test_fixed_features_default_weights_and_standard_output(folder: Path) -> None:
@@ -35,21 +44,6 @@ def test_fixed_features_default_weights_and_standard_output(folder: Path) -> Non
     succeed(*MAP, *chosen)
     assert bpa.point_weights(read_draws("new.nc"))["LM0"] == 0.25
     assert "HDF" in succeed(*MAP, *chosen, "-o", "-").out
-
-
-def test_an_adaptation_is_repeated(folder: Path) -> None:
-    prior = ("--prior", "prior.json", "--seed", 3, "--likelihood", "margin:gamma=3")
-    names = ("LM0", "WordPenalty0")
-    covariance = 0.1 + np.eye(2) / 3
-    bpa.Prior.gaussian(dict.fromkeys(names, 0.25), covariance).write("prior.json")
-    succeed(*MAP, *prior)
-    like = ("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc")
-    Path("moses.ini").unlink()  # the weights and the prior are in the posterior
-    Path("prior.json").unlink()
-    assert "the draws are those of new.nc" in succeed(*like).err
-    assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
-    assert "other sampler, seed" in succeed(*like, "--seed", 0, "--sampler", "laplace").err
-    assert read_draws("again.nc").attrs["seed"] == 0
 
 
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:

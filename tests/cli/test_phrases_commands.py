@@ -95,11 +95,16 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("out", 400, 30, 0.5),
         ("dev", 80, 14, 0.9),
     ):
-        source = rng.integers(words, size=pairs)
-        target = np.where(rng.random(pairs) < right, source, rng.integers(words, size=pairs))
+        source = rng.integers(words, size=pairs // 2)
+        target = np.where(
+            rng.random(len(source)) < right, source, rng.integers(words, size=len(source))
+        )
+        # Each pair is there the other way round, too: one compilation serves both directions.
+        numbers = np.hstack([[source, target], [target, source]])
         # No pair with s9 to s11 is in both tables.
-        names = np.where((name == "in") & (source > 8), "u", "t")
-        texts = [f"s{n}" for n in source], [f"{c}{n}" for c, n in zip(names, target, strict=True)]
+        rare = (name == "in") & (numbers[::-1] > 8)
+        first = np.where(rare, [["v"], ["u"]], [["s"], ["t"]])
+        texts = np.char.add(first, numbers.astype(str)).tolist()
         write_counts(PhraseCounts.of(*texts, np.ones(pairs)), folder / f"{name}.parquet")
     return folder
 

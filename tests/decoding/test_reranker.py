@@ -200,7 +200,7 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
         metric="human",
         categorical="system",
         add=["consensus", "length"],
-        sampler="laplace",
+        sampler="map",
     )
     reranker = Reranker(posterior, unchecked=True)
     assert reranker.needs == ("system",)
@@ -286,8 +286,10 @@ def test_unregistered_components_are_named(draws: Draws) -> None:
 
 FORKED = """
 import multiprocessing, warnings
+import jax
 import numpy as np
 from bpa_ppl import Draws, NBest, Reranker, UsageError, adapt
+from bpa_ppl.caching import prepare_jax
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
 draws = Draws(
@@ -295,7 +297,8 @@ draws = Draws(
     log_density=rng.normal(size=(4, 500)), constants={"mode": np.ones(3)},
 )
 lists = NBest.from_lists([["a b", "a c", "b"]] * 5, rng.normal(size=(5, 3, 3)), draws.features)
-adapt(lists[:0], None, sampler="map", prior_only=True)
+prepare_jax()
+jax.devices()  # starts the threads of JAX
 rerankers = [Reranker(draws, rule=rule) for rule in ("predictive", "viterbi", "mbr")]
 
 def predicted(i):
@@ -428,7 +431,7 @@ def test_verdicts_of_a_jury_are_from_0_to_1(draws: Draws) -> None:
     assert extended == pytest.approx(shares[3] / shares.sum())
 
 
-def test_rewards_refuse_what_they_cannot_compute(draws: Draws, lists: NBest) -> None:
+def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
     reranker = Reranker(draws)
     with raises(DataError, "missing-feature", parameter="features", match="TM0"):
         reranker.reward(["LM0", "WordPenalty0"])
@@ -441,7 +444,8 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws, lists: NBest) -> 
     still = Draws({"weights": np.zeros((4, 500, 3))}, NAMES)
     with raises(DataError, "no-data"):
         Reranker(still, unchecked=True).aggregate()
-    judged = lists.with_extras(gain=lists.features.sum(axis=1).tolist())
-    added = bpa.adapt(judged, None, metric="gain", add=["length"], sampler="map")
+    names = (*NAMES[:2], "LengthWords")
+    length = {"source": "length", "feature_names": names[2:]}
+    added = Draws({"weights": draws.weights}, names, attrs={"feature_sources": [length]})
     with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
         Reranker(added).reward()

@@ -432,7 +432,7 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
 
 
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
-    pool = judged(30, 4, noise=0.0)
+    pool = judged(60, 4, noise=0.0)
     wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm"}
     with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
         # So strong a prior on the other features that LM0 is of little weight.

@@ -103,7 +103,7 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
         ["imh", "Missing", "Raising", "map"],
         runs=2,
         reference="imh",
-        reference_draws=2000,
+        reference_draws=500,
         settings={"imh": {"draws": 500}},
         progress=lambda done, total, note: messages.append(note),
         prior_variance=1.0,

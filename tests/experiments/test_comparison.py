@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive, external_posterior
+from external_posterior import autoregressive
 from raising import raises
 from scipy.stats import binom, energy_distance
 
@@ -29,8 +29,6 @@ from bpa_ppl.experiments.comparison.statistics import (
     joint_distance,
 )
 from bpa_ppl.experiments.estimates import holm, nearly_independent, runs_together
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]
@@ -38,10 +36,10 @@ Change = Callable[[np.ndarray], np.ndarray]
 
 def runs(
     change: Change = lambda x: x, count: int = 4, draws: int = 500, correlation: float = 0.3
-) -> list[InferenceData]:
+) -> list[Draws]:
     """Standard normal chains with correlation 0.7 between the first two weights, changed."""
     chains = (autoregressive(correlation, 4, draws, 3, seed=seed) for seed in range(count))
-    return [external_posterior(change(tied(values)), NAMES) for values in chains]
+    return [Draws({"weights": change(tied(values))}, NAMES) for values in chains]
 
 
 def tied(draws: np.ndarray) -> np.ndarray:
@@ -51,8 +49,8 @@ def tied(draws: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def reference() -> list[InferenceData]:
-    return [external_posterior(tied(autoregressive(0.2, 4, 1500, 3, seed=999)), NAMES)]
+def reference() -> list[Draws]:
+    return [Draws({"weights": tied(autoregressive(0.2, 4, 1500, 3, seed=999))}, NAMES)]
 
 
 def test_holm_is_that_of_r() -> None:
@@ -84,7 +82,7 @@ WRONG: dict[str, tuple[Change, str]] = {
 
 
 @pytest.fixture(scope="module")
-def judged(reference: list[InferenceData]) -> Comparison:
+def judged(reference: list[Draws]) -> Comparison:
     """Right and wrong samplers beside each other: each is judged by itself."""
     wrong = {name: runs(change) for name, (change, _) in WRONG.items()}
     return compare({"right": runs(), **wrong}, reference)
@@ -98,7 +96,7 @@ def test_a_wrong_sampler_is_caught(judged: Comparison, sampler: str) -> None:
     assert WRONG[sampler][1] in judged[sampler].reason
 
 
-def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) -> None:
+def test_right_samplers_are_hardly_ever_accused(reference: list[Draws]) -> None:
     truth, accused = runs_together(reference), 0
     for seed in range(30):
         draws = Draws({"weights": tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))}, NAMES)
@@ -215,7 +213,7 @@ def test_the_bound_is_above_the_bias() -> None:
     assert accepted <= 0.1 * count
 
 
-def test_agreement_needs_enough_draws(reference: list[InferenceData]) -> None:
+def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
     few, more = runs(count=1, draws=250), runs(count=4, draws=2500)
     found = compare({"few": few, "more": more}, reference)
     assert not found
@@ -224,12 +222,12 @@ def test_agreement_needs_enough_draws(reference: list[InferenceData]) -> None:
     bounds = [found.as_dict()["samplers"][name]["bound"] for name in ("few", "more")]
     assert bounds[0] > MAX_BIAS >= bounds[1]
     assert found["few"].reason.endswith("not 1000")
-    short = [external_posterior(tied(autoregressive(0.0, 4, 400, 3, seed=999)), NAMES)]
+    short = [Draws({"weights": tied(autoregressive(0.0, 4, 400, 3, seed=999))}, NAMES)]
     off = runs(lambda x: x + np.array([0.2, 0, 0]), count=1, draws=400)
     assert "and the reference" in compare({"off": off}, short)["off"].reason
 
 
-def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[InferenceData]) -> None:
+def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[Draws]) -> None:
     short = runs(count=1, draws=20, correlation=0.8)
     apart = runs(lambda x: x + np.arange(4)[:, None, None])
     slow = runs(count=1, draws=500, correlation=0.95)  # agreed before, with 50 effective draws
@@ -242,7 +240,7 @@ def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[InferenceD
     assert "is now off by" in found["short"].reason
 
 
-def test_the_same_draws_given_twice_are_refused(reference: list[InferenceData]) -> None:
+def test_the_same_draws_given_twice_are_refused(reference: list[Draws]) -> None:
     once, again = runs(count=1), runs(count=2)
     for repeated in ([*once, *once], [*once, *again]):
         with raises(DataError, "duplicate", match="chain 0 of run 0 and chain 0 of run 1"):
@@ -250,23 +248,22 @@ def test_the_same_draws_given_twice_are_refused(reference: list[InferenceData]) 
     copied = runs(lambda x: x[[0, 1, 2, 0]], count=1)
     with raises(DataError, "duplicate", match="chain 0 of run 0 and chain 3 of run 0"):
         compare({"copied": copied}, reference)
-    values = (run["posterior"]["weights"].values for run in reference)
-    nearly = [external_posterior(draws + 1e-12, NAMES) for draws in values]
+    nearly = [Draws({"weights": run.weights + 1e-12}, NAMES) for run in reference]
     with raises(DataError, "duplicate", match="itself has"):
         compare({"itself": nearly}, reference)
 
 
-def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
+def test_weights_are_matched_by_name(reference: list[Draws]) -> None:
     order = [2, 0, 1]
-    names = [NAMES[i] for i in order]
-    values = (run["posterior"]["weights"].values[..., order] for run in runs())
-    assert compare({"turned": [external_posterior(x, names) for x in values]}, reference)
-    other = [external_posterior(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
+    names = tuple(NAMES[i] for i in order)
+    values = (run.weights[..., order] for run in runs())
+    assert compare({"turned": [Draws({"weights": x}, names) for x in values]}, reference)
+    other = [Draws({"weights": autoregressive(0.0, 4, 500, 3, seed=1)}, ("LM0", "TM0", "XX"))]
     with raises(DataError, "mismatch", match="WP0, XX;"):
         compare({"other": other}, reference)
 
 
-def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]) -> None:
+def test_runs_that_cannot_be_compared_are_refused(reference: list[Draws]) -> None:
     with raises(NotConverged, match="reference has 42 effective draws"):
         compare({"right": runs()}, runs(count=1, draws=50))
     with raises(DataError, "no-data", match="no run of none"):
@@ -279,14 +276,14 @@ def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]
 
 def test_longer_runs_are_thinned() -> None:
     """Runs of `auto` are longer where the first draws fail their check."""
-    short, long = as_draws(runs(count=1)[0]), as_draws(runs(count=2, draws=2000)[1])
+    short, long = runs(count=1)[0], runs(count=2, draws=2000)[1]
     together = runs_together([short, long])
     length = short.shape[1]
     assert together.shape == (short.shape[0] + long.shape[0], length)
     np.testing.assert_array_equal(together.weights[-1], long.weights[-1, :: 2000 // length])
 
 
-def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceData]) -> None:
+def test_weighted_draws_are_compared_by_their_weights(reference: list[Draws]) -> None:
     weighted = importance_sample(8, 20_000)
     unweighted = replace(weighted, kind="chains", log_weight=None)
     unweighted = replace(unweighted, values={"weights": unweighted.weights.reshape(4, -1, 3)})

@@ -31,7 +31,7 @@ def log_density(known: KnownTarget, weights: Array) -> Array:
     total = norm.logpdf(weights, canonical, deviation).sum(axis=1)
     for s in range(len(known.lists)):
         scores = weights @ known.lists.features[known.lists.rows(s)].T.astype(np.float64)
-        total += scores[:, 0] - logsumexp(scores, axis=1)
+        total += scores[:, 0] - np.logaddexp.reduce(scores, axis=1)
     return np.asarray(total)
 
 
@@ -40,7 +40,7 @@ def log_density(known: KnownTarget, weights: Array) -> Array:
     [
         ("skewed", 16.0, 601, 1e-8),
         ("two-hypotheses", 9.0, 201, 1e-8),
-        ("separable", 80.0, 801, 1e-3),
+        ("separable", 80.0, 501, 1e-3),
         ("lists", 2.5, 31, 1e-6),
     ],
 )
@@ -60,12 +60,12 @@ def test_rotated_targets_are_products_of_densities_along_their_principal_axes(na
     variances, axes = np.linalg.eigh(known.covariance)
     log_marginals = []
     for variance, axis in zip(variances, axes.T, strict=True):
-        t = np.linspace(-12, 12, 1001) * np.sqrt(variance)
+        t = np.linspace(-12, 12, 601) * np.sqrt(variance)
         log_p = log_density(known, known.mean + t[:, None] * axis)
         p = np.exp(log_p - logsumexp(log_p))
         assert p @ t == pytest.approx(0.0, abs=1e-4 * np.sqrt(variance))
         assert p @ t**2 == pytest.approx(variance, rel=1e-4)
-        log_marginals.append((t, log_p - log_p[500]))
+        log_marginals.append((t, log_p - log_p[300]))
     u = np.random.default_rng(0).normal(0, 2 * np.sqrt(variances), size=(5, len(variances)))
     expected = sum(np.interp(x, *one) for x, one in zip(u.T, log_marginals, strict=True))
     centre = log_density(known, known.mean[None])

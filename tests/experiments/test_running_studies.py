@@ -66,7 +66,7 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
 
 def test_methods_that_require_development_set(quick_study: Path) -> None:
     text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "weight-trace", "mert+"')
-    text = text.replace("draws = 3", "draws = 1")
+    text = text.replace("draws = 3", "draws = 1").replace("[4, 8]", "[4]")
     development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
     quick_study.write_text(text + development, "utf-8")
     study = read_study(quick_study)
@@ -81,7 +81,7 @@ def test_methods_that_require_development_set(quick_study: Path) -> None:
     choice = lists.test.best(lists.test.scores(tuned.values_array))
     row = rows["mert+", 4]
     assert (row["ter"], row["bleu"]) == pytest.approx(sacrebleu_scores(lists.test, choice))
-    assert {rows["weight-trace", size]["verdict"] for size in (4, 8)} <= {"passed", "failed"}
+    assert rows["weight-trace", 4]["verdict"] in ("passed", "failed")
     assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
 
 
@@ -108,7 +108,8 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
     assert deterministic_files(finished) == before
 
 
-def test_killed_study_resumes_with_identical_results(quick_study: Path) -> None:
+def test_killed_study_resumes_with_identical_results(results: Path, quick_study: Path) -> None:
+    """The cells are those of a study with further methods that ran to its end."""
     folder, study = quick_study.parent / "killed", read_study(quick_study)
     line = "from bpa_ppl.cli.app import main; main()"
     command = ["experiment", str(quick_study), "-o", str(folder), "-q"]
@@ -122,8 +123,10 @@ def test_killed_study_resumes_with_identical_results(quick_study: Path) -> None:
     assert not (folder / "results.parquet").exists()
     (folder / "cells" / ".12345678.part.leaflet").write_text('{"half')
     run_study(study, folder)
-    run_study(study, quick_study.parent / "whole")
-    assert deterministic_files(folder) == deterministic_files(quick_study.parent / "whole")
+    cells = {path.name for path in folder.glob("cells/*")}
+    assert len(cells) == len(methods_by_cell(study))
+    for name in cells:
+        assert (folder / "cells" / name).read_bytes() == (results / "cells" / name).read_bytes()
 
 
 @pytest.mark.slow

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SHAPE = (CHAINS, DRAWS)
 #: Kinds of draws, and what NetCDF holds in other ways than numbers of double precision.
 WRITTEN: dict[str, dict[str, Any]] = {
-    "all parts": {},
     "weighted": {"kind": "weighted", "log_weight": np.zeros(SHAPE), "log_density": None},
     "one point": {
         "kind": "point",
@@ -37,7 +36,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
         "sentence_sites": (),
         "statistics": {},
     },
-    "names": {
+    "names and types": {
         "features": ("ä[ß]", "x 0", "[no list"),
         "values": {"weights": np.ones((*SHAPE, 3)), "own ö": np.ones((*SHAPE, 2, 3, 4))},
         "sites": ("weights",),
@@ -45,8 +44,6 @@ WRITTEN: dict[str, dict[str, Any]] = {
         "coords": {"domain": ("news", "ä ß")},
         "sentence_ids": np.array(["1", "b", "ß", "d", "e"], object),
         "attrs": {"note": "ä\n", "list": [1, {"a": None}], "text": "[no list", "ratio": 0.5},
-    },
-    "types": {
         "statistics": {"accepted": np.ones(SHAPE, bool), "steps": np.ones(SHAPE, np.int64)},
         "observed": {"oracle": np.arange(5), "texts": np.array(["a", "ß"], object)},
         "constants": {"other": np.array(3.0), "canonical": np.ones(3, np.float32)},
@@ -118,9 +115,9 @@ def test_reads_what_is_written(
     write_posterior(draws, path)
     assert is_read(path)
     without_xarray(path)
+    tree = data_tree(read_posterior(path))
     for name, node in to_tree(draws).children.items():
-        result = data_tree(read_posterior(path))[name].to_dataset()
-        assert result.identical(node.to_dataset()), name
+        assert tree[name].to_dataset().identical(node.to_dataset()), name
     write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
     assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
 
@@ -170,17 +167,24 @@ UNUSUAL: dict[str, tuple[Callable[[xarray.Dataset], xarray.Dataset], dict[str, A
     ),
     "missing numbers": (lambda d: d, {"steps": {"_FillValue": 3}}),
     "another missing value": (lambda d: d, {"weights": {"_FillValue": -1.0}}),
-    "dates": (lambda d: d.assign(day=("draw", np.arange(5).astype("M8[D]").astype("M8[ns]"))), {}),
     "durations": (lambda d: d.assign(time=d["steps"].astype("m8[ns]")), {}),
     "texts of a fixed length": (lambda d: d.assign_coords(feature=[b"a", b"bc", b"d"]), {}),
-    "other coordinates": (lambda d: d.assign_coords(name=("feature", ["p", "q", "r"])), {}),
-    "units": (lambda d: d.assign(steps=d["steps"].assign_attrs(units="seconds")), {}),
+    "dates, units, a scalar, other coordinates, lists as attributes": (
+        lambda d: (
+            d.assign(
+                day=("draw", np.arange(5).astype("M8[D]").astype("M8[ns]")),
+                steps=d["steps"].assign_attrs(units="seconds"),
+                one=3.0,
+            )
+            .assign_coords(name=("feature", ["p", "q", "r"]))
+            .assign_attrs(dims=["chain", "draw"], sizes=[2, 5])
+        ),
+        {},
+    ),
     "texts": (lambda d: d.assign(text=(("chain", "draw"), np.full((2, 5), "é"))), {}),
-    "lists as attributes": (lambda d: d.assign_attrs(dims=["chain", "draw"], sizes=[2, 5]), {}),
     "no labels": (lambda d: d.drop_vars(["chain", "draw", "group"]), {}),
     "the other byte order": (lambda d: d.assign(weights=d["weights"].astype(">f8")), {}),
     "complex numbers": (lambda d: d.assign(z=d["weights"] * 1j), {}),
-    "a scalar": (lambda d: d.assign(one=3.0), {}),
 }
 #: Draws are numbers, in all groups.
 NO_NUMBERS = ("durations", "texts", "complex numbers")
