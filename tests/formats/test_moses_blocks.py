@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from table_content import table_content
 
-from bpa_ppl import read_nbest
+from bpa_ppl import DataError, read_nbest
 from bpa_ppl.formats import moses_lines
 from bpa_ppl.formats.moses_lines import LineParser
 
@@ -155,3 +156,11 @@ def test_numbers_are_exact_to_32_bits(texts: list[str]) -> None:
 def test_both_read_the_real_lists_alike(demo_data: Path) -> None:
     with gzip.open(demo_data / "leaflet.nbest100.gz") as file:
         assert left_by_arrow(file.read().splitlines()) == []
+
+
+def test_messages_name_the_lines_of_later_blocks() -> None:
+    usual = "{} ||| a cat {} ||| LM0= -1.5 ||| -1.5"
+    lines = [usual.format(s, k).encode() for s in (*range(4), 1) for k in range(5)]
+    lines[12] = lines[12].replace(b"-1.5 |||", b"-1.5e0 |||")  # left to the other reader
+    with read_by_arrow(), raises(DataError, line=21):
+        read_nbest(lines, format="moses")
