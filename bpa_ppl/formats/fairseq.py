@@ -45,7 +45,8 @@ _FIRST = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \|
 _SCORE = "score"
 _AT_ONCE = 1000  # hypotheses that become columns together
 _LONGEST_ID = 18  # digits that fit 64 bits
-_MANY = 100  # hypotheses of a sentence from which PyArrow is faster
+_MANY = 100  # hypotheses from which PyArrow is faster
+_TOKENS = "tokens"  # scores of tokens and a line, for each hypothesis of a record
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
 _Sentence = dict[str, list[tuple[int, str]]]
@@ -98,10 +99,10 @@ class Fairseq(NBestFormat, frozen=True):
             records.append((line, record))
             hypotheses += len(record[TEXT])
             if hypotheses >= _AT_ONCE:
-                yield _columns(records)
+                yield _columns(records, options)
                 records, hypotheses = [], 0
         if records:
-            yield _columns(records)
+            yield _columns(records, options)
 
     def _records(
         self, blocks: Iterator[bytes], options: ReadOptions
@@ -188,30 +189,30 @@ class Fairseq(NBestFormat, frozen=True):
         checked = list(map(options.number, scores, numbers)) if values is None else values
         record |= {TEXT: texts, _SCORE: checked}
         if "P" in lines:
-            tokens = [rest for _, rest in lines["P"]]
-            columns = _many_statistics(tokens) if len(tokens) >= _MANY else None
-            if columns is None:
-                pairs = zip(tokens, numbers, strict=True)
-                columns = zip(*(_statistics(*pair, options) for pair in pairs), strict=True)
-            record |= dict(zip(STATISTICS, columns, strict=True))
+            scores_of_tokens = [rest for _, rest in lines["P"]]
+            record[_TOKENS] = list(zip(scores_of_tokens, numbers, strict=True))
         if "A" in lines:
             record["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
         return numbers[0], record
 
 
-def _columns(records: list[tuple[int, dict[str, Any]]]) -> Columns:
+def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Columns:
     """Return the columns of some sentences."""
     columns: dict[str, Any] = {
         name: [fields[name] for _, fields in records] for name in records[0][1]
     }
+    tokens = list(chain.from_iterable(columns.pop(_TOKENS, ())))
     sentences = {name: columns.pop(name) for name in (ID, SOURCE, REFERENCE) if name in columns}
     parents = np.repeat(np.arange(len(records)), list(map(len, columns[TEXT])))
     hypotheses = {
-        name: np.concatenate(lists)
-        if name in (_SCORE, *STATISTICS)
-        else list(chain.from_iterable(lists))
+        name: np.concatenate(lists) if name == _SCORE else list(chain.from_iterable(lists))
         for name, lists in columns.items()
     }
+    if tokens:
+        statistics = _many_statistics([one for one, _ in tokens]) if len(tokens) >= _MANY else None
+        if statistics is None:
+            statistics = zip(*(_statistics(*pair, options) for pair in tokens), strict=True)
+        hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
     lines = np.array([line for line, _ in records])
     return Columns(hypotheses, sentences, parents, lines, nested=True)
 

@@ -148,3 +148,14 @@ def test_sentences_that_are_further_apart_than_the_setting(write: Write) -> None
     assert between.sentence_ids.tolist() == [4, 2]
     with raises(DataError, "duplicate", line=16):
         read_nbest(write(*late), format=Fairseq(interleaved=2))
+
+
+def test_many_hypotheses_are_read_as_few(write: Write) -> None:
+    rng = np.random.default_rng(4)
+    tokens = [np.round(-rng.exponential(size=rng.integers(1, 9)), 4) for _ in range(1300)]
+    several = [f"P-{k // 50}\t{' '.join(map(str, of))}" for k, of in enumerate(tokens)]
+    texts = [f"H-{k // 50}\t-0.5\tt{k}" for k in range(len(tokens))]
+    nbest = read_nbest(write(*(line for pair in zip(texts, several, strict=True) for line in pair)))
+    assert nbest.sizes.tolist() == [50] * 26
+    expected = [[-0.5, of.sum(), of.mean(), of.min(), len(of)] for of in tokens]
+    np.testing.assert_allclose(nbest.features, expected, rtol=1e-6)
