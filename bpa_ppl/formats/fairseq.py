@@ -201,7 +201,7 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
     columns: dict[str, Any] = {
         name: [fields[name] for _, fields in records] for name in records[0][1]
     }
-    tokens = list(chain.from_iterable(columns.pop(_TOKENS, ())))
+    tokens: list[tuple[str, int]] = list(chain.from_iterable(columns.pop(_TOKENS, ())))
     sentences = {name: columns.pop(name) for name in (ID, SOURCE, REFERENCE) if name in columns}
     parents = np.repeat(np.arange(len(records)), list(map(len, columns[TEXT])))
     hypotheses = {
@@ -211,7 +211,7 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
     if tokens:
         statistics = _many_statistics([one for one, _ in tokens]) if len(tokens) >= _MANY else None
         if statistics is None:
-            statistics = zip(*(_statistics(*pair, options) for pair in tokens), strict=True)
+            statistics = zip(*(_statistics(of, n, options) for of, n in tokens), strict=True)
         hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
     lines = np.array([line for line, _ in records])
     return Columns(hypotheses, sentences, parents, lines, nested=True)
