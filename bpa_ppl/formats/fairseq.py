@@ -46,7 +46,7 @@ _SCORE = "score"
 _AT_ONCE = 1000  # hypotheses that become columns together
 _LONGEST_ID = 18  # digits that fit 64 bits
 _MANY = 100  # hypotheses from which PyArrow is faster
-_TOKENS = "tokens"  # scores of tokens and a line, for each hypothesis of a record
+_TOKENS = "tokens"  # field of a record: the token scores of each hypothesis, and its line
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
 _Sentence = dict[str, list[tuple[int, str]]]
@@ -107,7 +107,7 @@ class Fairseq(NBestFormat, frozen=True):
     def _records(
         self, blocks: Iterator[bytes], options: ReadOptions
     ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield each sentence with a line of it: its fields, and lists of those of hypotheses."""
+        """Yield the first line of each sentence, and its fields; those of hypotheses are lists."""
         incomplete: dict[int, _Sentence] = {}
         by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
         begun = set[int]()
@@ -148,7 +148,7 @@ class Fairseq(NBestFormat, frozen=True):
     def _record(
         self, identifier: int, lines: _Sentence, kinds: dict[str, bool], options: ReadOptions
     ) -> tuple[int, dict[str, Any]]:
-        """Return a sentence that is complete, with a line of it.
+        """Return the line and the fields of a sentence that is complete.
 
         Args:
             identifier: of the sentence.

@@ -24,7 +24,6 @@ from bpa_ppl.judging.view import panel, question_view
 from bpa_ppl.serving.web import (
     Refused,
     error_response,
-    listen,
     read_body,
     run,
     static_routes,
@@ -186,7 +185,4 @@ def serve(
     """
     token = secrets.token_urlsafe(24)
     app = application(session, token, files=files, hosts=[host, *allowed_hosts])
-    listening = listen(host, port)
-    if ready is not None:
-        ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")
-    run(app, listening)
+    run(app, host, port, ready, f"/{token}/")

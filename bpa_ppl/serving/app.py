@@ -35,7 +35,6 @@ from bpa_ppl.serving.web import (
     JSON,
     Refused,
     error_response,
-    listen,
     read_body,
     run,
     static_routes,
@@ -366,14 +365,11 @@ def serve(
         return Reranker(path, **options)
 
     app = application(load, limits, hosts=[host, *allowed_hosts], started=_reload_on_hangup)
-    listening = listen(host, port)
     if not LOGGER.handlers:
         LOGGER.addHandler(logging.StreamHandler())
         LOGGER.propagate = False
     LOGGER.setLevel(logging.INFO)
-    if ready is not None:
-        ready(f"http://{host}:{listening.getsockname()[1]}")
-    run(app, listening)
+    run(app, host, port, ready)
 
 
 def _reload_on_hangup(service: Service) -> None:

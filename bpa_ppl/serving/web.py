@@ -257,7 +257,22 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
     )
 
 
-def run(app: ASGIApp, listening: socket.socket) -> None:
-    """Run an application until the process is stopped, and close the socket."""
-    with listening:
+def run(
+    app: ASGIApp, host: str, port: int, ready: Callable[[str], None] | None, path: str = ""
+) -> None:
+    """Run an application until the process is stopped.
+
+    Args:
+        app: the application.
+        host: the address to listen on.
+        port: 0 chooses a free one.
+        ready: called with the URL when connections are accepted.
+        path: the end of this URL.
+
+    Raises:
+        UsageError: if the address cannot be used.
+    """
+    with listen(host, port) as listening:
+        if ready is not None:
+            ready(f"http://{host}:{listening.getsockname()[1]}{path}")
         server_of(app).run(sockets=[listening])

@@ -19,7 +19,7 @@ from bpa_ppl.text.words import NumberedText
 
 
 class LDASettings(Component, frozen=True, kw_only=True):
-    """Settings of Latent Dirichlet Allocation, by variational Bayes of scikit-learn.
+    """Settings of Latent Dirichlet Allocation, fitted by scikit-learn's variational Bayes.
 
     Attributes:
         k: K, the number of topics.

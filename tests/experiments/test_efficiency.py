@@ -10,7 +10,13 @@ from scipy.stats import t as student
 
 from bpa_ppl import DataError, Draws
 from bpa_ppl.experiments.comparison.comparison import compare
-from bpa_ppl.experiments.comparison.efficiency import Row, ess_of_means, ranking, seconds_of
+from bpa_ppl.experiments.comparison.efficiency import (
+    COLUMNS,
+    Row,
+    ess_of_means,
+    ranking,
+    seconds_of,
+)
 from bpa_ppl.posterior import import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.posterior.statistics import TAILS
@@ -31,6 +37,7 @@ def cost_of(*given: object) -> Row:
 def test_the_numbers_are_those_of_arviz() -> None:
     some, arviz = runs(count=1, correlation=0.8), import_arviz()
     cost = cost_of(*some)
+    assert tuple(cost) == COLUMNS
     for name, method in {"ess": "mean", "bulk_ess": "bulk", "tail_ess": "tail"}.items():
         tail = {"prob": TAILS} if method == "tail" else {}
         expected = arviz.ess(some[0], method=method, **tail)["weights"].values.min()

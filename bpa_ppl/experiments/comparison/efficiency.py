@@ -23,9 +23,20 @@ from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
 PROBABILITY = 0.95
 
 Bounds = tuple[float, float]
-Row = dict[str, Any]  # by the names of the columns; an unknown number is None
-
-
+#: Name of a column -> value; None if it is unknown.
+Row = dict[str, Any]
+#: The first of the `COLUMNS`, on the draws.
+QUALITY = (
+    "runs",
+    "chains",
+    "draws",
+    "ess",
+    "bulk_ess",
+    "tail_ess",
+    "kish_ess",
+    "acceptance",
+    "r_hat",
+)
 #: Columns of the cost and quality of the draws of one sampler; None if a run does not record it.
 #: Intervals are those of the spread over runs, on the logarithmic scale, by Student's t: the
 #: effective sample size of one run is itself an estimate, and its error is part of that spread.
@@ -41,9 +52,13 @@ Row = dict[str, Any]  # by the names of the columns; an unknown number is None
 #: gradient, the statistic `n_steps`; `ess_per_evaluation`, the geometric mean over runs; and
 #: `per_run`, of each run its `seed`, `seconds`, `ess`, `ess_per_second` and `evaluations`.
 COLUMNS = (
-    *("runs", "chains", "draws", "ess", "bulk_ess", "tail_ess", "kish_ess", "acceptance", "r_hat"),
-    *("seconds", "ess_per_second", "ess_per_second_interval"),
-    *("evaluations", "ess_per_evaluation", "per_run"),
+    *QUALITY,
+    "seconds",
+    "ess_per_second",
+    "ess_per_second_interval",
+    "evaluations",
+    "ess_per_evaluation",
+    "per_run",
 )
 
 
@@ -67,16 +82,23 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     rates = [run.statistics.get("acceptance_rate") for run in runs]
     rate, interval = _geometric_mean([run["ess_per_second"] for run in per_run])
     per_evaluation, _ = _geometric_mean([ratio(r["ess"], r["evaluations"]) for r in per_run])
-    values = (
-        *(len(runs), chains, draws, float(np.mean([run["ess"] for run in per_run]))),
-        *(smallest("bulk"), smallest("tail")),
-        None if markov else float(np.mean([kish(run.importance) for run in runs])),
-        _median(None if rate is None else float(np.mean(rate)) for rate in rates),
-        largest_r_hat(joint) if markov else None,
-        *(_median(run["seconds"] for run in per_run), rate, interval),
-        *(_median(run["evaluations"] for run in per_run), per_evaluation, per_run),
-    )
-    return dict(zip(COLUMNS, values, strict=True))
+    return {
+        "runs": len(runs),
+        "chains": chains,
+        "draws": draws,
+        "ess": float(np.mean([run["ess"] for run in per_run])),
+        "bulk_ess": smallest("bulk"),
+        "tail_ess": smallest("tail"),
+        "kish_ess": None if markov else float(np.mean([kish(run.importance) for run in runs])),
+        "acceptance": _median(None if r is None else float(np.mean(r)) for r in rates),
+        "r_hat": largest_r_hat(joint) if markov else None,
+        "seconds": _median(run["seconds"] for run in per_run),
+        "ess_per_second": rate,
+        "ess_per_second_interval": interval,
+        "evaluations": _median(run["evaluations"] for run in per_run),
+        "ess_per_evaluation": per_evaluation,
+        "per_run": per_run,
+    }
 
 
 def cost_of(run: Draws) -> Row:

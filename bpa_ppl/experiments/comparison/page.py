@@ -30,7 +30,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import COLUMNS, Row, ranking, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, shown_interval
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _ranking(comparison: Comparison) -> Section:
 
 def _cost(comparison: Comparison) -> Section:
     tables = []
-    for columns, caption in ((COLUMNS[:9], "Effective draws."), (_COSTS, "What they cost.")):
+    for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost.")):
         rows = [
             {"sampler": r.sampler, **{name: r.efficiency[name] for name in columns}}
             for r in comparison.samplers
