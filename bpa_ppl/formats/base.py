@@ -246,7 +246,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
-        "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",

@@ -253,8 +253,8 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     Raises:
         DataError: if the file cannot be read, or is in no known format.
 
-    >>> format_name([b"2 qid:7 1:0.5"])
-    'svmlight'
+    >>> format_name([b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"])
+    'moses'
     """
     chosen = None if format == AUTO else _resolved(format)
     with closing(InputFile(path)) as file:

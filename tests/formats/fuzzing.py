@@ -37,8 +37,6 @@ ACCEPTED, REFUSED = "accepted", "refused"
 LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 #: Features of these are computed from what is printed.
 DERIVED = {"fairseq", "openai"}
-#: A feature that a line does not print is 0.
-SPARSE = {"cdec", "svmlight"}
 #: The file does not consist of lines, or is a folder.
 BINARY = {"parquet", "espnet"}
 #: The first line names the columns.
@@ -411,7 +409,7 @@ def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any
 def _all_printed(tried: Subject, content: bytes, values: np.ndarray) -> None:
     tokens = _BETWEEN.split(b" ".join([content, *tried.beside.values()]))
     printed = _numbers_in(tokens, np.float32)
-    if tried.name in SPARSE:
+    if tried.name == "cdec":  # a feature that a line does not print is 0
         printed.add(0.0)
     if "scores.npy" in tried.beside:
         printed |= {k / 8 for k in range(6)}

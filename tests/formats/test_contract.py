@@ -239,22 +239,6 @@ SAMPLES = {
         ],
         (),
     ),
-    "svmlight": Sample(
-        "svmlight",
-        ["# a comment"],
-        "2 qid:<id> 1:<value> 2:0.5 # <text>",
-        [
-            ("2 1:0.5", "bad-line"),
-            ("2", "bad-line"),
-            ("high qid:9 1:0.5", "bad-number"),
-            ("2 qid: 1:0.5", "bad-line"),
-            ("2 qid:9 1:", "bad-number"),
-            ("2 qid:9 1=0.5", "bad-line"),
-            ("2 qid:9 lm:0.5", "bad-line"),
-            ("2 qid:9 1:0.5 1:1", "duplicate"),
-            (b"2 qid:9 1:0.5 # \xff\n", "bad-encoding"),
-        ],
-    ),
     "pearmut": Sample(
         "pearmut",
         [],

@@ -114,7 +114,6 @@ def test_the_nearest_format_of_an_unknown_file_is_named(
 @pytest.mark.parametrize(
     ("format", "content"),
     [
-        ("svmlight", "# nothing"),
         ("fairseq", "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"),
         ("csv", "id,text,lm"),
         ("csv", "model_a,model_b,winner"),

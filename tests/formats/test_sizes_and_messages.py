@@ -13,8 +13,7 @@ from bpa_ppl.formats import NBEST_FORMATS
 
 MANY = 2_000
 OTHERS = ("plain", "fairseq", "sockeye", "openai", "kaldi", "espnet")
-LABELLED = ("svmlight",)
-TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in (*OTHERS, *LABELLED)]
+TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 
 
 @pytest.fixture(scope="module")
