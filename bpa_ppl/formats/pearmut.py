@@ -6,10 +6,9 @@ An item is a list, its models are the column `system`. Items are read from the `
 from lines with one item each, and from annotations: lines with the `item`s of a document and their
 `annotation`, or the file that the dashboard offers, which has them by campaign. Scores become the
 column `score`, which is the gain and never a feature: of each annotator and item the last answer
-counts, and a candidate has the mean over its annotators. Other fields of an item are extras.
-
-Lists are written as a campaign, in which sentences with the same `doc` are a document. An item then
-has its features as a field `features`, which Pearmut copies into its annotations.
+counts, and a candidate has the mean over its annotators. A field `features` of an item, which
+Pearmut copies into its annotations, has the features of each model by name. Other fields of an item
+are extras.
 """
 
 from __future__ import annotations
@@ -17,18 +16,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, groupby
+from itertools import count
 from statistics import fmean
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar
 
-from bpa_ppl.component import Count
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import quoted
 from bpa_ppl.formats.base import NBestFormat, json_keys
 from bpa_ppl.formats.jsonl import json_values, strict_values
-from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
 from bpa_ppl.rows.readers import RecordReader
@@ -47,20 +42,10 @@ _SPECIAL = ("welcome_", "random_", "goodbye_")
 
 
 class Pearmut(NBestFormat, frozen=True):
-    """The format of Pearmut.
-
-    Attributes:
-        campaign: the name of the campaign that is written.
-        protocol: what its annotators do: `ESA`, `cESA`, `DA` or `MQM`.
-        users: the number of its annotators.
-    """
+    """The format of Pearmut."""
 
     judgements: ClassVar[tuple[str, ...]] = (SCORE,)
     texts: ClassVar[tuple[str, ...]] = (_SYSTEM,)
-
-    campaign: str = "bpa"
-    protocol: str = "ESA"
-    users: Count = 1
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a line has candidates by their models.
@@ -96,31 +81,6 @@ class Pearmut(NBestFormat, frozen=True):
             raise options.error("empty: there are no items with tgt in it", code="no-data")
         records = [_record(of_item, options) for of_item in items.values()]
         yield RecordReader(options).columns(records, [of[0][2] for of in items.values()])
-
-    def write(self, nbest: NBest, file: TextIO) -> None:
-        """Write a campaign with one stream of documents for all annotators.
-
-        Raises:
-            DataError: if two candidates of a sentence have the same system.
-
-        >>> import sys
-        >>> lists = NBest.from_lists([["a cat"]], [[[-1.5]]], ["lm"])
-        >>> Pearmut().write(lists, sys.stdout)
-        {"info": {"assignment": "single-stream", "protocol": "ESA", "users": 1},
-        "campaign_id": "bpa", "data": [
-        [{"item_id": 0, "tgt": {"1": "a cat"}, "features": {"1": {"lm": -1.5}}}]
-        ]}
-        """
-        if nbest.references is not None and any(len(texts) > 1 for texts in nbest.references):
-            warn_user(f"{nbest.origin}: an item has one reference, so the others are left out")
-        info = {"assignment": "single-stream", "protocol": self.protocol, "users": self.users}
-        file.write(f'{{"info": {json.dumps(info)},\n"campaign_id": {json.dumps(self.campaign)}, ')
-        file.write('"data": [')
-        names = nbest.sentence_extras.get(_DOCUMENT, range(len(nbest)))
-        for number, (_, group) in enumerate(groupby(range(len(nbest)), lambda s: names[s])):
-            items = ",\n".join(_printed_item(nbest, sentence) for sentence in group)
-            file.write(f"{',' if number else ''}\n[{items}]")
-        file.write("\n]}\n")
 
 
 def _record(
@@ -228,30 +188,3 @@ def _documents(data: Any) -> Iterator[list[Any]]:
     elif isinstance(data, list):
         for part in data:
             yield from _documents(part)
-
-
-def _printed_item(nbest: NBest, sentence: int) -> str:
-    """Return a list as an item.
-
-    Raises:
-        DataError: if two candidates have the same system.
-    """
-    rows = range(*nbest.rows(sentence).indices(len(nbest.features)))
-    systems = nbest.extras.get(_SYSTEM)
-    models = [str(n + 1 if systems is None else systems[row]) for n, row in enumerate(rows)]
-    if len(set(models)) < len(models):
-        problem = f"two candidates of sentence {nbest.ids[sentence]} have the same system"
-        remedy = f"leave the column {_SYSTEM} out, so that they are numbered"
-        raise DataError(f"{problem}: {remedy}", nbest.origin, code="not-supported")
-    item: dict[str, Any] = {"item_id": nbest.ids[sentence]}
-    if nbest.sources is not None:
-        item["src"] = nbest.sources[sentence]
-    if nbest.references is not None and nbest.references[sentence]:
-        item["ref"] = nbest.references[sentence][0]
-    item["tgt"] = dict(zip(models, map(nbest.text, rows), strict=True))
-    if nbest.feature_names:
-        # The shortest decimals of 32-bit floats, as other formats print them.
-        rounded = [[float(shortest(value)) for value in nbest.features[row]] for row in rows]
-        named = (dict(zip(nbest.feature_names, values, strict=True)) for values in rounded)
-        item["features"] = dict(zip(models, named, strict=True))
-    return json.dumps(item, ensure_ascii=False)

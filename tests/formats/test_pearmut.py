@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from raising import raises
-from table_content import table_content
 
-from bpa_ppl import NBest, adapt, describe, point_weights, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl import adapt, describe, point_weights, read_nbest
+from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden" / "pearmut-annotations.jsonl"
 Write = Callable[..., Path]
@@ -32,21 +31,6 @@ def entry(user: str, place: Any, *items: tuple[Any, Any], reset: bool = False) -
     fields, scores = zip(*items, strict=True) if items else ((), ())
     answer = "__RESET__" if reset else list(scores)
     return {"user_id": user, "item_i": place, "item": list(fields), "annotation": answer}
-
-
-def candidates(count: int = 3) -> NBest:
-    """Lists of three systems, two of them in one document."""
-    texts = [[f"text {s} {i}" for i in range(3)] for s in range(count)]
-    features = np.random.default_rng(0).normal(size=(count, 3, 2)).astype(np.float32)
-    return NBest.from_lists(
-        texts,
-        features,
-        ["lm", "qe.x"],
-        sources=[f"source {s}" for s in range(count)],
-        references=[(f"reference {s}",) for s in range(count)],
-        extras={"system": [["A", "B", "C"]] * count},
-        sentence_extras={"doc": [0, 0, 1][:count]},
-    )
 
 
 def test_the_golden_file() -> None:
@@ -85,32 +69,17 @@ def test_a_campaign_has_the_items_of_its_documents(
     assert lists.sentence_extras["info"] == (None, "z", None)
 
 
-def test_what_is_written_reads_back(tmp_path: Path) -> None:
-    lists = candidates()
-    write_nbest(lists, tmp_path / "out.json.gz", format="pearmut:users=3,protocol=DA")
-    assert table_content(read_nbest(tmp_path / "out.json.gz")) == table_content(lists)
-    write_nbest(lists, tmp_path / "out.json", format="pearmut:campaign=mine")
-    written = json.loads((tmp_path / "out.json").read_text())
-    assert written["campaign_id"] == "mine"
-    assert [[entry["item_id"] for entry in document] for document in written["data"]] == [
-        [0, 1],
-        [2],
-    ]
-
-
-def test_a_campaign_is_made_annotated_and_adapted_to(write: Write, tmp_path: Path) -> None:
-    lists = candidates()
-    write_nbest(lists, tmp_path / "campaign.json", format="pearmut")
-    documents = json.loads((tmp_path / "campaign.json").read_text())["data"]
+def test_a_campaign_with_features_is_annotated_and_adapted_to(write: Write) -> None:
+    """Pearmut copies the items of a campaign, with their features, into the annotations."""
+    features = np.random.default_rng(0).normal(size=(3, 2, 2)).astype(np.float32).tolist()
     log = []
-    for place, document in enumerate(documents):
-        answers = [
-            {model: {"score": 50 + 9 * values["lm"]} for model, values in one["features"].items()}
-            for one in document
-        ]
-        log.append({"user_id": "ann", "item_i": place, "item": document, "annotation": answers})
+    for sentence, values in enumerate(features):
+        named = [dict(zip(("lm", "qe.x"), value, strict=True)) for value in values]
+        scores = [50 + 9 * value["lm"] for value in named]
+        annotated = item(sentence, *scores, features=dict(zip("AB", named, strict=True)))
+        log.append(entry("ann", sentence, annotated))
     judged = read_nbest(write(json.dumps({"bpa": log})))
-    assert judged.features.tolist() == lists.features.tolist()
+    assert judged.features.tolist() == [value for values in features for value in values]
     assert "score" in str(describe(judged))
     weights = point_weights(adapt(judged, None, metric="score", sampler="map"))
     assert tuple(weights) == ("lm", "qe.x")
@@ -142,23 +111,10 @@ def test_annotators_of_other_systems_are_joined(write: Write) -> None:
     assert np.nan_to_num(lists.extras["score"], nan=-1).tolist() == [10, -1, 5]
 
 
-def test_items_without_ids_and_candidates_without_systems(write: Write, tmp_path: Path) -> None:
+def test_items_without_ids(write: Write) -> None:
     lines = [json.dumps({"src": f"s {i % 2}", "tgt": {"A": "a", "B": "b"}}) for i in range(4)]
     lists = read_nbest(write(*lines))
     assert (lists.ids, lists.sources) == ((0, 1), ("s 0", "s 1"))
-    write_nbest(lists.without("system"), tmp_path / "out", format="pearmut")
-    assert read_nbest(tmp_path / "out").extras["system"] == ("1", "2", "1", "2")
-
-
-def test_what_a_campaign_cannot_have(tmp_path: Path) -> None:
-    lists = candidates()
-    with raises(DataError, "not-supported", match="0"):
-        same = lists.with_extras(system=["A"] * 9)
-        write_nbest(same, tmp_path / "out", format="pearmut")
-    assert list(tmp_path.iterdir()) == []
-    several = lists.without("references").with_references([("a", "b")] * 3)
-    with pytest.warns(BpaWarning, match="one reference"):
-        write_nbest(several, tmp_path / "out", format="pearmut")
 
 
 def test_json_over_several_lines_that_is_broken(write: Write) -> None:
