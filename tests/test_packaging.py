@@ -168,7 +168,7 @@ def extras_in_messages(path: Path) -> set[str]:
 def test_extras_that_messages_and_pages_name_exist() -> None:
     modules = [path for folder in FOLDERS[:3] for path in (ROOT / folder).rglob("*.py")]
     named = set().union(*map(extras_in_messages, modules))
-    assert named == {"serve", "dask", "embed", "kenlm", "compare", "report", "yaml"}
+    assert named == {"serve", "dask", "kenlm", "compare", "report", "yaml"}
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)
     in_pages = re.findall(r"pip install '(?:\.|bpa_ppl)\[(\w+)\]", text)

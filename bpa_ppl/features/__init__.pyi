@@ -17,6 +17,5 @@ from .lm import (
     LanguageModel as LanguageModel,
 )
 from .neural import (
-    EmbeddingSimilarity as EmbeddingSimilarity,
     QualityEstimate as QualityEstimate,
 )

@@ -415,6 +415,5 @@ FEATURES: Registry[FeatureSource] = Registry(
         "consensus": "bpa_ppl.features.consensus:Consensus",
         "indicators": "bpa_ppl.features.indicators:Indicators",
         "qe": "bpa_ppl.features.neural:QualityEstimate",
-        "embed": "bpa_ppl.features.neural:EmbeddingSimilarity",
     },
 )
