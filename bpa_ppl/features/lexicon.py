@@ -41,8 +41,6 @@ class Lexicon(TextSource, frozen=True):
         floor: the least probability of a word given a sentence, and that of an unknown word; chosen
             on the adaptation sentences of three domains: 1e-3 is as good, 1e-7 loses 0.4 TER.
         name: the beginning of the names of the columns, so that several can be used together.
-        per_word: add each log-probability divided by the number of its words,
-            `lexicon.direct.perword` and `lexicon.inverse.perword`.
         learned_pairs: the pairs that it was fitted to, or carries.
 
     Raises:
@@ -56,7 +54,6 @@ class Lexicon(TextSource, frozen=True):
     iterations: Annotated[int, Meta(ge=1, le=1000)] = 5
     floor: Share = 1e-4
     name: str = "lexicon"
-    per_word: bool = False
     learned_pairs: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -109,18 +106,14 @@ class Lexicon(TextSource, frozen=True):
                 check_unknown(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
             group = np.array([numbers[text] for text in nbest.sources or ()], dtype=np.int64)
             source, target, rows = distinct(nbest, group)
-            columns, per_word = {}, {}
+            columns = {}
             for side, model, given, texts, place, text in (
                 ("direct", direct, sources, targets, source, target),
                 ("inverse", inverse, targets, sources, target, source),
             ):
                 logs = model.log_probabilities(given, texts, place, text, floor=self.floor)
-                columns[f"{self.name}.{side}"] = logs
-                sizes = np.array([max(len(words), 1) for words in texts], np.float64)
-                per_word[f"{self.name}.{side}.perword"] = logs / sizes[text]
-            if self.per_word:
-                columns |= per_word
-            return {name: values[rows] for name, values in columns.items()}
+                columns[f"{self.name}.{side}"] = logs[rows]
+            return columns
 
         return score
 

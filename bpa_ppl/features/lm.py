@@ -36,9 +36,6 @@ class LanguageModel(TextSource, frozen=True):
             have not seen them (cross-fitting). A reference that occurs several times counts once.
         order: the length of the longest n-grams, 1 to 5; a finished model has its own.
         name: the beginning of the names of the columns.
-        oov: add the number of unknown words.
-        per_word: add the log-probability divided by the number of words and the end of the
-            sentence, `lm.perword`.
         dev: a text file of the domain: each file of `text`, two or more, then has a model of its
             own, and the column is of their linear mixture, whose weights maximise the likelihood of
             this text (Foster, Goutte & Kuhn 2010, Eq. 1). Empty: several files are one text.
@@ -60,8 +57,6 @@ class LanguageModel(TextSource, frozen=True):
     text: tuple[str, ...] | str
     order: Annotated[int, Meta(ge=1, le=5)] = 3
     name: str = "lm"
-    oov: bool = True
-    per_word: bool = False
     dev: str = ""
     lines: tuple[str, ...] = ()
 
@@ -116,14 +111,9 @@ class LanguageModel(TextSource, frozen=True):
         def score(nbest: NBest) -> dict[str, Float64]:
             words = [words_of(text) for text in nbest.strings]
             logs, unknown = model.scored(words)
-            sizes = np.fromiter(map(len, words), np.int64, len(words))
-            columns = {self.name: logs}
-            if self.oov:
-                columns[f"{self.name}.oov"] = unknown.astype(np.float64)
-            if self.per_word:
-                columns[f"{self.name}.perword"] = logs / (sizes + 1)
+            columns = {self.name: logs, f"{self.name}.oov": unknown.astype(np.float64)}
             if check:
-                check_unknown(nbest, int(unknown.sum()), int(sizes.sum()))
+                check_unknown(nbest, int(unknown.sum()), sum(map(len, words)))
             return {name: column[nbest.string_index] for name, column in columns.items()}
 
         return score

@@ -38,7 +38,7 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def posterior(domain: Path) -> Draws:
-    sources = [LanguageModel(text=str(domain), oov=False, per_word=True), Length(characters=True)]
+    sources = [LanguageModel(text=str(domain)), Length(characters=True)]
     data = adapt(lists_of(1), {"LM0": 1.0}, add=sources, sampler="laplace", seed=1)
     return as_draws(data)
 
@@ -51,12 +51,12 @@ def test_rows_name_omitted_features(posterior: Draws) -> None:
         "without any of them",
         "without lm",
         "without the column lm",
-        "without the column lm.perword",
+        "without the column lm.oov",
         "without length",
         "without the column LengthWords",
         "without the column LengthCharacters",
     ]
-    assert rows[2].features == ("lm", "lm.perword", "LengthWords", "LengthCharacters")
+    assert rows[2].features == ("lm", "lm.oov", "LengthWords", "LengthCharacters")
     canonical, adapted, without = (row.scores[0].value for row in rows[:3])
     assert adapted == 0
     assert min(canonical, without) > 20

@@ -68,18 +68,6 @@ def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) 
     assert added[:5].chosen(best) == [refs[0] for refs in added.references[:5]]
 
 
-def test_per_word_columns(lists: NBest, memory: tuple[str, str]) -> None:
-    source = Lexicon(pairs=memory, per_word=True, name="tm", iterations=3)
-    added = add_features(lists, source)
-    names = ("tm.direct", "tm.inverse", "tm.direct.perword", "tm.inverse.perword")
-    assert added.feature_names[1:] == names
-    words = np.array([max(len(added.text(row).split()), 1) for row in range(len(added.features))])
-    sources = np.repeat([len(s.split()) for s in added.sources or ()], added.sizes)
-    values = added.features[:, 1:]
-    assert values[:, 2] == pytest.approx(values[:, 0] / words, rel=1e-6)
-    assert values[:, 3] == pytest.approx(values[:, 1] / sources, rel=1e-6)
-
-
 def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
     source = Lexicon(pairs="self")
     assert (source.unlearned, source.needs) == (True, {"sources", "references"})

@@ -45,12 +45,10 @@ def everything(nbest: NBest) -> list[str]:
 
 
 def test_columns_of_a_text(text: Path, toy: NBest) -> None:
-    result = dict(LanguageModel(text=str(text), per_word=True).columns(toy))
+    result = dict(LanguageModel(text=str(text)).columns(toy))
     hyps = everything(toy)
-    assert set(result) == {"lm", "lm.oov", "lm.perword"}
+    assert set(result) == {"lm", "lm.oov"}
     np.testing.assert_allclose(result["lm"], scores(LINES, hyps), rtol=1e-12)
-    sizes = np.array([len(words_of(hyp)) for hyp in hyps])
-    np.testing.assert_allclose(result["lm.perword"], scores(LINES, hyps) / (sizes + 1), rtol=1e-12)
     vocabulary = {word for line in LINES for word in line.split()}
     missing = [sum(word not in vocabulary for word in words_of(hyp)) for hyp in hyps]
     assert result["lm.oov"].tolist() == missing
@@ -62,7 +60,7 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
     general.write_text("hello world\n")
     dev.write_text("the cat\nhello world\n")
     paths = str(text), str(general)
-    source = LanguageModel(text=paths, dev=str(dev), oov=False)
+    source = LanguageModel(text=paths, dev=str(dev))
     mixture = MixtureModel.fit_files([NgramModel.train([path]) for path in paths], [dev])
     words = [words_of(hyp) for hyp in everything(toy)]
     np.testing.assert_allclose(
