@@ -234,7 +234,7 @@ def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = Non
         UsageError: if there is no such metric and no such column.
 
     >>> resolve("BLEU")
-    BLEU(tokenize='none', lowercase=False, smoothing='exp')
+    BLEU(tokenize='none', lowercase=False)
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
     >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
     (Column(column='comet', negative=False), True)

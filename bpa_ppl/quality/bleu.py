@@ -14,31 +14,28 @@ from bpa_ppl.text.words import Vocabulary
 
 #: The tokenisers of sacreBLEU that need no other package or download.
 Tokeniser = Literal["none", "13a", "intl", "char", "zh"]
-Smoothing = Literal["exp", "floor", "add-k", "none"]
 
 #: The longest n-grams that BLEU counts.
 ORDER = 4
-
-_FLOOR = 0.1  # the matches of an order without any, as in sacreBLEU
 
 
 class BLEU(Metric, frozen=True):
     """BLEU with up to four-grams, in percent.
 
-    Sentences are scored with effective order, a corpus without, as sacreBLEU recommends. The counts
-    of a hypothesis are its matches of order 1 to 4, its n-grams of order 1 to 4, and the length
-    of the nearest reference in words.
+    Orders without a match are smoothed exponentially (Chen and Cherry, 2014). Sentences are scored
+    with effective order, a corpus without, as sacreBLEU recommends. The counts of a hypothesis are
+    its matches of order 1 to 4, its n-grams of order 1 to 4, and the length of the nearest
+    reference in words.
 
     Args:
         tokenize: sacreBLEU's tokeniser; "none", because n-best lists are tokenised already.
         lowercase: ignore case.
-        smoothing: of n-gram orders without a match (Chen and Cherry, 2014).
 
     Raises:
-        UsageError: if the tokeniser or the smoothing is unknown.
+        UsageError: if the tokeniser is unknown.
 
     >>> BLEU(lowercase=True)
-    BLEU(tokenize='none', lowercase=True, smoothing='exp')
+    BLEU(tokenize='none', lowercase=True)
     >>> float(BLEU().value(np.array([3.0, 2, 1, 1, 4, 3, 2, 1, 4])).round(2))
     70.71
     """
@@ -50,7 +47,6 @@ class BLEU(Metric, frozen=True):
     )
     tokenize: Tokeniser = "none"
     lowercase: bool = False
-    smoothing: Smoothing = "exp"
 
     width = 2 * ORDER + 1
 
@@ -80,21 +76,13 @@ class BLEU(Metric, frozen=True):
         return np.concatenate(rows)
 
     def value(self, sums: Float64) -> Float64:
-        """Return BLEU in percent, (…, 9) ↦ (…), with the smoothing of the settings."""
+        """Return BLEU in percent, (…, 9) ↦ (…)."""
         matches, totals = sums[..., :ORDER], sums[..., ORDER : 2 * ORDER]
         unmatched = matches == 0
-        substitutes: dict[str, Any] = {
-            "exp": 0.5 ** np.cumsum(unmatched, axis=-1),  # 1/2 for the first order, then 1/4, …
-            "floor": _FLOOR,
-        }
-        # sacreBLEU adds 1 to the orders from 2 on.
-        added = (np.arange(ORDER) > 0) * (self.smoothing == "add-k")
-        numerators = np.where(
-            unmatched & (added == 0), substitutes.get(self.smoothing, 0.0), matches + added
-        )
-        with np.errstate(divide="ignore"):  # without smoothing an order may have no match
-            precision = np.log(numerators / np.maximum(totals + added, 1)).mean(axis=-1)
-        undefined = unmatched.all(axis=-1) | (totals + added == 0).any(axis=-1)
+        substitutes = 0.5 ** np.cumsum(unmatched, axis=-1)  # 1/2 for the first order, then 1/4, …
+        numerators = np.where(unmatched, substitutes, matches)
+        precision = np.log(numerators / np.maximum(totals, 1)).mean(axis=-1)
+        undefined = unmatched.all(axis=-1) | (totals == 0).any(axis=-1)
         return 100 * np.where(undefined, 0, np.exp(precision + _brevity(sums)))
 
     def sentence_values(self, counts: Float64) -> Float64:
@@ -143,7 +131,6 @@ class BLEU(Metric, frozen=True):
             lowercase=self.lowercase,
             force=True,
             tokenize=self.tokenize,
-            smooth_method=self.smoothing,
             effective_order=sentence,
         )
 
@@ -154,7 +141,7 @@ class BLEU(Metric, frozen=True):
         *grams, length = counts.astype(int).tolist()
         matches, totals = grams[:ORDER], grams[ORDER:]
         score = metrics.BLEU.compute_bleu(
-            matches, totals, totals[0], length, self.smoothing, effective_order=effective_order
+            matches, totals, totals[0], length, "exp", effective_order=effective_order
         )
         return float(score.score)
 

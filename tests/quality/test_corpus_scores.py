@@ -20,12 +20,11 @@ from bpa_ppl.quality.base import Metric
 
 CONFIGS = [
     TER(),
-    TER(no_punct=True, case_sensitive=True),
-    TER(normalized=True, asian_support=True),
+    TER(case_sensitive=True),
     BLEU(),
-    BLEU(tokenize="13a", lowercase=True, smoothing="floor"),
-    BLEU(tokenize="char", smoothing="add-k"),
-    BLEU(tokenize="intl", smoothing="none"),
+    BLEU(tokenize="13a", lowercase=True),
+    BLEU(tokenize="char"),
+    BLEU(tokenize="intl"),
     CHRF(),
     CHRF(word_order=2, beta=3),
 ]
@@ -35,7 +34,7 @@ def scorer_of(config: Metric) -> Any:
     """Return sacreBLEU's metric with the same settings."""
     settings = config.settings()
     if isinstance(config, BLEU):
-        return sacre.BLEU(smooth_method=settings.pop("smoothing"), force=True, **settings)
+        return sacre.BLEU(force=True, **settings)
     return getattr(sacre, type(config).__name__)(**settings)
 
 
