@@ -15,8 +15,8 @@ included. Other lines are the log of the program and are skipped.
 
 Ids are kept, in the order of fairseq's batches, and index references and sources. Shards
 (`generate-test_3_8.txt`) are read one by one and joined with `NBest.concatenate`. Hypotheses keep
-their order. The lines of different sentences may be interleaved, as long as no more than
-`interleaved` sentences are incomplete at a time; these are kept in memory.
+their order. The lines of different sentences may be interleaved, as long as no more than ten
+sentences are incomplete at a time; these are kept in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.component import Count
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
 from bpa_ppl.formats.streams import InputFile, text_lines
@@ -43,6 +42,7 @@ _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
 _AMID = re.compile(rb"^[STHD]-[0-9]+\t", re.MULTILINE)
 _FIRST = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
 _SCORE = "score"
+_INTERLEAVED = 10  # sentences that may be incomplete at a time
 _AT_ONCE = 1000  # hypotheses that become columns together
 _LONGEST_ID = 18  # digits that fit 64 bits
 _MANY = 100  # hypotheses from which PyArrow is faster
@@ -53,13 +53,7 @@ _Sentence = dict[str, list[tuple[int, str]]]
 
 
 class Fairseq(NBestFormat, frozen=True):
-    """The format of fairseq.
-
-    Attributes:
-        interleaved: the number of sentences that may be incomplete at a time.
-    """
-
-    interleaved: Count = 10
+    """The format of fairseq."""
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a line is fairseq's, or one of the log that it prints before.
@@ -95,7 +89,7 @@ class Fairseq(NBestFormat, frozen=True):
         """
         records: list[tuple[int, dict[str, Any]]] = []
         hypotheses = 0
-        for line, record in self._records(file.blocks(), options):
+        for line, record in _records(file.blocks(), options):
             records.append((line, record))
             hypotheses += len(record[TEXT])
             if hypotheses >= _AT_ONCE:
@@ -104,96 +98,97 @@ class Fairseq(NBestFormat, frozen=True):
         if records:
             yield _columns(records, options)
 
-    def _records(
-        self, blocks: Iterator[bytes], options: ReadOptions
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the first line of each sentence, and its fields; those of hypotheses are lists."""
-        incomplete: dict[int, _Sentence] = {}
-        by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
-        begun = set[int]()
-        kinds: dict[str, bool] = {}
-        for number, line in enumerate(text_lines(blocks, options.origin), 1):
-            head, _, rest = line.partition("\t")
-            of_kind = by_head.get(head)
-            if of_kind is None:
-                matched = _LINE.match(line)
-                if matched is None:
-                    if hidden := _INSIDE.search(line):
-                        problem = f"{hidden[0].strip()} is not at the start of its line"
-                        advice = "run fairseq with --no-progress-bar"
-                        raise options.error(f"{problem}: {advice}", number)
-                    continue
-                letter, digits = matched.groups()
-                if len(digits) > _LONGEST_ID:
-                    raise options.error(f"sentence id {digits} is too large", number)
-                identifier = int(digits)
-                if identifier in begun and identifier not in incomplete:
-                    others = f"{self.interleaved} other sentences"
-                    problem = f"a line of sentence {identifier}, after {others}"
-                    raise options.error(f"{problem}: increase `interleaved`", number, "duplicate")
-                begun.add(identifier)
-                sentence = incomplete.setdefault(identifier, defaultdict(list))
-                if len(incomplete) > self.interleaved:
-                    first = next(iter(incomplete))
-                    yield self._record(first, incomplete.pop(first), kinds, options)
-                    by_head.clear()
-                of_kind = by_head[head] = sentence[letter]
-            of_kind.append((number, rest))
-        if not begun:
-            problem = "no line of fairseq in it (`H-0`, a score, a text)"
-            raise options.error(f"{problem}: give the output, not a log", code="no-data")
-        for identifier, sentence in incomplete.items():
-            yield self._record(identifier, sentence, kinds, options)
 
-    def _record(
-        self, identifier: int, lines: _Sentence, kinds: dict[str, bool], options: ReadOptions
-    ) -> tuple[int, dict[str, Any]]:
-        """Return the line and the fields of a sentence that is complete.
+def _records(blocks: Iterator[bytes], options: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the first line of each sentence, and its fields; those of hypotheses are lists."""
+    incomplete: dict[int, _Sentence] = {}
+    by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
+    begun = set[int]()
+    kinds: dict[str, bool] = {}
+    for number, line in enumerate(text_lines(blocks, options.origin), 1):
+        head, _, rest = line.partition("\t")
+        of_kind = by_head.get(head)
+        if of_kind is None:
+            matched = _LINE.match(line)
+            if matched is None:
+                if hidden := _INSIDE.search(line):
+                    problem = f"{hidden[0].strip()} is not at the start of its line"
+                    advice = "run fairseq with --no-progress-bar"
+                    raise options.error(f"{problem}: {advice}", number)
+                continue
+            letter, digits = matched.groups()
+            if len(digits) > _LONGEST_ID:
+                raise options.error(f"sentence id {digits} is too large", number)
+            identifier = int(digits)
+            if identifier in begun and identifier not in incomplete:
+                others = f"{_INTERLEAVED} other sentences"
+                problem = f"a line of sentence {identifier}, after {others}"
+                advice = "put the lines of a sentence together"
+                raise options.error(f"{problem}: {advice}", number, "duplicate")
+            begun.add(identifier)
+            sentence = incomplete.setdefault(identifier, defaultdict(list))
+            if len(incomplete) > _INTERLEAVED:
+                first = next(iter(incomplete))
+                yield _record(first, incomplete.pop(first), kinds, options)
+                by_head.clear()
+            of_kind = by_head[head] = sentence[letter]
+        of_kind.append((number, rest))
+    if not begun:
+        problem = "no line of fairseq in it (`H-0`, a score, a text)"
+        raise options.error(f"{problem}: give the output, not a log", code="no-data")
+    for identifier, sentence in incomplete.items():
+        yield _record(identifier, sentence, kinds, options)
 
-        Args:
-            identifier: of the sentence.
-            lines: of the sentence.
-            kinds: whether the first sentence has lines of some letter; entered here.
-            options: how to read.
-        """
-        number = min(of_kind[0][0] for of_kind in lines.values())
-        scored = lines.get("H") or lines.get("D")
-        if not scored:
-            problem = f"sentence {identifier} has no H- line: the file is truncated"
-            advice = "or lines of other sentences are in between (increase `interleaved`)"
-            raise options.error(f"{problem}, {advice}", number)
-        for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
-            found = len(lines.get(letter, ()))
-            usual = kinds.setdefault(letter, found > 0)
-            if (found > 0) is not usual:
-                problem = f"sentence {identifier} has {'no' if usual else 'a'} {letter}- line, the "
-                problem += f"first sentence has {'one' if usual else 'none'}"
-                advice = f"give all of them one, or leave all {letter}- lines out"
-                raise options.error(f"{problem}: {advice}", number, "mismatch")
-            if found not in (0, count):
-                problem = f"sentence {identifier} has {found} {letter}- lines, not {count}"
-                advice = "give the whole output of one run"
-                raise options.error(f"{problem}: {advice}", number, "wrong-length")
-        numbers, scores, texts = _split(scored)
-        if "D" in lines:
-            plain_numbers, others, texts = _split(lines["D"])
-            if others != scores:
-                at = next(i for i, score in enumerate(scores) if score != others[i])
-                problem = f"the score of this D- line is not that of the H- line {numbers[at]}"
-                raise options.error(problem, plain_numbers[at], "mismatch")
-        record: dict[str, Any] = {ID: identifier}
-        for letter, name in (("S", SOURCE), ("T", REFERENCE)):
-            if letter in lines:
-                record[name] = lines[letter][0][1].strip(" ")
-        values = all_finite(list(map(str.encode, scores)))
-        checked = list(map(options.number, scores, numbers)) if values is None else values
-        record |= {TEXT: texts, _SCORE: checked}
-        if "P" in lines:
-            scores_of_tokens = [rest for _, rest in lines["P"]]
-            record[_TOKENS] = list(zip(scores_of_tokens, numbers, strict=True))
-        if "A" in lines:
-            record["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
-        return numbers[0], record
+
+def _record(
+    identifier: int, lines: _Sentence, kinds: dict[str, bool], options: ReadOptions
+) -> tuple[int, dict[str, Any]]:
+    """Return the line and the fields of a sentence that is complete.
+
+    Args:
+        identifier: of the sentence.
+        lines: of the sentence.
+        kinds: whether the first sentence has lines of some letter; entered here.
+        options: how to read.
+    """
+    number = min(of_kind[0][0] for of_kind in lines.values())
+    scored = lines.get("H") or lines.get("D")
+    if not scored:
+        problem = f"sentence {identifier} has no H- line: the file is truncated"
+        advice = "or lines of too many other sentences are in between"
+        raise options.error(f"{problem}, {advice}", number)
+    for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
+        found = len(lines.get(letter, ()))
+        usual = kinds.setdefault(letter, found > 0)
+        if (found > 0) is not usual:
+            problem = f"sentence {identifier} has {'no' if usual else 'a'} {letter}- line, the "
+            problem += f"first sentence has {'one' if usual else 'none'}"
+            advice = f"give all of them one, or leave all {letter}- lines out"
+            raise options.error(f"{problem}: {advice}", number, "mismatch")
+        if found not in (0, count):
+            problem = f"sentence {identifier} has {found} {letter}- lines, not {count}"
+            advice = "give the whole output of one run"
+            raise options.error(f"{problem}: {advice}", number, "wrong-length")
+    numbers, scores, texts = _split(scored)
+    if "D" in lines:
+        plain_numbers, others, texts = _split(lines["D"])
+        if others != scores:
+            at = next(i for i, score in enumerate(scores) if score != others[i])
+            problem = f"the score of this D- line is not that of the H- line {numbers[at]}"
+            raise options.error(problem, plain_numbers[at], "mismatch")
+    record: dict[str, Any] = {ID: identifier}
+    for letter, name in (("S", SOURCE), ("T", REFERENCE)):
+        if letter in lines:
+            record[name] = lines[letter][0][1].strip(" ")
+    values = all_finite(list(map(str.encode, scores)))
+    checked = list(map(options.number, scores, numbers)) if values is None else values
+    record |= {TEXT: texts, _SCORE: checked}
+    if "P" in lines:
+        scores_of_tokens = [rest for _, rest in lines["P"]]
+        record[_TOKENS] = list(zip(scores_of_tokens, numbers, strict=True))
+    if "A" in lines:
+        record["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
+    return numbers[0], record
 
 
 def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Columns:

@@ -11,7 +11,6 @@ from raising import raises
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.fairseq import Fairseq
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = ("score", "logprob.sum", "logprob.mean", "logprob.min", "length")
@@ -140,14 +139,15 @@ def test_faults_are_named(write: Write, added: list[str | bytes], code: str, num
         read_nbest(write(*lines(0, "a"), *added))
 
 
-def test_sentences_that_are_further_apart_than_the_setting(write: Write) -> None:
+def test_sentences_that_are_too_far_apart(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.fairseq._INTERLEAVED", 2)
     blocks = [lines(i, f"t{i}") for i in (4, 2, 9)]
     late = [line for block in [*blocks, ["H-4\t-1\tlate"]] for line in block]
     first, other = lines(4, "t"), lines(2, "u")
-    between = read_nbest(write(*first[:2], *other, *first[2:]), format=Fairseq(interleaved=2))
+    between = read_nbest(write(*first[:2], *other, *first[2:]))
     assert between.sentence_ids.tolist() == [4, 2]
     with raises(DataError, "duplicate", line=16):
-        read_nbest(write(*late), format=Fairseq(interleaved=2))
+        read_nbest(write(*late))
 
 
 def test_many_hypotheses_are_read_as_few(write: Write) -> None:
