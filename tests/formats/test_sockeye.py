@@ -72,6 +72,3 @@ def test_what_cannot_be_written(
     with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(nbest, tmp_path / "out", format="sockeye")
     assert list(tmp_path.iterdir()) == []
-
-
-GOOD = line(7, ("a", 0.5), ("b", 1))

@@ -35,6 +35,7 @@ class TestColumns:
         lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
         assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
         assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
+        assert by_name("ter").key == "ter"
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
     @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
