@@ -352,15 +352,12 @@ def members(values: Any, name: str, rule: str = "") -> list[Any]:
     >>> members(("a", "b"), "texts")
     ['a', 'b']
     """
-    if not _is_sequence(values):
+    is_sequence = isinstance(values, Iterable) and not isinstance(
+        values, str | bytes | Mapping | Set
+    )
+    if not is_sequence or (isinstance(values, np.ndarray) and not values.ndim):
         raise _wrong_type(rule or f"{name} must be a sequence", values, name)
     return list(values)
-
-
-def _is_sequence(values: Any) -> bool:
-    if isinstance(values, np.ndarray):
-        return values.ndim > 0
-    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set)
 
 
 def _wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
