@@ -529,8 +529,7 @@ class Extra:
     """The lists of the out-of-domain set that the canonical weights were tuned on.
 
     Args:
-        extra: N-best lists of the out-of-domain development set, for the tuner mert+ and the
-            sampler weight-trace.
+        extra: N-best lists of the out-of-domain development set, for the sampler weight-trace.
         extra_references: References of the --extra lists.
     """
 

@@ -287,7 +287,6 @@ def tune(
     returned: Annotated[str, Parameter(name="--return")] = "best",
     folder: Annotated[Path | None, Parameter(name="--rounds")] = None,
     reading: shared.Reading = shared.Reading(),
-    extra: shared.Extra = shared.Extra(),
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
 
@@ -313,7 +312,6 @@ def tune(
         "seed": seed,
         "fixed": fixed,
         "defaults": defaults,
-        "extra": extra.read(reading),
         "progress": not quiet,
     }
     read = partial(reading.read, references=references, sources=sources)

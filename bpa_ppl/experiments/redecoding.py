@@ -338,11 +338,9 @@ def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dic
         digest.update(part.tobytes())
     texts = [nbest.feature_names, nbest.strings, nbest.references, nbest.sources]
     digest.update(json.dumps(texts).encode())
-    settings = {name: value for name, value in options.items() if name != "progress"}
-    if (extra := settings.pop("extra", None)) is not None:
-        settings["extra"] = _identity(extra, Weights({}), {})
+    names = sorted(name for name in options if name != "progress")
     return {
         "lists": digest.hexdigest(),
         "weights": json.dumps(dict(weights)),
-        "settings": ", ".join(f"{name}={settings[name]!r}" for name in sorted(settings)),
+        "settings": ", ".join(f"{name}={options[name]!r}" for name in names),
     }

@@ -194,12 +194,8 @@ def _check_files(study: Study, domain: StudyDomain, data: Material) -> None:
         odd = sorted(set(extra.feature_names) ^ set(data.adapt.feature_names))
         message = f"{', '.join(odd)} is not in both {data.adapt.origin} and the development lists"
         raise DataError(f"{message}: use the lists of one system", extra.origin, code="mismatch")
-    if extra.references is None and any(
-        # A weight trace is that of MERT for BLEU, whatever the metric of the method.
-        method.needs_development
-        and (method.kind == SAMPLER or "references" in by_name(method.metric).needs)
-        for method in methods
-    ):
+    # A weight trace is that of MERT for BLEU, whatever the metric of the method.
+    if extra.references is None and any(method.needs_development for method in methods):
         message = "the development lists need references: add references to [development]"
         raise DataError(message, extra.origin, code="missing-references")
 
@@ -313,7 +309,6 @@ def _tuned(
         "tuner": method.component(),
         "metric": by_name(method.metric),
         "seed": seed,
-        "extra": development(study) if method.needs_development else None,
     }
     if not method.redecode:
         with _timed(seconds, "tune"):

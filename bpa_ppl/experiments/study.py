@@ -111,7 +111,7 @@ class Method(Component, frozen=True):
     @property
     def needs_development(self) -> bool:
         """Whether it also learns from the text that λ_T was tuned on."""
-        return self.kind != CANONICAL and _ENGINES[self.kind][self.engine].takes_extra
+        return self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra
 
     def component(self) -> Any:
         """Return its sampler or tuner with its settings."""
@@ -378,7 +378,7 @@ def read_study(path: str | Path) -> Study:
     methods = ["imh"]
     sizes = [100]
 
-    [development]                          # what λ_T was tuned on, for mert+ and weight-trace
+    [development]                          # what λ_T was tuned on, for weight-trace
     nbest = "dev.nbest.gz"
     references = ["dev.ref"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter
@@ -57,13 +55,6 @@ class TuningLists:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
         sums = self.counts[self.best(weights)].sum(axis=0)
         return float(metric.signed(metric.value(sums)))
-
-    def joined(self, other: TuningLists) -> TuningLists:
-        """Return the concatenated lists."""
-        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
-        names = "features", "fixed", "counts"
-        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
-        return TuningLists(offsets, *map(np.concatenate, pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +114,10 @@ class Tuned:
 class Tuner(Component, frozen=True):
     """A method to re-estimate weights; the fields are its settings.
 
-    Attributes:
-        takes_extra: whether the lists of an out-of-domain development set are added to those of
-            its problem.
-
     >>> from bpa_ppl.tuning.base import TUNERS
-    >>> TUNERS.resolve("mira", {"epochs": 5}).takes_extra
-    False
+    >>> TUNERS.resolve("mira", {"epochs": 5}).settings()["epochs"]
+    5
     """
-
-    takes_extra: ClassVar[bool] = False
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return better weights for the lists of a problem, and all visited weights."""
@@ -145,7 +130,7 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
     Features that the metric reads are left out.
 
     Raises:
-        DataError: if they have other features than `matched`, or lack what the metric needs.
+        DataError: if they lack what the metric needs.
 
     >>> from bpa_ppl.quality import TER
     >>> from bpa_ppl.weights import match
@@ -157,9 +142,6 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
     ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
     nbest = demote_to_extras(nbest, metric.columns)
-    if set(nbest.feature_names) != set(matched.names):
-        names = f"{', '.join(nbest.feature_names)}, the other lists {', '.join(matched.names)}"
-        raise DataError(f"the lists have the features {names}", nbest.origin, code="mismatch")
     columns = places_of(matched.names, nbest.feature_names)
     features = nbest.features[:, columns].astype(np.float64)
     free = np.ascontiguousarray(features[:, matched.free])
@@ -173,7 +155,6 @@ TUNERS: Registry[Tuner] = Registry(
     Tuner,
     {
         "mert": "bpa_ppl.tuning.mert:Mert",
-        "mert+": "bpa_ppl.tuning.mert:MertPlus",
         "mira": "bpa_ppl.tuning.mira:Mira",
         "pro": "bpa_ppl.tuning.pro:Pro",
     },

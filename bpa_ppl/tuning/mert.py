@@ -1,4 +1,4 @@
-"""MERT, minimum error rate training (Och, 2003), as the tool of Moses does it; and MERT+.
+"""MERT, minimum error rate training (Och, 2003), as the tool of Moses does it.
 
 Its line search is exact: along a line of weights the score of each hypothesis is a line too, and
 the best of a list are its upper envelope, which compiled code finds.
@@ -7,7 +7,6 @@ the best of a list are its upper envelope, which compiled code finds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -79,12 +78,6 @@ class Mert(Tuner, frozen=True):
             if candidate_gain <= gain + self.tolerance:
                 return
             gain = candidate_gain
-
-
-class MertPlus(Mert, frozen=True):
-    """MERT on the adaptation sentences and the out-of-domain development set together."""
-
-    takes_extra: ClassVar[bool] = True
 
 
 def error_surface(

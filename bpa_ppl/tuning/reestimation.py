@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.errors import UsageError, checked_seed, require
+from bpa_ppl.errors import checked_seed, require
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import METRICS, Metric, compared, resolve
@@ -58,7 +58,6 @@ def reestimate(
     seed: int = 0,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
-    extra: NBest | None = None,
     progress: bool | Reporter = False,
     **settings: Any,
 ) -> Reestimation:
@@ -69,14 +68,13 @@ def reestimate(
     Args:
         nbest: n-best lists of the adaptation sentences, with references if the metric needs them.
         weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
-        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011),
-            or "mert+", which is MERT on `nbest` and `extra` together; or settings, `Mert(…)`.
+        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012) or "pro" (Hopkins and May,
+            2011); or settings, `Mert(…)`.
         metric: "bleu" or "ter" of sacreBLEU on tokenised text, a metric with settings, a function,
             or the name of a column of the lists, which is then no feature: its mean is optimised.
         seed: the same seed gives the same weights.
         fixed: features whose weights do not change; None fixes `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
-        extra: lists of the out-of-domain development set, for the tuner "mert+".
         progress: True draws a bar on standard error.
         settings: of the tuner: `restarts`, `epochs`, `pairs`, …
 
@@ -94,18 +92,10 @@ def reestimate(
     require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
     seed = checked_seed(seed)
     chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
-    name = TUNERS.name_of(chosen)
-    if extra is not None and not chosen.takes_extra:
-        message = f"the tuner {name} uses no out-of-domain lists: remove them"
-        raise UsageError(message, parameter="extra", code="conflict")
-    if extra is None and chosen.takes_extra:
-        message = f"{name} also needs the lists of an out-of-domain development set"
-        raise UsageError(message, parameter="extra", code="missing-setting")
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
-    with reporter(progress, f"tune {name}") as report:
+    with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
         problem = TuningProblem(lists, goal, matched.free_values, seed, report)
-        both = lists if extra is None else lists.joined(lay_out(extra, matched, goal))
-        tuned = chosen.tune(replace(problem, lists=both))
+        tuned = chosen.tune(problem)
     points = problem.start, tuned.weights
     before, after = (goal.signed(problem.gain(point)) for point in points)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))

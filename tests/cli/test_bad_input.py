@@ -156,8 +156,6 @@ COMMANDS = [
     ("compare nbest --target skewed -o report", "(--target)"),
     ("sweep nbest -w moses.ini -r ref -o report --vary draws=", "(--vary)"),
     ("calibrate nbest -w moses.ini --likelihood margin -r ref", "margin"),
-    (f"{TUNE} --extra nbest --extra-references ref", "remove them"),
-    (f"{TUNE} --tuner mert+ --extra nbest", "--extra-references"),
     (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),
 ]
 

@@ -57,7 +57,7 @@ def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
         ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*prior.variance"),
         ("values = [0.01, 1]", "values = ['/']", "wrong-type", "not '/'"),
         ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
-        ('"mira"', '"mert+"', "no-data", r"mert\+ .* \[development\]"),
+        ('"mira"', '"weight-trace"', "no-data", r"weight-trace .* \[development\]"),
         ('"nbest"', '"lists"', "missing-file", "lists;"),
         ("held_out = 10", "", None, r"\[domains.leaflet\]: test is missing"),
         ("restarts = 2", "epochs = 2", None, r"\[variants.mert-ter\]: .*epochs"),

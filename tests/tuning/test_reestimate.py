@@ -1,4 +1,4 @@
-"""reestimate: weights by name, what is fixed, the second set, and bad input."""
+"""reestimate: weights by name, what is fixed, and bad input."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def reranked(lists: NBest, weights: Weights, metric: str) -> float:
 @pytest.mark.parametrize("metric", ["bleu", "ter"])
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
-    extra = toy if tuner == "mert+" else None
-    result = reestimate(toy, CANONICAL, tuner=tuner, metric=metric, extra=extra)
+    result = reestimate(toy, CANONICAL, tuner=tuner, metric=metric)
     assert result.scores is not None
     scored = (CANONICAL, result.scores.before), (result.weights, result.scores.after)
     for weights, scores in scored:
@@ -64,18 +63,6 @@ def test_fixed_weights_stay_and_count(toy: NBest) -> None:
     assert (one["TM0[0]"], one["TM0[1]"]) == (-0.2, 0.3)
 
 
-def test_mert_plus_is_mert_on_both(toy: NBest) -> None:
-    """The features of the second set may be in another order."""
-    order = [2, 0, 1]
-    names = tuple(toy.feature_names[i] for i in order)
-    shuffled = replace(toy, features=toy.features[:, order], feature_names=names)[:2]
-    plus = reestimate(toy, CANONICAL, tuner="mert+", extra=shuffled, metric="ter")
-    both = NBest.concatenate([toy, toy[:2]], renumber=True)
-    mert = reestimate(both, CANONICAL, tuner="mert", metric="ter")
-    assert plus.weights == mert.weights
-    assert plus.after == pytest.approx(reranked(toy, plus.weights, "ter"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "parameter"),
     [
@@ -83,16 +70,13 @@ def test_mert_plus_is_mert_on_both(toy: NBest) -> None:
         ({"metric": "unbabel"}, "unknown-name", "metric"),
         ({"tuner": "pro", "epochs": 3}, "unknown-setting", "epochs"),
         ({"restarts": 0}, "invalid-setting", "restarts"),
-        ({"tuner": "mert+"}, "missing-setting", "extra"),
-        ({"tuner": "mira", "extra": None}, "conflict", "extra"),
     ],
 )
 def test_invalid_arguments_are_refused(
     toy: NBest, arguments: dict[str, Any], code: str, parameter: str
 ) -> None:
-    extra = {"extra": toy} if "extra" in arguments else {}
     with raises(UsageError, code, parameter=parameter):
-        reestimate(toy, CANONICAL, **{**arguments, **extra})
+        reestimate(toy, CANONICAL, **arguments)
 
 
 def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
@@ -102,6 +86,3 @@ def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
         reestimate(toy, Weights({"LM0": 1.0}))
     with raises(DataError, "no-data"):
         reestimate(toy.select([]), CANONICAL)
-    other = replace(toy, feature_names=("LM0", "TM0[0]", "Extra0"))
-    with raises(DataError, "mismatch", match="Extra0"):
-        reestimate(toy, CANONICAL, tuner="mert+", extra=other)
