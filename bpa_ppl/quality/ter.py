@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import ClassVar
 
@@ -19,10 +20,13 @@ class TER(Metric, frozen=True):
     references in words.
 
     Args:
+        normalized: split punctuation off, by Tercom's normalisation.
+        no_punct: remove punctuation.
+        asian_support: apply both of these to Chinese and Japanese text too.
         case_sensitive: distinguish upper and lower case.
 
     >>> TER(case_sensitive=True)
-    TER(case_sensitive=True)
+    TER(normalized=False, no_punct=False, asian_support=False, case_sensitive=True)
     >>> TER().value(np.array([[3.0, 12.0], [6.0, 12.0]])).tolist()
     [25.0, 50.0]
     """
@@ -31,6 +35,9 @@ class TER(Metric, frozen=True):
     lower_is_better: ClassVar[bool] = True
     threads: ClassVar[bool] = True  # the compiled code releases the GIL
     computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.words")
+    normalized: bool = False
+    no_punct: bool = False
+    asian_support: bool = False
     case_sensitive: bool = False
 
     width = 2
@@ -45,8 +52,10 @@ class TER(Metric, frozen=True):
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
         from bpa_ppl.quality import tercom
 
-        texts, of_references = chain.from_iterable(lists), chain.from_iterable(references)
-        hypotheses, refs = list(map(self._words, texts)), list(map(self._words, of_references))
+        split = self._splitter()
+        hypotheses = [split(text) for text in chain.from_iterable(lists)]
+        # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
+        refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
         vocabulary, refs_of = Vocabulary(), starts_of(references)
         text = vocabulary.number(hypotheses + refs)
         sentences = starts_of(lists), refs_of + len(hypotheses)
@@ -65,5 +74,13 @@ class TER(Metric, frozen=True):
         """Return minus the edits, (n, 2) ↦ (n,)."""
         return 0.0 - counts[..., 0]  # 0, not −0, for no edits
 
-    def _words(self, text: str) -> list[str]:
-        return (text if self.case_sensitive else text.lower()).split()
+    def _splitter(self) -> Callable[[str], list[str]]:
+        """Return the function that splits a text into words."""
+        if not (self.normalized or self.no_punct):  # Tercom's tokeniser does the same
+            return str.split if self.case_sensitive else lambda text: text.lower().split()
+        from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+
+        tokenise = TercomTokenizer(
+            self.normalized, self.no_punct, self.asian_support, self.case_sensitive
+        )
+        return lambda text: tokenise(text.rstrip()).split()

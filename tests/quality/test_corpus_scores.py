@@ -20,7 +20,8 @@ from bpa_ppl.quality.base import Metric
 
 CONFIGS = [
     TER(),
-    TER(case_sensitive=True),
+    TER(no_punct=True, case_sensitive=True),
+    TER(normalized=True, asian_support=True),
     BLEU(),
     BLEU(tokenize="13a", lowercase=True),
     BLEU(tokenize="char"),

@@ -16,7 +16,9 @@ PLAIN = TER()
 
 def sacrebleu_edits(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
     """Return sacreBLEU's edits and reference length of one sentence."""
-    scorer = metrics.TER(case_sensitive=config.case_sensitive)
+    scorer = metrics.TER(
+        config.normalized, config.no_punct, config.asian_support, config.case_sensitive
+    )
     score = scorer.sentence_score(hypothesis, references)
     return score.num_edits, score.ref_length
 
@@ -50,6 +52,12 @@ def disturbed_sentence(draw: st.DrawFn, source: Sentence) -> Sentence:
 def disturbed_pairs(draw: st.DrawFn, words: str, longest: int) -> tuple[str, str]:
     reference = draw(sentences(words, longest))
     return " ".join(draw(disturbed_sentence(reference))), " ".join(reference)
+
+
+def test_references_are_tokenised_twice() -> None:
+    config = TER(normalized=True)
+    assert sacrebleu_edits("", ["..3"], config) == (3, 3.0)  # tokenised once, it would be `. .3`
+    assert_same(["", "..3"], [["..3"], ["..3"]], config)
 
 
 MANY = " ".join(f"w{i}" for i in range(60))
@@ -120,10 +128,11 @@ def test_empty_texts() -> None:
 
 
 TEXT = st.text(st.sampled_from("aAbΣ çé.,?!\"()-'s3&;好，。ひカ\u3000\xa0"), max_size=25)
+CONFIGS = st.builds(TER, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 
 
 @settings(max_examples=25, deadline=None)
-@given(TEXT, st.lists(TEXT, min_size=1, max_size=2), st.builds(TER, st.booleans()))
+@given(TEXT, st.lists(TEXT, min_size=1, max_size=2), CONFIGS)
 def test_all_settings(hypothesis: str, references: list[str], config: TER) -> None:
     assert_same([hypothesis], [references], config)
 
