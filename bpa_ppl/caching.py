@@ -1,8 +1,7 @@
-"""The cache folder: sentence scores and JAX's compiled programs, kept between runs.
+"""The cache folder: scores of COMET and JAX's compiled programs, kept between runs.
 
-`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` the limit of the scores in MiB: the
-least recently used are deleted first, and 0 keeps none. The folder can be deleted at any time.
-JAX runs the programs that it finds there, so nobody else may be able to write into it.
+`BPA_PPL_CACHE` names the folder, which can be deleted at any time. What is found there is run as a
+program, by JAX or by pickle, so nobody else may be able to write into it.
 """
 
 from __future__ import annotations
@@ -10,25 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
-import tempfile
-import time
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
-_LIMIT = 1024  # MiB
+T = TypeVar("T")
+
+_LIMIT = 1 << 30  # bytes of results
 _MIN_COMPILE_SECONDS = 0.1  # by default JAX caches only programs that took a second to compile
 _jax_process: int | None = None  # in which JAX was used first
-_STALE = 3600  # seconds, after which a partial file must be from a killed process
 
 
 def cache_folder() -> Path | None:
@@ -134,109 +130,26 @@ def content_hash(nbest: NBest) -> str:
     return content.hexdigest()[:16]
 
 
-def key_of_code(modules: Iterable[str]) -> str | None:
-    """Return the hash of the source of some modules; None if one has no source file.
-
-    Results that are cached under it become invalid when the code that computes them changes.
-
-    >>> key_of_code(["bpa_ppl.caching"]) == key_of_code(["bpa_ppl.caching", "bpa_ppl.errors"])
-    False
-    >>> key_of_code(["builtins"]) is None
-    True
-    """
-    sources = [_source(name) for name in sorted(set(modules))]
-    return None if None in sources else key_of(sources)
-
-
-@cache
-def _source(module: str) -> str | None:
-    """Return the hash of a module's source, read once: later edits do not affect this process."""
-    loaded = sys.modules.get(module)
-    path = getattr(loaded, "__file__", None)
-    if loaded is None:
-        spec = find_spec(module)
-        path = None if spec is None else spec.origin
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
-    except OSError:
-        return None
-
-
-def read_array(key: str, size: int) -> Float64 | None:
-    """Return the numbers cached under a key; None if missing or damaged.
+def recalled(function: Callable[..., T], *args: Any) -> T:
+    """Return the result of a function, from the cache folder if it was computed there before.
 
     Args:
-        key: from `key_of`.
-        size: how many numbers are expected; other sizes and NaN count as damage.
-
-    >>> read_array("no such key", 1) is None
-    True
+        function: of a module; its results are computed again when its own code changes.
+        args: which a result depends on; they can be pickled.
     """
-    folder = cache_folder()
-    folder = own_folder() if folder and folder.exists() else None
+    from joblib import Memory
+
+    folder = own_folder()
     if folder is None:
-        return None
-    path = _path(folder, key)
-    try:
-        with path.open("rb") as file, np.load(file) as archive:  # tests the checksum
-            values = archive["values"]
-        os.utime(path)  # the least recently used files are deleted first
-    except Exception:  # whatever a damaged file leads to, the scores are computed again
-        return None
-    valid = values.shape == (size,) and values.dtype == np.float64 and not np.isnan(values).any()
-    return values if valid else None
+        return function(*args)
+    result: T = Memory(folder / "results", verbose=0).cache(function)(*args)
+    return result
 
 
-def write_array(key: str, values: Float64) -> None:
-    """Cache numbers under a key, within the limit, atomically.
+def limit_results() -> None:
+    """Delete the results of `recalled` that were used least recently, beyond 1 GiB in all."""
+    from joblib import Memory
 
-    Warns if the folder cannot be written.
-
-    Raises:
-        UsageError: if the limit is not a number of MiB.
-    """
-    text = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
-    if not text.isdecimal():
-        problem = f"BPA_PPL_CACHE_LIMIT must be an integer ≥ 0 (MiB), got {text!r}"
-        raise UsageError(problem, parameter="BPA_PPL_CACHE_LIMIT")
-    limit = int(text) << 20
-    folder = own_folder() if limit else None
-    if folder is None:
-        return
-    path = _path(folder, key)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(".part", dir=path.parent)
-        try:
-            with open(descriptor, "wb") as file:
-                np.savez_compressed(file, values=values)  # with a CRC-32 of the numbers
-            if os.path.getsize(part) <= limit:
-                os.replace(part, path)
-                _evict(path.parent, limit)
-        finally:
-            Path(part).unlink(missing_ok=True)
-    except OSError as error:
-        warn_user(f"sentence scores are not cached ({error}): name a writable BPA_PPL_CACHE folder")
-
-
-def _path(folder: Path, key: str) -> Path:
-    return folder / "arrays" / f"{key}.npz"
-
-
-def _evict(folder: Path, limit: int) -> None:
-    """Delete the least recently used files until the others are within the limit, in bytes."""
-    files = []
-    for path in folder.iterdir():
-        try:
-            status = path.stat()
-        except FileNotFoundError:  # another process was faster
-            continue
-        if path.suffix == ".part" and time.time() - status.st_mtime > _STALE:
-            path.unlink(missing_ok=True)
-            continue
-        files.append((status.st_mtime_ns, status.st_size, path))
-    total = 0
-    for _, size, path in sorted(files, reverse=True):
-        total += size
-        if total > limit:
-            path.unlink(missing_ok=True)
+    folder = own_folder()
+    if folder is not None:
+        Memory(folder / "results", verbose=0).reduce_size(_LIMIT)

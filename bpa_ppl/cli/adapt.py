@@ -101,7 +101,6 @@ def update(
     moved_files: shared.MovedFiles = None,
     seed: int = 0,
     jobs: shared.Jobs = 1,
-    cache: shared.Cache = True,
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
     adaptation_lists: Path | None = None,
@@ -148,7 +147,6 @@ def update(
         sampler=sampler,
         seed=seed,
         jobs=jobs,
-        cache=cache,
     )
     growing.add(reading.read(nbest, references, sources), progress=not quiet)
     updated, report = checked(growing.draws())

@@ -54,7 +54,6 @@ def oracle(
     metric: shared.Metric = None,
     ties: shared.Ties = None,
     jobs: shared.Jobs = 1,
-    cache: shared.Cache = True,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
@@ -82,9 +81,7 @@ def oracle(
     if ties is None:
         ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = bpa.quality.headroom(
-            lists, scores, goal, ties=ties, jobs=jobs, cache=cache, progress=report
-        )
+        room = bpa.quality.headroom(lists, scores, goal, ties=ties, jobs=jobs, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))

@@ -233,7 +233,6 @@ Unchecked = Annotated[bool, Parameter(help="Use the posterior although it fails 
 Jobs = Annotated[int, Parameter(help="Processes that score hypotheses; -1 uses every core.")]
 #: A flag that is on by default, and is switched off by `--no-NAME`.
 SWITCH = Parameter(negative_bool="no-")
-Cache = Annotated[bool, SWITCH, Parameter(help="Keep sentence scores on disk and reuse them.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
 Backend = Annotated[str, Parameter(help="local, or dask for an existing cluster.")]
 Scheduler = Annotated[
@@ -371,7 +370,6 @@ class AdaptFlags(AdaptOptions):
             "--prior learned from other domains, or --weights equal.",
         ),
     ] = False
-    cache: Cache = True
     fixed: Fixed = None
     defaults: Defaults = None
     categorical: list[str] | None = None

@@ -263,7 +263,6 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
             seed=seed,
             metric=by_name(method.metric),
             categorical=study.categorical,
-            cache=False,
         )
         with _timed(seconds, "adapt"):
             posterior = adapt_draws(adaptation, weights, options)

@@ -62,10 +62,7 @@ class Metric(Component, frozen=True):
         decimals: how many of a score are printed.
         columns: the names of the features and extras that it reads.
         threads: whether threads can score in parallel; otherwise processes do.
-        slow: whether scores take so long that every few sentences are cached apart, so that
-            interrupted work continues where it was, and that `rerank` does not compute any.
-        computed_by: the modules that its scores depend on, besides those of its classes: cached
-            scores are computed again when one of them changes.
+        slow: whether scores take so long that `rerank` does not compute any.
 
     >>> ter = METRICS.resolve("ter")
     >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
@@ -85,7 +82,6 @@ class Metric(Component, frozen=True):
     columns: ClassVar[tuple[str, ...]] = ()
     threads: ClassVar[bool] = False
     slow: ClassVar[bool] = False
-    computed_by: ClassVar[tuple[str, ...]] = ()
 
     @property
     def title(self) -> str:
@@ -158,11 +154,12 @@ class Metric(Component, frozen=True):
         return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
 
     def cache_signature(self, references: References) -> str | None:
-        """Return a text that cached sentence scores depend on, besides code and texts.
+        """Return a text that sentence scores depend on, besides texts and settings.
 
-        None means that scores cannot be cached.
+        They are then cached, so that interrupted work continues where it was. By default it is
+        None: scores are computed faster than they are read.
         """
-        return self.signature(references, sentence=True)
+        return None
 
     def score(self, sums: Float64, references: References) -> Score:
         """Return the corpus score of counts, (S,), summed over the sentences of a text.

@@ -41,10 +41,7 @@ class BLEU(Metric, frozen=True):
     """
 
     key: ClassVar[str] = "bleu"
-    computed_by: ClassVar[tuple[str, ...]] = (
-        "bpa_ppl.quality.pairs_compiled",
-        "bpa_ppl.text.words",
-    )
+
     tokenize: Tokeniser = "none"
     lowercase: bool = False
 

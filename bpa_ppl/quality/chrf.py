@@ -38,10 +38,7 @@ class CHRF(Metric, frozen=True):
 
     key: ClassVar[str] = "chrf"
     reported: ClassVar[bool] = False
-    computed_by: ClassVar[tuple[str, ...]] = (
-        "bpa_ppl.quality.pairs_compiled",
-        "bpa_ppl.text.words",
-    )
+
     char_order: Count = 6
     word_order: CountOrNone = 0
     beta: Count = 2

@@ -50,7 +50,6 @@ class Comet(Averaged, frozen=True):
     key: ClassVar[str] = "unbabel-comet"
     needs: ClassVar[frozenset[str]] = frozenset({"sources", "references"})
     slow: ClassVar[bool] = True
-    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.comet_worker",)
 
     model: str = "Unbabel/wmt22-comet-da"
     batch: Count = 8

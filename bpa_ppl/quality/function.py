@@ -21,7 +21,7 @@ class Function(Averaged, frozen=True):
     """Scores of a function of (hypotheses[, references[, sources]]), higher is better.
 
     The function gets lists of equal length: texts, tuples of references, sources. The number of its
-    parameters determines what the metric needs. Scores are never cached on disk.
+    parameters determines what the metric needs.
 
     Args:
         function: the function; it returns one number per hypothesis.
@@ -60,9 +60,6 @@ class Function(Averaged, frozen=True):
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return the name of the function."""
         return f"function:{self.key}"
-
-    def cache_signature(self, references: References) -> None:
-        """Return None: the code that a function runs is unknown."""
 
     def sentences(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,9 +33,7 @@ class TERAndBLEU(Metric, frozen=True):
 
     key: ClassVar[str] = "ter+bleu"
     reported: ClassVar[bool] = False
-    computed_by: ClassVar[tuple[str, ...]] = tuple(
-        chain.from_iterable((kind.__module__, *kind.computed_by) for kind in (TER, BLEU))
-    )
+
     case_sensitive: bool | None = None
 
     @property

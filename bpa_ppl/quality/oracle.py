@@ -130,7 +130,6 @@ def oracles(
     ties: str = "canonical",
     preference: npt.ArrayLike | None = None,
     jobs: int = 1,
-    cache: bool = True,
     progress: Reporter | None = None,
 ) -> Oracles:
     """Return the hypothesis of each list with the best sentence score.
@@ -148,7 +147,6 @@ def oracles(
         preference: (hypotheses,) higher is preferred, such as canonical scores; default: the totals
             of the decoder; without totals, nothing is preferred.
         jobs: workers; -1 uses all cores.
-        cache: whether sentence scores are cached on disk.
         progress: called with the sentences done, their total, and a note.
 
     Raises:
@@ -164,7 +162,7 @@ def oracles(
     ([1], [0.0], [1])
     """
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
-    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
+    options: dict[str, Any] = {"jobs": jobs, "progress": progress}
     return oracles_and_gains(nbest, metric, ties=ties, preference=preference, **options)[0]
 
 
@@ -198,7 +196,6 @@ def headroom(
     *,
     ties: str = "canonical",
     jobs: int = 1,
-    cache: bool = True,
     progress: Reporter | None = None,
 ) -> Headroom:
     """Return the corpus scores of the first-best, of the oracle and of the anti-oracle.
@@ -213,7 +210,6 @@ def headroom(
         metric: as for `oracles`, like the other arguments.
         ties: "canonical" or "shared".
         jobs: workers; -1 uses all cores.
-        cache: whether sentence scores are cached on disk.
         progress: called with the sentences done, their total, and a note.
 
     Raises:
@@ -231,9 +227,7 @@ def headroom(
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     one_of(ties, TIES, "tie policy", "ties")
     config, ranking = resolve(metric, nbest), _ranking(nbest, scores, "scores")
-    best, values, _ = _judge(
-        nbest, config, ranking, ties, jobs=jobs, cache=cache, progress=progress
-    )
+    best, values, _ = _judge(nbest, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     _, is_worst = _highest(nbest, np.where(is_judged, -values, -np.inf))

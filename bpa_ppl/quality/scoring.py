@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
+from bpa_ppl.caching import limit_results, recalled
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
@@ -19,7 +19,6 @@ from bpa_ppl.quality.base import Metric, References, Score, resolve
 from bpa_ppl.workers import check_jobs, parallel_workers
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
-_MIN_CACHED = 1000  # fewer hypotheses are scored faster than a file is read
 
 
 def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
@@ -118,7 +117,6 @@ def scores_and_gains(
     metric: Metric,
     *,
     jobs: int = 1,
-    cache: bool = True,
     progress: Reporter | None = None,
 ) -> tuple[Float64, Float64]:
     """Return the sentence score and the gain of every hypothesis, (hypotheses,) each.
@@ -130,7 +128,6 @@ def scores_and_gains(
         nbest: the lists, with references, sources or columns if the metric needs them.
         metric: with its settings.
         jobs: as for `gains`.
-        cache: as for `gains`.
         progress: as for `gains`.
 
     Raises:
@@ -143,31 +140,24 @@ def scores_and_gains(
     >>> [part.tolist() for part in scores_and_gains(lists, resolve("ter"))]
     [[50.0, 100.0], [-1.0, -2.0]]
     """
+    from joblib import delayed
+
     check_jobs(jobs)
     lists, inverse = distinct_lists(nbest, metric)
-    inputs, size = _inputs(metric, nbest, lists), 2 * sum(map(len, lists))
-    kept = cache and not metric.columns
-    key = _key(metric, inputs) if kept and not metric.slow and size >= 2 * _MIN_CACHED else None
-    values = None if key is None else read_array(key, size)
-    if values is not None:
-        if progress is not None:
-            progress(len(nbest), len(nbest), "sentences")
-    else:
-        from joblib import delayed
-
-        # A metric that reads columns gets all of them at once.
-        step = len(nbest) if metric.columns else _CHUNK
-        chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
-        keys = [_key(metric, chunk) if kept and metric.slow else None for chunk in chunks]
-        parts = list[Float64]()
-        with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
-            for part in parallel(map(delayed(_both), repeat(metric), chunks, keys)):
-                parts.append(part)
-                if progress is not None:
-                    progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
-        values = np.concatenate(parts)
-        if key is not None:
-            write_array(key, values)
+    inputs = _inputs(metric, nbest, lists)
+    # A metric that reads columns gets all of them at once.
+    step = len(nbest) if metric.columns else _CHUNK
+    chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
+    key = metric.cache_signature(inputs.references)
+    parts = list[Float64]()
+    with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
+        for part in parallel(map(delayed(_both), repeat(metric), chunks, repeat(key))):
+            parts.append(part)
+            if progress is not None:
+                progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
+    if key is not None:
+        limit_results()
+    values = np.concatenate(parts)
     scores, gain = values.reshape(-1, 2)[inverse].T
     return scores, gain
 
@@ -177,7 +167,6 @@ def gains(
     metric: str | Metric = "ter",
     *,
     jobs: int = 1,
-    cache: bool = True,
     progress: Reporter | None = None,
 ) -> Float64:
     """Return the gain of every hypothesis, (hypotheses,), in words; higher is better.
@@ -191,7 +180,6 @@ def gains(
         nbest: the lists, with references if the metric needs them.
         metric: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
         jobs: workers; -1 uses all cores.
-        cache: whether gains are cached on disk.
         progress: called with the sentences done, their total, and a note.
 
     Raises:
@@ -207,7 +195,7 @@ def gains(
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
     config = resolve(metric, nbest)
-    return scores_and_gains(nbest, config, jobs=jobs, cache=cache, progress=progress)[1]
+    return scores_and_gains(nbest, config, jobs=jobs, progress=progress)[1]
 
 
 def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
@@ -321,21 +309,10 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
 
 def _both(metric: Metric, chunk: _Inputs, key: str | None) -> Float64:
     """Return the score and the gain of each text as a flat array, cached if there is a key."""
-    values = None if key is None else read_array(key, 2 * sum(map(len, chunk.texts)))
-    if values is None:
-        counts = chunk.counts(metric)
-        values = np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()
-        if key is not None:
-            write_array(key, values)
-    return values
+    return _computed(metric, chunk) if key is None else recalled(_computed, metric, chunk, key)
 
 
-def _key(metric: Metric, inputs: _Inputs) -> str | None:
-    """Return the cache key of scores; None if the code or the metric cannot be identified."""
-    classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
-    code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
-    signature = metric.cache_signature(inputs.references)
-    if code is None or signature is None:
-        return None
-    content = [code, type(metric).__qualname__, repr(metric), signature]
-    return key_of([content, inputs.texts, inputs.references, inputs.sources])
+def _computed(metric: Metric, chunk: _Inputs, key: str = "") -> Float64:
+    """Return the score and the gain of each text; the key makes the cached ones differ."""
+    counts = chunk.counts(metric)
+    return np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()

@@ -34,7 +34,6 @@ class TER(Metric, frozen=True):
     key: ClassVar[str] = "ter"
     lower_is_better: ClassVar[bool] = True
     threads: ClassVar[bool] = True  # the compiled code releases the GIL
-    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.words")
     normalized: bool = False
     no_punct: bool = False
     asian_support: bool = False

@@ -298,7 +298,6 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         ties=options.ties or ("shared" if started and nbest.totals is None else "canonical"),
         canonical=not started,
         jobs=options.jobs,
-        cache=options.cache,
         progress=options.progress,
     )
     prepare_jax()

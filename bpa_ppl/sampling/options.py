@@ -88,7 +88,6 @@ class AdaptOptions:
         prior_only: Skip adaptation; the posterior equals the prior. The lists give no more than the
             features and their spread, and need neither references nor judgements.
         jobs: Processes that score hypotheses; -1 uses every core.
-        cache: Keep sentence scores on disk and reuse them.
         fixed: Fix a feature at its canonical weight. None fixes `UnknownWordPenalty0`.
         defaults: Weights of features that the canonical weights do not name.
         features: Use only these columns of the lists as features, by name or label. The others
@@ -128,7 +127,6 @@ class AdaptOptions:
     oracle: Oracles | None = None
     prior_only: bool = False
     jobs: int = 1
-    cache: bool = True
     fixed: Iterable[str] | None = None
     defaults: Mapping[str, float] | None = None
     features: Iterable[str] | None = None
@@ -211,7 +209,6 @@ class UpdateOptions:
         sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
         seed: of new draws.
         jobs: processes of the search for oracles.
-        cache: whether the gains of its sentences are cached on disk.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
     """
@@ -223,6 +220,5 @@ class UpdateOptions:
     sampler: str | Sampler = "imh"
     seed: int = 0
     jobs: int = 1
-    cache: bool = True
     unchecked: bool = False
     progress: bool | Reporter = False

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 OPTIONS: Final = "options"
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
 #: Options that the draws do not depend on.
-_WITHOUT_EFFECT = ("jobs", "cache", "progress")
+_WITHOUT_EFFECT = ("jobs", "progress")
 #: The registries of options that may be components.
 _REGISTRIES: Mapping[str, Registry[Any]] = {
     "sampler": SAMPLERS,

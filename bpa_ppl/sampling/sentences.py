@@ -276,7 +276,6 @@ def score_sentences(
     ties: str,
     canonical: bool = True,
     jobs: int = 1,
-    cache: bool = True,
     progress: bool | Reporter = False,
 ) -> Sentences:
     """Return the sentences with their oracles, and with gains if needed.
@@ -291,13 +290,12 @@ def score_sentences(
             total scores of the lists do.
         ties: as for `oracles`.
         jobs: as for `oracles`.
-        cache: as for `oracles`.
         progress: as for `oracles`.
 
     Raises:
         DataError: if a sentence lacks data that the metric needs.
     """
-    options: dict[str, Any] = {"jobs": jobs, "cache": cache}
+    options: dict[str, Any] = {"jobs": jobs}
     criterion: Any = metric  # there is one wherever it is used
     with_gains, values = likelihood.observes == "gains", None
     if not len(nbest):

@@ -307,7 +307,6 @@ class Sequential:
                 ties=str(recorded.attrs.get("oracle_ties", "canonical")),
                 canonical=self._canonical,
                 jobs=self._options.jobs,
-                cache=self._options.cache,
                 progress=progress,
             )
         best, choices = sentences.oracles, sentences.choices

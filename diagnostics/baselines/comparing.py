@@ -191,7 +191,7 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
     """Return the gain of every candidate, (hypotheses,); NaN if a column has no value."""
-    return gains_in(nbest, metric, cache=metric.slow)
+    return gains_in(nbest, metric)
 
 
 def _compared(

@@ -98,7 +98,7 @@ def oracles(_: object) -> None:
     """Compare oracles with sacreBLEU."""
     pool = read_lists("medical", "adapt")
     sample = pool.select(np.random.default_rng(1).choice(len(pool), 25, replace=False))
-    title, ours = f"oracles of {len(sample.features)} lines", partial(bpa.oracles, cache=False)
+    title, ours = f"oracles of {len(sample.features)} lines", bpa.oracles
     base, times = compared(title, lambda: sacrebleu_oracles(sample), lambda: ours(sample))
     np.testing.assert_array_equal(times.result.index, base.result)
     seconds = best_time(lambda: ours(pool), 3).seconds

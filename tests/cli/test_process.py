@@ -134,7 +134,7 @@ def test_on_one_core_and_on_all_the_same_files_are_made(originals: Path, tmp_pat
         shutil.copytree(originals, tmp_path / name)
         environment = {**os.environ, "PYTHONHASHSEED": str(len(program))}
         for command in (
-            ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "-q", "--no-cache"),
+            ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "-q"),
             ("report", "new.nc", "-o", "page.html", "-q"),
             ("rerank", "nbest", "-p", "new.nc", "-o", "out", "--details", "new.tsv", "--unchecked"),
         ):

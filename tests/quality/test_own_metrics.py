@@ -59,10 +59,10 @@ LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 
 def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
     metric = Overlap()
-    result = oracles(LISTS, metric, cache=False)
+    result = oracles(LISTS, metric)
     assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
-    room = headroom(LISTS, metric=metric, cache=False)
+    room = headroom(LISTS, metric=metric)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
     assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
     np.testing.assert_allclose(gains(LISTS, metric), [200 / 3, 100, 0, 100, 0])

@@ -73,7 +73,7 @@ def test_recorded_options_give_the_same_file(
 
 
 def test_only_what_was_given_is_recorded(lists: NBest) -> None:
-    posterior = bpa.adapt(lists, CANONICAL, **FAST, jobs=2, cache=False)
+    posterior = bpa.adapt(lists, CANONICAL, **FAST, jobs=2)
     assert recorded_options(posterior) == (CANONICAL, FAST)
     assert bpa.as_draws(posterior).attrs[OPTIONS]["settings"] == {"draws": 20}
 

@@ -135,7 +135,7 @@ def references(rng: random.Random, folder: Path) -> str:
     uses: list[Callable[[], Any]] = [
         lambda: bpa.read_references(path),
         lambda: bpa.read_references([path, lists, path][:: rng.choice((1, 2))]),
-        lambda: bpa.gains(bpa.read_nbest(lists, references=path), cache=False),
+        lambda: bpa.gains(bpa.read_nbest(lists, references=path)),
         lambda: bpa.read_nbest(lists, sources=path),
         lambda: NBest.from_records(records, references=given, first_id=rng.randint(0, 1)),
         lambda: list(bpa.iter_nbest(lists, references=odd_value(rng), chunk=1)),
@@ -382,8 +382,8 @@ def judgements(rng: random.Random, folder: Path) -> str:
     metric = rng.choice(("mqm", "-mqm", "rank", "lm", "ter"))
     draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
     uses: list[Callable[[NBest], Any]] = [
-        lambda nbest: bpa.gains(nbest, metric, cache=False),
-        lambda nbest: bpa.oracles(nbest, metric, cache=False),
+        lambda nbest: bpa.gains(nbest, metric),
+        lambda nbest: bpa.oracles(nbest, metric),
         choice_sets,
         lambda nbest: bpa.rerank(nbest, draws, unchecked=True),
     ]
@@ -605,7 +605,7 @@ def extreme_numbers(rng: random.Random, folder: Path) -> str:
     def use() -> None:
         texts = [[f"w{h} x" for h in range(size)] for size in sizes]
         lists = NBest.from_lists(texts, features, names, references=["w0 x"] * len(sizes))
-        draws = bpa.as_draws(bpa.adapt(lists, weights, sampler=sampler, cache=False, **options))
+        draws = bpa.as_draws(bpa.adapt(lists, weights, sampler=sampler, **options))
         bpa.rerank(lists, draws, unchecked=True)
 
     return verdict(use)
