@@ -53,9 +53,6 @@ from .tuning import (
 from .weights import (
     Weights as Weights,
 )
-from .decoding.active_learning import (
-    next_sentences as next_sentences,
-)
 from .diagnostics.baselines.comparing import (
     compare_baselines as compare_baselines,
 )

@@ -64,7 +64,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     adapt.adapt,
     adapt.update,
     judge.judge,
-    posteriors.next_,
     adapt.learn_prior,
     posteriors.check,
     posteriors.report,

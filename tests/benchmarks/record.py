@@ -22,7 +22,6 @@ from time import perf_counter
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER.parents[1] / "docs/results"
 SCRIPTS = {
-    "choosing-sentences": "bench_next.py",
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
     "features": "bench_features.py",

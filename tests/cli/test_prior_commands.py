@@ -1,4 +1,4 @@
-"""`bpa update`, `bpa next`, `bpa learn-prior`, and `bpa adapt` with a learned prior."""
+"""`bpa update`, `bpa learn-prior`, and `bpa adapt` with a learned prior."""
 
 from __future__ import annotations
 
@@ -43,22 +43,6 @@ def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
     again = succeed("update", "new.nc", "rest", "-r", "rest.ref", "-o", "new.nc", "-q")
     assert (again.out, again.err) == ("", "")
     assert read_draws("new.nc").attrs["adaptation_sentences"] == 20
-
-
-def test_next_lists_sentences_in_order(work: Path) -> None:
-    done = succeed("next", "drawn.nc", "nbest", "--count", "3", "-q")
-    head, *rows = [line.split("\t") for line in done.out.splitlines()]
-    assert head == ["rank", "sentence", "information", "text"]
-    lists = bpa.read_nbest("nbest")
-    ranked = bpa.next_sentences(lists, read_draws("drawn.nc"))
-    best = ranked.ranking[:3]
-    assert [int(row[1]) for row in rows] == lists.sentence_ids[best].tolist()
-    assert [float(row[2]) for row in rows] == pytest.approx(ranked.information[best], abs=1e-4)
-    assert rows[0][3] == lists.chosen([0] * len(lists))[best[0]].strip()
-    (work / "src").write_text("".join(f"source {n}\n" for n in range(12)))
-    succeed("next", "drawn.nc", "nbest", "--sources", "src", "-o", "table")
-    first = (work / "table").read_text().splitlines()[1].split("\t")
-    assert first[3] == f"source {best[0]}"
 
 
 def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:
