@@ -87,9 +87,6 @@ from .sampling.description import (
 from .sampling.learning import (
     learn_prior as learn_prior,
 )
-from .sampling.updating import (
-    update as update,
-)
 from .tuning.reestimation import (
     Reestimation as Reestimation,
 )

@@ -62,7 +62,6 @@ lm_app = App(
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
     adapt.adapt,
-    adapt.update,
     judge.judge,
     adapt.learn_prior,
     posteriors.check,
@@ -129,8 +128,7 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None and error.__cause__ is problem:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    replaced = "posterior" if command is adapt.update else "rater"
-    bound.arguments |= outputs_of(bound.arguments, words[1:], replaced)
+    bound.arguments |= outputs_of(bound.arguments, words[1:])
     command(*bound.args, **bound.kwargs)
 
 

@@ -39,7 +39,6 @@ SCRIPTS = {
     "speech": "bench_speech.py",
     "subdomains": "bench_subdomains.py",
     "tuners": "bench_opponents.py",
-    "updating": "bench_updating.py",
 }
 PACKAGES = ("bpa_ppl", "jax", "numpyro", "numpy", "sacrebleu")
 
