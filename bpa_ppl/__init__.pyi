@@ -53,9 +53,6 @@ from .tuning import (
 from .weights import (
     Weights as Weights,
 )
-from .decoding.active_learning import (
-    next_sentences as next_sentences,
-)
 from .diagnostics.baselines.comparing import (
     compare_baselines as compare_baselines,
 )
@@ -89,9 +86,6 @@ from .sampling.description import (
 )
 from .sampling.learning import (
     learn_prior as learn_prior,
-)
-from .sampling.updating import (
-    update as update,
 )
 from .tuning.reestimation import (
     Reestimation as Reestimation,

@@ -1,10 +1,9 @@
 """Options as the keyword arguments of functions.
 
 The options of adapting and of reranking are declared, described and validated once, by the classes
-`bpa_ppl.sampling.options.AdaptOptions` and `UpdateOptions`, and
-`bpa_ppl.decoding.options.RerankOptions`: for Python, the command line and studies. `with_options`
-gives a function their fields as keyword arguments, and the groups of options of `bpa_ppl.cli` are
-subclasses.
+`bpa_ppl.sampling.options.AdaptOptions` and `bpa_ppl.decoding.options.RerankOptions`: for Python,
+the command line and studies. `with_options` gives a function their fields as keyword arguments, and
+the groups of options of `bpa_ppl.cli` are subclasses.
 """
 
 from __future__ import annotations

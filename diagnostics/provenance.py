@@ -101,7 +101,7 @@ def signature(posterior: Posterior) -> str:
     attrs, (chains, count) = draws.attrs, draws.shape
     versions, prior = _mapping(attrs.get("versions")), _mapping(attrs.get("prior"))
     scale, learned = prior.get("scale"), " learned" if prior.get("scale_learned") else ""
-    sources, updates = attrs.get("feature_sources"), attrs.get("updates")
+    sources = attrs.get("feature_sources")
     sampler = {"name": attrs.get("sampler"), **_mapping(attrs.get("settings"))}
     parts = {
         "lists": attrs.get("adaptation_sentences"),
@@ -116,7 +116,6 @@ def signature(posterior: Posterior) -> str:
         "chains": chains,
         "draws": count,
         "seed": attrs.get("seed"),
-        "updates": len(updates) if isinstance(updates, list) else None,
         **{name: versions.get(name) for name in _PACKAGES},
         "version": versions.get("bpa_ppl"),
         "machine": attrs.get("machine"),

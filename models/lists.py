@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from bpa_ppl.weights import Match
 #: Score of a padding row: too low to matter, and finite because validation rejects −inf.
 PADDING = -1e30
 #: The columns of a bucket, with their types and the values beyond a list.
-COLUMNS: dict[str, tuple[type, float]] = {
+_COLUMNS: dict[str, tuple[type, float]] = {
     "features": (np.float32, 0.0),
     "base": (np.float32, PADDING),
     "hypothesis": (np.int32, -1),
@@ -141,45 +141,69 @@ def tabulate(
     domains = _of_sentences(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
     raters = None if rater is None else _of_sentences(rater, "rater", nbest)
     weights = None if weight is None else _of_sentences(weight, "weight", nbest)
-    rows_of = list_rows(nbest, match, oracle, gains=gains, share=share)
-    absent = {
-        name for name, c in (("gain", gains), ("count", gains), ("share", share)) if c is None
-    }
-    names = [name for name in COLUMNS if name not in absent]
-    buckets, members_of_buckets = [], []
-    for shape, (_, members) in zip(shapes, groups, strict=True):
-        buckets.append(_padded(map(rows_of, members), names, int(match.free.sum()), shape))
-        unused = shape[0] * shape[1] - len(members)
-        members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
-    sentence = np.concatenate(members_of_buckets).astype(np.int32)
-    return _lists(buckets, sentence, domains, weights, raters)
-
-
-def list_rows(
-    nbest: NBest,
-    match: Match,
-    oracle: npt.ArrayLike | None = None,
-    *,
-    gains: npt.ArrayLike | None = None,
-    share: npt.ArrayLike | None = None,
-) -> Callable[[int], dict[str, Any]]:
-    """Return a function from the position of a list to its rows: (Q, N) features, (N,) others.
-
-    Arguments and errors are those of `tabulate`.
-
-    >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> list_rows(nbest, match({"LM0": 0.5}, nbest), [1])(0)["features"].tolist()
-    [[0.0, -2.0]]
-    """
     optional = {"gain": gains, "share": share}
     columns = {
         n: _checked(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
     }
-    index = _checked(
-        np.zeros(len(nbest)) if oracle is None else oracle, len(nbest), "oracle", nbest
+    best = _oracles(oracle, nbest)
+    absent = optional.keys() - columns.keys()
+    if gains is None:
+        absent.add("count")
+    names = [name for name in _COLUMNS if name not in absent]
+    buckets, members_of_buckets = [], []
+    for shape, (_, members) in zip(shapes, groups, strict=True):
+        rows = (_rows_of_list(nbest, match, s, best[s], columns) for s in members)
+        buckets.append(_padded(rows, names, int(match.free.sum()), shape))
+        unused = shape[0] * shape[1] - len(members)
+        members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
+    sentence = np.concatenate(members_of_buckets).astype(np.int32)
+    # Padding sentences, −1, are of domain and rater 0 and have weight 1.
+    if weights is not None and (weights == 1).all():
+        weights = None
+    numbers = None if raters is None else np.append(raters, 0).astype(np.int64)[sentence]
+    return Lists(
+        tuple(buckets),
+        np.zeros_like(sentence),
+        sentence,
+        np.append(domains, 0).astype(np.int32)[sentence],
+        None if weights is None else np.append(weights, 1).astype(np.float32)[sentence],
+        None if numbers is None else np.float32(np.arange(numbers.max() + 1)[:, None] == numbers),
     )
-    best = index.astype(int)
+
+
+def _rows_of_list(
+    nbest: NBest, match: Match, sentence: int, oracle: int, columns: dict[str, Float64]
+) -> dict[str, Any]:
+    """Return the rows of one list: (Q, N) features, (N,) others.
+
+    Args:
+        nbest: as for `tabulate`.
+        match: as for `tabulate`.
+        sentence: the position of the list.
+        oracle: the position of e* in it.
+        columns: of the hypotheses of all lists: `gain` and `share`, if given.
+    """
+    of_list, size = nbest.rows(sentence), int(match.free.sum())
+    parts = {name: column[of_list] for name, column in columns.items()}
+    others, count, position = _relative(nbest.features[of_list], oracle, match, parts)
+    position = np.append(oracle, position)
+    count = np.append(1, count).astype(np.int32)
+    base = np.append(0.0, others[:, size] + np.log(count[1:]))
+    return {
+        "features": np.pad(others[:, :size].T, ((0, 0), (1, 0))),
+        "base": base.astype(np.float32),
+        "hypothesis": position.astype(np.int32),
+        "count": count,
+        **{name: column[position].astype(np.float32) for name, column in parts.items()},
+    }
+
+
+def _oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
+    """Return the position of e* in each list, by default the first."""
+    if oracle is None:
+        return np.zeros(len(nbest), np.int64)
+    index = _checked(oracle, len(nbest), "oracle", nbest)
+    best = index.astype(np.int64)
     if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes) | (best != index))):
         s = outside[0]
         raise DataError(
@@ -189,71 +213,7 @@ def list_rows(
             parameter="oracle",
             code="mismatch",
         )
-
-    def rows(sentence: int) -> dict[str, Any]:
-        of_list, size = nbest.rows(sentence), int(match.free.sum())
-        parts = {name: column[of_list] for name, column in columns.items()}
-        others, count, position = _relative(nbest.features[of_list], best[sentence], match, parts)
-        position = np.append(best[sentence], position)
-        count = np.append(1, count).astype(np.int32)
-        base = np.append(0.0, others[:, size] + np.log(count[1:]))
-        return {
-            "features": np.pad(others[:, :size].T, ((0, 0), (1, 0))),
-            "base": base.astype(np.float32),
-            "hypothesis": position.astype(np.int32),
-            **({"count": count} if "gain" in parts else {}),
-            **{name: column[position].astype(np.float32) for name, column in parts.items()},
-        }
-
-    return rows
-
-
-def stack_lists(
-    rows: Sequence[dict[str, Any]], features: int, weight: Float64, rater: Int64, raters: int
-) -> Lists:
-    """Combine the rows of single lists for a model, in order, padded to one of few shapes.
-
-    `tabulate` makes tables as small as possible, so that a few more sentences have another shape
-    and need another compilation. Here a single list has its own shape, and several fill whole
-    blocks, whose number is a power of two: a hundred sentences of 500 hypotheses, added one by one,
-    have six shapes.
-
-    Args:
-        rows: of `list_rows`, at least one, all with gains or all without.
-        features: Q.
-        weight: (lists,) the exponent of the probability of each observation.
-        rater: (lists,) the number of the rater of each.
-        raters: how many there are.
-
-    >>> one = {"features": np.zeros((2, 3)), "base": np.zeros(3), "hypothesis": np.arange(3)}
-    >>> stacked = [stack_lists([one] * n, 2, np.ones(n), np.zeros(n), 1) for n in (1, 2, 1024)]
-    >>> [lists.buckets[0]["features"].shape for lists in stacked]
-    [(1, 1, 2, 4), (1, 1024, 2, 4), (1, 1024, 2, 4)]
-    """
-    rows = with_shares(rows)
-    width = _power_of_two(max(len(row["base"]) for row in rows))
-    per_block = 1 if len(rows) == 1 else max(_BLOCK_ROWS // width, 1)
-    blocks = _power_of_two(-(-len(rows) // per_block))
-    bucket = _padded(rows, list(rows[0]), features, (blocks, per_block, width))
-    sentence = np.arange(blocks * per_block, dtype=np.int32)
-    sentence[len(rows) :] = -1
-    return _lists([bucket], sentence, np.zeros(len(rows)), weight, rater, raters)
-
-
-def with_shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of lists, all with shares of the observation if some of them have any.
-
-    >>> rows = [{"base": np.zeros(2)}, {"base": np.zeros(2), "share": np.array([0.5, 0.5])}]
-    >>> with_shares(rows)[0]["share"].tolist()
-    [1.0, 0.0]
-    """
-    if not any("share" in row for row in rows):
-        return list(rows)
-    return [{"share": np.eye(1, len(row["base"]), dtype=np.float32)[0], **row} for row in rows]
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << max(number - 1, 0).bit_length()
+    return best
 
 
 def _padded(
@@ -267,47 +227,12 @@ def _padded(
     tables = {}
     for name in names:
         leading = (blocks, sentences, *((features,) if name == "features" else ()))
-        tables[name] = np.full((*leading, width), COLUMNS[name][1], COLUMNS[name][0])
+        tables[name] = np.full((*leading, width), _COLUMNS[name][1], _COLUMNS[name][0])
     for number, row in enumerate(rows):
         for name, table in tables.items():
             table[*divmod(number, sentences), ..., : row[name].shape[-1]] = row[name]
     tables["base"][:, :, 0] = 0.0
     return tables
-
-
-def _lists(
-    buckets: Sequence[dict[str, Any]],
-    sentence: npt.NDArray[np.int32],
-    domain: npt.NDArray[Any],
-    weight: Float64 | None,
-    rater: npt.NDArray[Any] | None,
-    raters: int | None = None,
-) -> Lists:
-    """Return lists; padding sentences, −1, are of domain and rater 0 and have weight 1."""
-    if weight is not None and (weight == 1).all():
-        weight = None
-    return Lists(
-        tuple(buckets),
-        np.zeros_like(sentence),
-        sentence,
-        np.append(domain, 0).astype(np.int32)[sentence],
-        None if weight is None else np.append(weight, 1).astype(np.float32)[sentence],
-        None if rater is None else one_hot(np.append(rater, 0)[sentence], raters),
-    )
-
-
-def one_hot(number: npt.NDArray[Any], count: int | None = None) -> Float32:
-    """Return the raters of some observations, (S,), in the form of `Lists.rater`, (R, S).
-
-    Args:
-        number: of the rater of each.
-        count: R; None is the largest number plus one.
-
-    >>> one_hot(np.array([1, 0, 1])).tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
-    """
-    raters = np.arange(int(number.max(initial=0)) + 1 if count is None else count)
-    return np.asarray(raters[:, None] == number, np.float32)
 
 
 def in_order(lists: Lists) -> Int64:

@@ -1,11 +1,11 @@
-"""`bpa adapt`, `bpa update` and `bpa learn-prior`: posteriors and priors from n-best lists."""
+"""`bpa adapt` and `bpa learn-prior`: posteriors and priors from n-best lists."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -86,73 +86,6 @@ def adapt(
     shared.echo_status(report, quiet)
     if repeated is not None:
         shared.echo_status(difference(posterior, repeated, str(like)), quiet)
-
-
-def update(
-    posterior: shared.PosteriorPath,
-    nbest: shared.NBestPath,
-    /,
-    *,
-    output: shared.OutputPath,
-    references: shared.References = None,
-    sources: shared.Sources = None,
-    metric: Annotated[Any, shared.gain()] = None,
-    sampler: str = "imh",
-    moved_files: shared.MovedFiles = None,
-    seed: int = 0,
-    jobs: shared.Jobs = 1,
-    unchecked: shared.Unchecked = False,
-    quiet: shared.Quiet = False,
-    adaptation_lists: Path | None = None,
-    adaptation_references: list[Path] | None = None,
-    adaptation_sources: Path | None = None,
-    reading: shared.Reading = shared.Reading(),
-) -> None:
-    """Update a posterior with new sentences.
-
-    Its draws are reweighted. Where the weights cannot be trusted (Pareto k̂ above 0.7, or few
-    effective draws), fresh draws are made.
-
-    Args:
-        output: Posterior file (NetCDF); may be the input file.
-        metric: Metric of `bpa adapt`, if it had settings (default: the recorded one).
-        sampler: Sampler of fresh draws, where needed: imh, laplace or nuts.
-        seed: Seed of fresh draws.
-        adaptation_lists: The lists that `bpa adapt` was given, so that fresh draws, where they are
-            needed, are exact. Without them a Gaussian stands for those sentences.
-        adaptation_references: References of the --adaptation-lists.
-        adaptation_sources: Source sentences of the --adaptation-lists.
-    """
-    from bpa_ppl.diagnostics.checks import checked
-    from bpa_ppl.formats.streams import require_writable
-
-    lists = None
-    if adaptation_lists is not None:
-        lists = reading.read(adaptation_lists, adaptation_references, adaptation_sources)
-    elif adaptation_references or adaptation_sources:
-        raise UsageError(
-            "texts of the adaptation sentences need their lists",
-            parameter="adaptation_lists",
-            code="conflict",
-        )
-    draws = bpa.posterior.read_draws(posterior)
-    require_writable(output)
-    if not unchecked and draws.kind != "point":
-        bpa.diagnostics.refuse_unconverged(draws)
-    growing = bpa.sampling.Sequential(
-        draws,
-        adaptation_lists=lists,
-        metric=metric,
-        moved_files=moved_files,
-        sampler=sampler,
-        seed=seed,
-        jobs=jobs,
-    )
-    growing.add(reading.read(nbest, references, sources), progress=not quiet)
-    updated, report = checked(growing.draws())
-    bpa.write_posterior(updated, output)
-    shared.echo_status(growing.steps[-1], quiet)
-    shared.echo_status(report, quiet)
 
 
 def learn_prior(

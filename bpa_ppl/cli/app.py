@@ -62,9 +62,7 @@ lm_app = App(
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
     adapt.adapt,
-    adapt.update,
     judge.judge,
-    posteriors.next_,
     adapt.learn_prior,
     posteriors.check,
     posteriors.report,
@@ -130,8 +128,7 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None and error.__cause__ is problem:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    replaced = "posterior" if command is adapt.update else "rater"
-    bound.arguments |= outputs_of(bound.arguments, words[1:], replaced)
+    bound.arguments |= outputs_of(bound.arguments, words[1:])
     command(*bound.args, **bound.kwargs)
 
 

@@ -28,7 +28,7 @@ from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features import FEATURES
 from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.models import LIKELIHOODS, PRIORS
@@ -167,16 +167,31 @@ def feature_source(text: str) -> FeatureSource:
 
 
 def prior(text: str) -> str | Prior | PriorFamily:
-    """Read a prior from a JSON file, or a family of priors by name with its settings.
+    """Read a prior from a file, or a family of priors by name with its settings.
+
+    A file is a prior (JSON), or a posterior (NetCDF), whose Gaussian is the prior.
 
     >>> prior("isotropic")
     'isotropic'
     """
     if text in PRIORS:
         return text
-    if text.partition(":")[0] not in PRIORS and Path(text).suffix == ".json":
-        return bpa.Prior.read(text)
-    return component(PRIORS, text)
+    path = Path(text)
+    is_name = text.partition(":")[0] in PRIORS
+    if is_name or not (path.is_file() or path.suffix in (".json", ".nc")):
+        return component(PRIORS, text)
+    content = path.read_bytes() if path.is_file() else b""  # the readers name a missing file
+    if content.startswith(b"\x89HDF") or path.suffix == ".nc":
+        return bpa.Prior.of(bpa.posterior.read_draws(path))
+    if content.lstrip().startswith(b"{") or path.suffix == ".json":
+        return bpa.Prior.read(path)
+    raise DataError(
+        "neither a prior (JSON) nor a posterior (NetCDF): give a file of `bpa learn-prior` or of "
+        "`bpa adapt`",
+        path,
+        parameter="prior",
+        code="unknown-format",
+    )
 
 
 def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFamily:
@@ -348,7 +363,11 @@ class AdaptFlags(AdaptOptions):
     ] = None
     likelihood: Likelihood = None
     prior: Annotated[
-        Any, Parameter(help=f"{names_in(PRIORS)}, or a JSON file with a Gaussian prior.")
+        Any,
+        Parameter(
+            help=f"{names_in(PRIORS)}; a file of `bpa learn-prior`; or a posterior of other lists, "
+            "whose mean and covariance are then the prior."
+        ),
     ] = AdaptOptions.prior
     prior_variance: Annotated[
         Any,
@@ -594,15 +613,12 @@ def echo_status(message: object, quiet: bool = False) -> None:
         log_info(str(message))
 
 
-def outputs_of(
-    values: Mapping[str, Any], words: Sequence[str], replaced: str = "rater"
-) -> dict[str, Any]:
+def outputs_of(values: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """Return the files that a command writes, where `/dev/stdout` is `-`.
 
     Args:
         values: of the parameters of the command, as they were given.
-        words: of the command line.
-        replaced: a parameter with an input that an output may replace, or that names no file.
+        words: of the command line; the name of a rater names no file.
 
     Raises:
         UsageError: if one is also an input or another output, under any name.
@@ -622,7 +638,7 @@ def outputs_of(
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
         others = list(chain.from_iterable(parts))
-        for own in map(Path, [path, *([values[replaced]] if values.get(replaced) else [])]):
+        for own in map(Path, [path, *([values["rater"]] if values.get("rater") else [])]):
             if (word := next((one for one in others if Path(one) == own), None)) is not None:
                 others.remove(word)
         second = any(str(output) == "-" for of, output in outputs.items() if of != name)

@@ -1,4 +1,4 @@
-"""Commands on a posterior: `bpa check`, `bpa report`, `bpa rerank`, `bpa weights`, `bpa next`."""
+"""Commands on a posterior: `bpa check`, `bpa report`, `bpa rerank`, `bpa weights`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
@@ -184,51 +183,3 @@ def weights(
     if normalise:
         chosen = chosen.normalised(draws.features)
     bpa.write_weights(chosen, output, template=template, format=format)
-
-
-def next_(
-    posterior: shared.PosteriorPath,
-    pool: str,
-    /,
-    *,
-    output: shared.Output = "-",
-    count: Annotated[int, Parameter(alias="-n", validator=Number(gte=1))] = 10,
-    sources: shared.Sources = None,
-    draws: int = 500,
-    defaults: shared.Defaults = None,
-    moved_files: shared.MovedFiles = None,
-    unchecked: shared.Unchecked = False,
-    quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
-) -> None:
-    """List the sentences whose references would be most informative.
-
-    Prints a tab-separated table: rank, sentence id, expected information gain on the weights in
-    nats, and the source, or else the first hypothesis. Take few sentences at a time, and run
-    `bpa update` in between.
-
-    Args:
-        pool: N-best lists to choose from, without references; - for stdin.
-        output: Table; - for stdout.
-        count: Number of sentences.
-        draws: Number of posterior draws to use.
-    """
-    from bpa_ppl.formats import atomic_writer
-
-    lists = reading.read(pool, None, sources)
-    ranked = bpa.next_sentences(
-        lists,
-        bpa.posterior.read_draws(posterior),
-        draws=draws,
-        defaults=defaults,
-        moved_files=moved_files,
-        unchecked=unchecked,
-        progress=not quiet,
-    )
-    texts = lists.sources or lists.chosen([0] * len(lists))
-    rows = ["rank\tsentence\tinformation\ttext"]
-    for rank, at in enumerate(ranked.ranking[:count].tolist(), 1):
-        text = " ".join(texts[at].split())
-        rows.append(f"{rank}\t{ranked.ids[at]}\t{ranked.information[at]:.4f}\t{text}")
-    with atomic_writer(output) as file:
-        file.write("\n".join(rows) + "\n")

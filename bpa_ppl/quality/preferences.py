@@ -125,7 +125,7 @@ def has_preferences(nbest: NBest) -> bool:
     return any(map(_listed, chain.from_iterable(columns)))
 
 
-def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
+def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     """Return the choices that the preferences, ties and rankings of some lists represent.
 
     Sentences without any are left out. Contradictory preferences are all kept. A table without any
@@ -133,12 +133,12 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
 
     Args:
         nbest: lists whose sentences have `preferences`, `ties` or `rankings`.
-        ties: whether "no difference" was a possible answer to a pair, so that each pair has a third
-            row; None: if it was the answer to one of them.
+        ties: whether "no difference" was a possible answer to a pair even if nobody gave it: each
+            pair then has a third row.
 
     Raises:
         DataError: if no sentence has any, an entry does not have the form described above, names
-            no candidate or one of them twice, or there are ties and `ties` is False.
+            no candidate or one of them twice.
 
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> pairs = choice_sets(lists.with_sentence_extras(preferences=[[[1, 0]]], ties=[[[0, 2]]]))
@@ -164,9 +164,6 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
         TIES: tied,
         RANKINGS: sum(len(entries) for entries in rankings if entries is not None),
     }
-    if ties is False and tied:
-        problem = f"the model has no ties: leave out {counted(tied, 'tie')} by without({TIES!r})"
-        raise DataError(problem, nbest.origin, parameter="ties", code="mismatch")
     decided = {(choice.sentence, choice.candidates) for choice in pairs if choice.chosen == 0}
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
@@ -174,7 +171,7 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
             f"{nbest.origin}: {counted(both, 'pair')} of candidates preferred in both directions; "
             "all judgements are kept, because contradictions are evidence too"
         )
-    return _laid_out(nbest, choices, tied > 0 if ties is None else ties, counts)
+    return _laid_out(nbest, choices, ties or tied > 0, counts)
 
 
 def all_choices(nbest: NBest) -> Iterator[Choice]:

@@ -17,6 +17,3 @@ from .target import (
     Sampled as Sampled,
     Target as Target,
 )
-from .updating import (
-    Sequential as Sequential,
-)

@@ -57,7 +57,7 @@ from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
-from bpa_ppl.sampling.target import Model, Sampled, Target, no_report, place
+from bpa_ppl.sampling.target import Model, Sampled, Target, place
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
@@ -523,40 +523,11 @@ def _target(
             buckets=len(lists.buckets),
         )
         lists = join_lists(lists, *choices)
-    return initialise_target(lists, prior, matched, likelihood, model=model, seed=seed, put=place)
-
-
-def initialise_target(
-    lists: Lists,
-    prior: Prior,
-    matched: Match,
-    likelihood: Likelihood,
-    *,
-    model: Model = log_linear,
-    seed: int = 0,
-    progress: Reporter = no_report,
-    put: Callable[..., tuple[Lists, Prior]] = lambda *data: jax.device_put(data),
-) -> Target:
-    """Return a posterior with the point where the search for its mode begins.
-
-    Args:
-        lists: the tabulated sentences.
-        prior: of the free features.
-        matched: the canonical weights, matched to the features of the lists.
-        likelihood: if it is not log-concave, the search begins at the mode of a similar one.
-        model: the NumPyro program.
-        seed: of the sampler.
-        progress: receives the progress of the sampling.
-        put: moves data to JAX's devices.
-
-    Raises:
-        UsageError: if the model has no site `weights` with one value per free feature.
-    """
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        data = put(prepared, prior._replace(names=None))
-        return Target(model, observing, *data, {}, matched, seed, progress)
+        data = place(prepared, prior._replace(names=None))
+        return Target(model, observing, *data, {}, matched, seed)
 
     target = build(likelihood)
     density.require_weights(target)

@@ -1,4 +1,4 @@
-"""Options of adapting and updating: one class each for Python, the command line and studies."""
+"""Options of `adapt`: one class for Python, the command line and studies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpyro.infer.mcmc import MCMCKernel
 
     from bpa_ppl.features.base import AnySource
-    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.models import Likelihood, Prior, PriorFamily
     from bpa_ppl.nbest import NBest
     from bpa_ppl.progress import Reporter
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 else:
     # The command line reads the types of the fields, and must not load JAX: these take objects, not
     # texts, and the fields that it shows have simpler types there.
-    AnySource = Likelihood = MCMCKernel = Metric = Model = MovedFiles = NBest = Oracles = Any
+    AnySource = Likelihood = MCMCKernel = Metric = Model = NBest = Oracles = Any
     Prior = PriorFamily = Reporter = Sampler = Any
     npt = SimpleNamespace(ArrayLike=Any)
 
@@ -194,31 +193,3 @@ class AdaptOptions:
 
     def _preset(self) -> Mapping[str, Any]:
         return {} if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpdateOptions:
-    """How a posterior is updated: the keyword arguments of `update`.
-
-    Args:
-        adaptation_lists: the lists that `adapt` was given, in the same order, with references: new
-            draws then follow the posterior exactly.
-        metric: the criterion, if it has no name or has its own settings.
-        oracle: precomputed oracles of the new sentences, or None.
-        moved_files: as for `rerank`.
-        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
-        seed: of new draws.
-        jobs: processes of the search for oracles.
-        unchecked: use the posterior although it fails its check.
-        progress: True draws a bar on standard error.
-    """
-
-    adaptation_lists: NBest | None = None
-    metric: str | Metric | None = None
-    oracle: Oracles | None = None
-    moved_files: MovedFiles | None = None
-    sampler: str | Sampler = "imh"
-    seed: int = 0
-    jobs: int = 1
-    unchecked: bool = False
-    progress: bool | Reporter = False

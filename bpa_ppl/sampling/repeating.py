@@ -81,8 +81,7 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, 
         the weights as `adapt` takes them, and its keyword arguments.
 
     Raises:
-        DataError: if the posterior does not record its options, since another program wrote it, or
-            it has been updated.
+        DataError: if the posterior does not record its options, since another program wrote it.
         UsageError: if an option was an object of Python, which cannot be recorded, and `changes`
             has no other one; or a component of another package is unknown.
 
@@ -119,8 +118,7 @@ def repeated_options(
     record = as_draws(posterior).attrs.get(OPTIONS)
     if not isinstance(record, dict) or _WEIGHTS not in record:
         raise DataError(
-            "the posterior does not record how it was adapted: give one that `adapt` wrote, and "
-            "that has not been updated",
+            "the posterior does not record how it was adapted: give one that `adapt` wrote",
             code="not-supported",
         )
     for name, value in record.items():

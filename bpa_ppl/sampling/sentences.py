@@ -12,9 +12,9 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash, key_of
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError, quoted, require
+from bpa_ppl.errors import DataError, require
 from bpa_ppl.models import Likelihood, Preference
-from bpa_ppl.models.likelihoods.preference import RATER, RATERS
+from bpa_ppl.models.likelihoods.preference import RATERS
 from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
@@ -28,8 +28,7 @@ from bpa_ppl.weights import Match
 #: The sentence extra that names the domain of a sentence.
 DOMAIN = "domain"
 #: The constants of a posterior with one value per observation; the last two only if they matter.
-SCORE, WEIGHT, RATER_NUMBER = "oracle_score", "observation_weight", "observation_rater"
-OF_OBSERVATIONS = (SCORE, WEIGHT, RATER_NUMBER)
+_SCORE, _WEIGHT, _RATER = "oracle_score", "observation_weight", "observation_rater"
 
 
 class Sentences(NamedTuple):
@@ -123,18 +122,10 @@ class Sentences(NamedTuple):
     def constants(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sentence scores of the oracles, or weights and raters of preferences."""
         if self.choices is not None:
-            return weight_constants(self.choices.weight, self.choices.rater)
-        return {SCORE: self.oracles.score} if self.preferences is None else {}
-
-
-def weight_constants(weight: Float64, rater: Int64) -> dict[str, npt.NDArray[Any]]:
-    """Return the weights and raters of observations as a posterior stores them.
-
-    >>> sorted(weight_constants(np.ones(2), np.array([0, 1])))
-    ['observation_rater']
-    """
-    constants: dict[str, npt.NDArray[Any]] = {WEIGHT: weight} if (weight != 1).any() else {}
-    return {**constants, RATER_NUMBER: rater} if rater.any() else constants
+            weight, rater = self.choices.weight, self.choices.rater
+            weights = {_WEIGHT: weight} if (weight != 1).any() else {}
+            return weights | ({_RATER: rater} if rater.any() else {})
+        return {_SCORE: self.oracles.score} if self.preferences is None else {}
 
 
 def _short_hash(parts: Iterable[Any]) -> str:
@@ -189,25 +180,18 @@ def observe_sentences(
     return judged._replace(preferences=preferences)
 
 
-def preference_sentences(
-    nbest: NBest,
-    likelihood: Likelihood,
-    ties: bool | None = None,
-    raters: tuple[str, ...] = (),
-) -> Sentences:
+def preference_sentences(nbest: NBest, likelihood: Likelihood) -> Sentences:
     """Return the choices that the preferences of some lists represent, as sentences.
 
     The agreement of raters is logged.
 
     Args:
         nbest: lists with all their features, whose sentences carry preferences.
-        likelihood: of preferences.
-        ties: whether "no difference" is a possible answer; None infers it from the likelihood, or
-            else from the data.
-        raters: the names of the raters of a posterior, by number; none takes those of the lists.
+        likelihood: of preferences; "no difference" is a possible answer if it has a ν, or if it is
+            one of the answers.
 
     Raises:
-        DataError: if there is no preference, one is invalid, or its rater is not one of these.
+        DataError: if there is no preference, or one is invalid.
 
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
@@ -216,26 +200,13 @@ def preference_sentences(
     >>> sentences.nbest.texts(1), *observed
     (['c', 'b'], [0, 0], 2)
     """
-    if ties is None and isinstance(likelihood, Preference) and likelihood.nu is not None:
-        ties = True
-    choices = choice_sets(nbest, ties=ties)
+    has_nu = isinstance(likelihood, Preference) and likelihood.nu is not None
+    choices = choice_sets(nbest, ties=has_nu)
     no_score = np.full(len(choices.chosen), np.nan)
     chosen = Oracles(choices.chosen, no_score, np.ones_like(choices.chosen), "", "", "")
     agreed = agreement(nbest) if len(choices.named_raters) > 1 else None
     if agreed is not None:
         log_info(str(agreed))
-    for name in choices.raters if raters else ():
-        if name not in raters:
-            raise DataError(
-                f"the posterior has no slip rate of the rater {quoted(name)}: adapt to all "
-                "answers together",
-                nbest.origin,
-                parameter=RATER,
-                code="mismatch",
-            )
-    if raters:
-        numbers = np.array([raters.index(name) for name in choices.raters])
-        choices = choices._replace(rater=numbers[choices.rater], raters=raters)
     return Sentences(choices.nbest, None, chosen, choices.tie, choices, agreed)
 
 
@@ -270,13 +241,13 @@ def score_sentences(
     likelihood: Likelihood,
     nbest: NBest,
     match: Match,
-    metric: Metric | None,
+    metric: Metric,
     oracle: Oracles | None,
     *,
     ties: str,
-    canonical: bool = True,
-    jobs: int = 1,
-    progress: bool | Reporter = False,
+    canonical: bool,
+    jobs: int,
+    progress: bool | Reporter,
 ) -> Sentences:
     """Return the sentences with their oracles, and with gains if needed.
 
@@ -284,7 +255,7 @@ def score_sentences(
         likelihood: whether it observes gains.
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, matched to them.
-        metric: of oracles and gains; None if oracles are given and gains are not needed.
+        metric: of oracles and gains.
         oracle: precomputed oracles, or None.
         canonical: whether there are canonical weights, whose scores break ties; without them the
             total scores of the lists do.
@@ -296,23 +267,22 @@ def score_sentences(
         DataError: if a sentence lacks data that the metric needs.
     """
     options: dict[str, Any] = {"jobs": jobs}
-    criterion: Any = metric  # there is one wherever it is used
     with_gains, values = likelihood.observes == "gains", None
     if not len(nbest):
         # Without sentences nothing is scored, and no reference is needed.
         empty, none = np.zeros(0), np.zeros(0, int)
         values = empty if with_gains else None
         if oracle is None:
-            oracle = Oracles(none, empty, none, ties, criterion.key, "")
+            oracle = Oracles(none, empty, none, ties, metric.key, "")
     elif oracle is None:
         options |= {"ties": ties, "preference": nbest.scores(match.values) if canonical else None}
         with reporter(progress, "oracles") as report:
             if with_gains:
-                oracle, values = oracles_and_gains(nbest, criterion, progress=report, **options)
+                oracle, values = oracles_and_gains(nbest, metric, progress=report, **options)
             else:
-                oracle = oracles(nbest, criterion, progress=report, **options)
+                oracle = oracles(nbest, metric, progress=report, **options)
     elif with_gains:
         with reporter(progress, "gains") as report:
-            values = gains(nbest, criterion, progress=report, **options)
+            values = gains(nbest, metric, progress=report, **options)
     require(oracle, Oracles, "oracles come from the function oracles", "oracle")
     return Sentences(nbest, metric, oracle, values)

@@ -188,6 +188,13 @@ class Prior(NamedTuple):
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
         """
         draws = as_draws(posterior)
+        if draws.kind == "point":
+            raise UsageError(
+                "the posterior of the prior holds only its mode, without a covariance: adapt with "
+                "a sampler that draws, such as imh or laplace",
+                parameter="prior",
+                code="not-supported",
+            )
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
         return cls.gaussian(mean, np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance)))
 

@@ -22,7 +22,6 @@ from time import perf_counter
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER.parents[1] / "docs/results"
 SCRIPTS = {
-    "choosing-sentences": "bench_next.py",
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
     "features": "bench_features.py",
@@ -40,7 +39,6 @@ SCRIPTS = {
     "speech": "bench_speech.py",
     "subdomains": "bench_subdomains.py",
     "tuners": "bench_opponents.py",
-    "updating": "bench_updating.py",
 }
 PACKAGES = ("bpa_ppl", "jax", "numpyro", "numpy", "sacrebleu")
 

@@ -56,7 +56,6 @@ def spoiled(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 ADAPT = "adapt nbest -r ref -w moses.ini -o new.nc --sampler map"
 PLAIN = "rerank one -p good.nc --unchecked"
 RERANK = "rerank nbest -p good.nc -o new.txt"
-UPDATE = "update drawn.nc rest -r rest.ref -o new.nc"
 COMPARE = "compare nbest -w moses.ini -r ref -o report"
 TUNE = "tune nbest -r ref -w moses.ini -o new.json -q"
 POOL = "-w moses.ini --sampler map -o new.nc"
@@ -127,10 +126,11 @@ COMMANDS = [
     ("report good.nc -o r -r ref", "--nbest"),
     ("report poor.nc -o r --adaptation-lists one", "(--adaptation-lists)"),
     # Posteriors and priors.
-    ("update drawn.nc rest -o new.nc", "(--references)"),
-    (f"{UPDATE} --adaptation-references ref", "(--adaptation-lists)"),
-    (f"{UPDATE} --adaptation-lists rest --adaptation-references rest.ref", "adapted to 12"),
-    ("update good.nc rest -r rest.ref -o new.nc", "single point"),
+    (f"{ADAPT} --prior ref", "ref: neither a prior (JSON) nor a posterior (NetCDF)"),
+    (f"{ADAPT} --prior none.nc", "none.nc: no such file"),
+    (f"{ADAPT} --prior none.json", "none.json: no such file"),
+    (f"{ADAPT} --prior short.nc", "short.nc: not a readable NetCDF posterior"),
+    (f"{ADAPT} --prior good.nc", "only its mode", "(--prior)"),
     ("learn-prior good.nc -o p.json", "good: it holds only its mode"),
     ("learn-prior drawn.nc films.nc -o p.json", "drawn and films"),
     # Lists and texts.
@@ -176,7 +176,6 @@ def test_a_command_that_cannot_be_run(
     [
         "rerank nbest -p poor.nc -o new.txt",
         "weights poor.nc -o new.txt",
-        "update poor.nc nbest -r ref -o new.txt",
     ],
 )
 def test_a_posterior_that_failed_its_check(folder: Path, command: str) -> None:

@@ -1,4 +1,4 @@
-"""`bpa update`, `bpa next`, `bpa learn-prior`, and `bpa adapt` with a learned prior."""
+"""`bpa learn-prior`, and `bpa adapt` with a learned prior or a posterior as its prior."""
 
 from __future__ import annotations
 
@@ -7,58 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import succeed, write_draws_around
+from command_line import succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Prior
 from bpa_ppl.posterior import read_draws
-
-UPDATE = ("update", "drawn.nc", "rest", "-r", "rest.ref", "-o", "new.nc")
-
-
-@pytest.fixture
-def work(folder: Path) -> Path:
-    """The current folder, with draws around the mode of its posterior, and four lists more."""
-    write_draws_around(folder / "good.nc", folder / "drawn.nc", (4, 500), "imh", likelihood=False)
-    lists = bpa.read_nbest("nbest", references="ref")
-    rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
-    bpa.write_nbest(rest, "rest", format="moses")
-    lines = (folder / "ref").read_text().splitlines(keepends=True)
-    (folder / "rest.ref").write_text("".join(lines[8:]))
-    return folder
-
-
-def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
-    done = succeed(*UPDATE, "--adaptation-lists", "nbest", "--adaptation-references", "ref")
-    assert "4 sentences added: Pareto k̂" in done.err
-    assert "converged" in done.err
-    new, old = read_draws("new.nc"), read_draws("drawn.nc")
-    assert new.attrs["adaptation_sentences"] == 16
-    assert new.sentence_ids.tolist() == [0, 1, 2, 3]
-    assert [step["sentences"] for step in new.attrs["updates"]] == [4]
-    assert not np.array_equal(new.mean, old.mean)
-    succeed("check", "new.nc")
-    succeed("rerank", "nbest", "-p", "new.nc", "-o", "out")
-    # The output may be the input.
-    again = succeed("update", "new.nc", "rest", "-r", "rest.ref", "-o", "new.nc", "-q")
-    assert (again.out, again.err) == ("", "")
-    assert read_draws("new.nc").attrs["adaptation_sentences"] == 20
-
-
-def test_next_lists_sentences_in_order(work: Path) -> None:
-    done = succeed("next", "drawn.nc", "nbest", "--count", "3", "-q")
-    head, *rows = [line.split("\t") for line in done.out.splitlines()]
-    assert head == ["rank", "sentence", "information", "text"]
-    lists = bpa.read_nbest("nbest")
-    ranked = bpa.next_sentences(lists, read_draws("drawn.nc"))
-    best = ranked.ranking[:3]
-    assert [int(row[1]) for row in rows] == lists.sentence_ids[best].tolist()
-    assert [float(row[2]) for row in rows] == pytest.approx(ranked.information[best], abs=1e-4)
-    assert rows[0][3] == lists.chosen([0] * len(lists))[best[0]].strip()
-    (work / "src").write_text("".join(f"source {n}\n" for n in range(12)))
-    succeed("next", "drawn.nc", "nbest", "--sources", "src", "-o", "table")
-    first = (work / "table").read_text().splitlines()[1].split("\t")
-    assert first[3] == f"source {best[0]}"
 
 
 def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:
@@ -103,3 +56,33 @@ def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
     done = succeed("learn-prior", "leaflets.nc", "-o", "one.json", "--without", "LengthWords")
     assert "LengthWords" not in (Prior.read("one.json").names or ())
     assert "LengthWords" not in done.err
+
+
+@pytest.mark.parametrize("name", ["talks.nc", "talks"])
+def test_a_posterior_is_the_prior_of_more_sentences(folder: Path, name: str) -> None:
+    """Its Gaussian, whatever the file is called; the new posterior records it."""
+    write_shifted(folder / "good.nc", 0.2, name)
+    adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-q")
+    succeed(*adapt, "--prior", name, "-o", "new.nc")
+    lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
+    prior = Prior.of(read_draws(name))
+    bpa.write_posterior(bpa.adapt(lists, weights, prior=prior, sampler="map"), "python.nc")
+    assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
+    Path(name).unlink()  # the prior is in the new posterior
+    succeed("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc", "-q")
+    assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
+
+
+def test_all_lists_with_recorded_options_give_the_posterior_of_starting_over(folder: Path) -> None:
+    lists = bpa.read_nbest("nbest", references="ref")
+    for part, name in ((lists[:8], "old"), (lists[8:], "new")):
+        bpa.write_nbest(bpa.NBest.concatenate([part], renumber=True), name, format="moses")
+        lines = [f"{references[0]}\n" for references in part.references or ()]
+        Path(f"{name}.ref").write_text("".join(lines), "utf-8")
+    adapt = ("adapt", "old", "-r", "old.ref", "-w", "moses.ini", "--sampler", "laplace", "-q")
+    succeed(*adapt, "--likelihood", "margin:gamma=3", "-o", "posterior.nc")
+    both = ("adapt", "old", "new", "-r", "old.ref,new.ref", "--like", "posterior.nc", "-q")
+    succeed(*both, "-o", "updated.nc")
+    options = {"likelihood": bpa.models.Margin(gamma=3), "sampler": "laplace"}
+    whole = bpa.as_draws(bpa.adapt(lists, bpa.read_weights("moses.ini"), **options))
+    np.testing.assert_array_equal(read_draws("updated.nc").weights, whole.weights)

@@ -11,7 +11,6 @@ from raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check
 from bpa_ppl.experiments.weight_trace import WeightTrace
-from bpa_ppl.sampling import Sequential
 
 
 @pytest.fixture
@@ -55,8 +54,6 @@ def test_visited_weights_of_the_development_set_are_weighted_by_the_data(
     log_weight = found["sample_stats"]["log_weight"].values[0]
     np.testing.assert_allclose(np.diff(log_weight), np.diff(expected), atol=1e-5)
     assert "ESS of the weights" in {finding.name for finding in check(found).findings}
-    with raises(UsageError, "conflict", parameter="posterior"):
-        Sequential(found)
 
 
 def test_what_does_not_fit_the_sampler_is_refused(toy: NBest, weights: Weights) -> None:

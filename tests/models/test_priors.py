@@ -164,6 +164,8 @@ def test_prior_of_posterior() -> None:
     result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE))
     assert result.canonical is not None
     assert result.constants["prior_covariance"].shape == (2, 2)
+    with raises(UsageError, "not-supported", parameter="prior"):
+        Prior.of(result)
 
 
 class TestScales:

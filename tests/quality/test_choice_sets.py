@@ -70,8 +70,6 @@ def test_tie_option_without_observed_ties(lists: NBest) -> None:
     compared = lists.with_sentence_extras(preferences=[[[2, 0]], None])
     assert choice_sets(compared).nbest.sizes.tolist() == [2]
     assert choice_sets(compared, ties=True).nbest.sizes.tolist() == [3]
-    with raises(DataError, "mismatch", parameter="ties"):
-        choice_sets(lists.with_sentence_extras(ties=[[[0, 1]], None]), ties=False)
 
 
 def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCaptureFixture) -> None:

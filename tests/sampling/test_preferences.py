@@ -1,4 +1,4 @@
-"""Preferences from end to end: adapt, check, rerank, update, report; alone and with gains."""
+"""Preferences from end to end: adapt, check, rerank, report; alone and with gains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raising import raises
 from reference_model import given
 from scipy.special import expit
 
-from bpa_ppl import NBest, adapt, check, log_density, update
+from bpa_ppl import NBest, adapt, check, log_density
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
@@ -20,7 +20,7 @@ from bpa_ppl.models import Hierarchical, Preference, Risk
 from bpa_ppl.posterior import Draws, as_draws, write_posterior
 from bpa_ppl.posterior.files import read_posterior
 from bpa_ppl.quality import agreement
-from bpa_ppl.sampling import Sequential, evaluate
+from bpa_ppl.sampling import evaluate
 from bpa_ppl.sampling.sentences import domain_numbers, preference_sentences
 
 TRUE = np.array([1.0, -0.6])
@@ -58,21 +58,8 @@ def adapted(lists: NBest, **options: Any) -> Draws:
     return as_draws(adapt(lists, ZERO, **options))
 
 
-@pytest.fixture(scope="module")
-def whole(lists: NBest) -> Draws:
-    """The posterior given all preferences."""
-    return adapted(lists)
-
-
-def close(ours: Draws, theirs: Draws) -> None:
-    """Assert equal moments, within the Monte Carlo error of two samples of 500 or more."""
-    error = np.hypot(ours.deviation, theirs.deviation) / np.sqrt(500)
-    assert np.all(np.abs(ours.mean - theirs.mean) < 5 * error)
-    assert np.all(np.abs(ours.deviation - theirs.deviation) < 5 * error)
-
-
-def test_weights_are_found_from_preferences(whole: Draws) -> None:
-    posterior = whole
+def test_weights_are_found_from_preferences(lists: NBest) -> None:
+    posterior = adapted(lists)
     assert posterior.attrs["likelihood"] == {"name": "preference", "slip": 0.0, "nu": None}
     counts = posterior.attrs["comparisons"]
     assert counts["lists"] == SENTENCES
@@ -94,27 +81,6 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
     assert adapted(translated, sampler="map").attrs["likelihood"]["name"] == "margin"
     with raises(DataError, "no-data"):
         adapt(bare, ZERO, likelihood="preference")
-
-
-def test_new_draws_need_the_lists_if_ties_have_a_parameter(lists: NBest, whole: Draws) -> None:
-    few, many = lists[:2], lists[2:]
-    part = adapted(few)
-    with raises(DataError, "not-supported", parameter="posterior"):
-        update(part, many)
-    grown = as_draws(update(part, many, adaptation_lists=few))
-    assert "exact" in grown.attrs["updates"][0]["afresh"]
-    close(grown, whole)
-
-
-def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
-    first = lists[:20].without("ties")
-    part = adapted(first)
-    assert part.sites == ("weights",)
-    with raises(DataError, "mismatch", parameter="ties"):
-        update(part, lists[20:])
-    grown = as_draws(update(part, lists[20:].without("ties")))
-    added = lists.without("ties").sentence_extras["preferences"]
-    assert grown.attrs["adaptation_sentences"] == sum(map(len, added))
 
 
 def test_gains_and_preferences_together_are_the_sum_of_both(lists: NBest) -> None:
@@ -149,14 +115,8 @@ def test_adapt_takes_gains_and_preferences_together(
     assert np.all(posterior.deviation < alone.deviation)
     assert "comparisons" not in alone.attrs
     assert len(loo(posterior).pointwise) == 4 * SENTENCES + SENTENCES // 2
-    with caplog.at_level("INFO", "bpa_ppl"):
-        update(posterior, lists[:3])
-    assert "preferences not used" in caplog.text
     with raises(DataError, "mismatch"):
         leave_one_out(posterior, lists)
-    new = lists[:3].without("preferences", "ties")
-    with raises(DataError, "wrong-length", parameter="adaptation_lists"):
-        update(posterior, new, adaptation_lists=lists)
 
 
 def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
@@ -193,14 +153,6 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
     names = [f"F{k}" for k in range(4)]
     lists = NBest.from_lists([["a", "b"]] * count, features, names)
     return lists.with_sentence_extras(preferences=entries)
-
-
-def of_rater(lists: NBest, name: str) -> NBest:
-    """Return lists with the answers of one rater."""
-    entries = lists.sentence_extras["preferences"]
-    return lists.with_sentence_extras(
-        preferences=[[e for e in part if e["rater"] == name] for part in entries]
-    )
 
 
 RATED = 300
@@ -242,45 +194,22 @@ def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_
     assert all(f"{mean:.3f}" in page for mean, _, _ in raters.slips.values())
 
 
-def test_updates_have_slip_rates_of_raters_and_weights(of_two_raters: tuple[NBest, Draws]) -> None:
-    judged, whole = of_two_raters
-    # Data of similar size share one compilation.
-    first = 2 * (RATED - 2)
-    grown = Sequential(as_draws(adapt(judged[: RATED - 2], NONE, **SMALL)), unchecked=True)
-    rest = judged[RATED - 2 :]
-    for name in ("bob", "ann"):
-        assert not grown.add(of_rater(rest, name)).afresh
-    draws = grown.draws()
-    close(draws, whole)
-    order = [*range(first), *(first + np.array([1, 3, 0, 2]))]
-    for name in ("observation_weight", "observation_rater"):
-        np.testing.assert_array_equal(draws.constants[name], whole.constants[name][order])
-    entries = [rest.sentence_extras["preferences"][s][rater] for rater in (1, 0) for s in (0, 1)]
-    for column, (s, entry) in enumerate(zip((0, 1, 0, 1), entries, strict=True), first):
-        scores = draws.weights @ rest.features[rest.rows(s)].T.astype(float)
+def test_log_likelihoods_have_slip_rates_and_weights(of_two_raters: tuple[NBest, Draws]) -> None:
+    judged, draws = of_two_raters
+    last = judged[RATED - 2 :]
+    np.testing.assert_array_equal(draws.constants["observation_rater"][-4:], [0, 1, 0, 1])
+    entries = [entry for part in last.sentence_extras["preferences"] for entry in part]
+    np.testing.assert_array_equal(
+        draws.constants["observation_weight"][-4:], [entry["weight"] for entry in entries]
+    )
+    for column, entry in enumerate(entries):
+        scores = draws.weights @ last.features[last.rows(column // 2)].T.astype(float)
         winner, loser = entry["candidates"]
         slip = draws.values["slip"][..., ("ann", "bob").index(entry["rater"])]
         p = (1 - slip) * expit(scores[..., winner] - scores[..., loser]) + slip / 2
         log_p = entry["weight"] * np.log(p)
-        np.testing.assert_allclose(draws.pointwise[..., column], log_p, rtol=1e-4, atol=1e-5)
-    assert "not a probability" in str(loo(whole))
-    stranger = [
-        [{**e, "rater": "eve"} for e in part] for part in rest.sentence_extras["preferences"]
-    ]
-    with raises(DataError, "mismatch", parameter="rater"):
-        grown.add(rest.with_sentence_extras(preferences=stranger))
-
-
-@pytest.mark.slow
-def test_new_draws_have_the_raters_of_the_posterior(of_two_raters: tuple[NBest, Draws]) -> None:
-    judged, whole = of_two_raters
-    few, options = judged[:1], {"adaptation_lists": judged[:1], "unchecked": True}
-    grown = as_draws(update(adapt(few, NONE, **SMALL), judged[1:], **options))
-    assert grown.attrs["updates"][0]["afresh"] == "exact"
-    assert grown.coords["rater"] == ("ann", "bob")
-    close(grown, whole)
-    rates = [draws.values["slip"].reshape(-1, 2).mean(axis=0) for draws in (grown, whole)]
-    np.testing.assert_allclose(*rates, atol=0.05)
+        np.testing.assert_allclose(draws.pointwise[..., column - 4], log_p, rtol=1e-4, atol=1e-5)
+    assert "not a probability" in str(loo(draws))
 
 
 def test_one_rater_has_the_rate_of_the_setting() -> None:

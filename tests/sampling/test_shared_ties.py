@@ -22,7 +22,6 @@ from bpa_ppl import (
     as_draws,
     oracles,
     rerank,
-    update,
 )
 from bpa_ppl.models import Lists, OracleChoice
 from bpa_ppl.notes import capture_notes
@@ -81,13 +80,11 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     np.testing.assert_allclose(draws.mean, minimize(loss, np.zeros(2), tol=1e-10).x, atol=2e-4)
 
 
-def test_an_update_with_the_adaptation_lists_shares_their_ties_again() -> None:
-    """New draws from all lists have the moments of quadrature."""
+def test_draws_have_the_moments_of_shared_ties() -> None:
+    """By quadrature."""
     pool, zeros = lists(sentences=24), dict.fromkeys(NAMES, 0.0)
     options = {"metric": "mqm", "likelihood": "oracle", "ties": "shared", "prior_variance": 4.0}
-    start = adapt(pool[:3], zeros, sampler="imh", draws=500, **options)
-    draws = as_draws(update(start, pool[3:], adaptation_lists=pool[:3], unchecked=True))
-    assert draws.attrs["updates"][-1]["afresh"] == "exact"
+    draws = as_draws(adapt(pool, zeros, sampler="imh", draws=500, **options))
 
     def log_density(weights: np.ndarray) -> np.ndarray:
         prior = norm.logpdf(weights, 0.0, 2.0).sum(axis=1)

@@ -30,7 +30,7 @@ def first(name):
     barrier.wait()
     return callable(getattr(bpa, name)) and callable(getattr(bpa.models, "Prior"))
 
-names = ["adapt", "check", "rerank", "oracles", "update", "read_nbest", "Reranker", "Draws"]
+names = ["adapt", "check", "rerank", "oracles", "gains", "read_nbest", "Reranker", "Draws"]
 with ThreadPoolExecutor(8) as threads:
     assert all(threads.map(first, names))
 barrier = threading.Barrier(4)

@@ -39,9 +39,7 @@ COMMANDS = {
     "tune": "tune first -q -r ref -w moses.ini -o tuned.json --tuner mira --set epochs=20 "
     "--decoder 'test -e {weights} && cp decoded {nbest}'",
     "lm": "lm ref -q -o out.arpa",
-    "update": "update drawn.nc first -r ref --unchecked -q -o more.nc",
     "learn-prior": "learn-prior drawn.nc other.nc --unchecked -q -o prior.json",
-    "next": "next drawn.nc nbest --unchecked -q -o next.tsv",
     "oracle": "oracle nbest -r ref -q -o best.txt",
     "features": "features nbest --add length -q -o out.jsonl",
     "phrases": "phrases extract ref ref aligned -q -o table.gz",
