@@ -3,9 +3,6 @@
 from .choice import (
     OracleChoice as OracleChoice,
 )
-from .hierarchical import (
-    Hierarchical as Hierarchical,
-)
 from .likelihoods import (
     LIKELIHOODS as LIKELIHOODS,
     Likelihood as Likelihood,

@@ -124,7 +124,6 @@ WITHOUT_EXAMPLE = {
     "read_results": "as above",
     "run_study": "as above",
     "write_figures": "as above",
-    "learn_prior_jointly": "samples for half a minute: see tests/sampling",
 }
 
 

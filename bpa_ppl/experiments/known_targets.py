@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 from scipy.optimize import minimize
-from scipy.special import log_expit, logsumexp, softmax
+from scipy.special import softmax
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -36,7 +36,6 @@ from bpa_ppl.experiments.comparison.comparison import (
 from bpa_ppl.experiments.comparison.efficiency import cost_of, ratio, shown
 from bpa_ppl.experiments.estimates import holm, mean_of, runs_together
 from bpa_ppl.experiments.samplers import configured, in_one_line, run_samplers
-from bpa_ppl.models import Hierarchical
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
@@ -61,7 +60,7 @@ class KnownTarget:
         purpose: what it tests, one sentence.
         lists: the adaptation sentences; the first hypothesis of each list is its oracle.
         weights: the canonical weights.
-        options: of `adapt`: `oracle`, `likelihood`, `prior_variance`, `model`.
+        options: of `adapt`: `oracle`, `likelihood`, `prior_variance`.
         mean: (Q,) posterior mean of each weight.
         covariance: (Q, Q) posterior covariance.
 
@@ -165,40 +164,6 @@ def _many(seed: int) -> KnownTarget:
     )
 
 
-def _hierarchical(seed: int) -> KnownTarget:
-    domains, sentences, variance, canonical = 6, 8, 1.0, 0.3
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(0.8, 1.0, size=(domains, sentences)).astype(np.float32).astype(np.float64)
-    model = Hierarchical(domains=domains)
-    # Moments of μ and τ on a grid; the integral over the weight of each domain is Gauss–Hermite.
-    deviation = np.sqrt(variance)
-    shared = np.linspace(canonical - 8 * deviation, canonical + 8 * deviation, 121)
-    scale = np.linspace(0, 8 * model.spread * deviation, 121)
-    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
-    weights = shared[:, None, None] + scale[:, None] * nodes
-    log_p = -0.5 * ((shared - canonical) / deviation)[:, None] ** 2
-    log_p = log_p - 0.5 * (scale / (model.spread * deviation)) ** 2
-    for row in rows:
-        likelihood = sum(log_expit(-weights * x) for x in row)
-        log_p = log_p + logsumexp(likelihood + np.log(mass), axis=2)
-    # The density does not vanish at the end τ = 0: the trapezoidal rule, in half-steps there.
-    log_p[:, 0] -= np.log(2)
-    p = softmax(log_p)
-    mean = p.sum(axis=1) @ shared
-    spread = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
-    lists = _lists_of(list(rows.reshape(-1, 1, 1)), ("LM0",))
-    numbers = np.repeat(np.arange(domains), sentences)
-    return KnownTarget(
-        "hierarchical",
-        "The weight of a new domain, given six domains: their spread is learned as well.",
-        lists.with_sentence_extras(domain=numbers.tolist()),
-        {"LM0": canonical},
-        {**_options(lists, variance), "model": model},
-        np.array([mean]),
-        np.array([[spread]]),
-    )
-
-
 #: Name -> the function that makes the target from a seed.
 TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
     {
@@ -208,7 +173,6 @@ TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
         "separable": _separable,
         "correlated": _correlated,
         "50-features": _many,
-        "hierarchical": _hierarchical,
     }
 )
 

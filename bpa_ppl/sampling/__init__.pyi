@@ -10,9 +10,6 @@ from .base import (
 from .density import (
     evaluate as evaluate,
 )
-from .learning import (
-    learn_prior_jointly as learn_prior_jointly,
-)
 from .target import (
     Sampled as Sampled,
     Target as Target,

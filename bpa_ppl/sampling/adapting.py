@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -56,7 +55,7 @@ from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
-from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
+from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target, place
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
@@ -187,6 +186,7 @@ class Problem:
             sampler: the record of the sampler: `sampler`, its name, and `settings`.
         """
         sentences = self.sentences
+        choices = (sentences.preferences or sentences).choices
         with tracing(), jax.enable_x64(True):
             draws = draws_of(self.target, sampled)
         draws = replace(
@@ -194,7 +194,7 @@ class Problem:
             observed={"oracle": sentences.observed},
             constants={**draws.constants, **self.constants},
             sentence_ids=sentences.sentence_ids,
-            coords=_labels(draws, sentences),
+            coords={RATER: choices.raters} if draws.dims and choices is not None else {},
             attrs={**sampler, **self.attrs, **draws.attrs},
         )
         _warn_uninformed(draws, sentences.nbest)
@@ -572,8 +572,7 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
             "constants": constants,
         }
     )
-    # The dimensions of the sites that model and likelihood name.
-    dims = {**getattr(target.model, "dims", {}), **target.likelihood.dims}
+    dims = target.likelihood.dims
     return Draws(
         features=match.free_names,
         kind=sampled.kind,
@@ -584,22 +583,11 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
-        dims={site: tuple(dims[site]) for site in dims if site in arrays["values"]},
+        dims={site: names for site, names in dims.items() if site in arrays["values"]},
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
     )
-
-
-def _labels(draws: Draws, sentences: Sentences) -> dict[str, tuple[str, ...]]:
-    """Return the labels of `rater`, `domain` and, with one more, new, domain, `domain_or_new`."""
-    used, extras = set(chain.from_iterable(draws.dims.values())), sentences.nbest.sentence_extras
-    choices = (sentences.preferences or sentences).choices
-    labels = {} if choices is None or RATER not in used else {RATER: choices.raters}
-    if DOMAIN in extras and used - {RATER}:
-        names = tuple(map(str, np.unique(np.asarray(extras[DOMAIN]))))
-        labels |= {"domain": names, "domain_or_new": (*names, "new")}
-    return labels
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

@@ -124,7 +124,6 @@ SAMPLERS: Registry[Sampler] = Registry(
         "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
-        "svi:NAME": "bpa_ppl.sampling.guides:Guide",
     },
-    adapter="bpa_ppl.sampling.guides:from_numpyro",
+    adapter="bpa_ppl.sampling.kernels:from_numpyro",
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import jax
 import jax.numpy as jnp
@@ -26,12 +26,14 @@ from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: The kernels of NumPyro that sample any density of real values.
 KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")
+#: Their parameters that are not settings.
+_EXCLUDED = ("model", "potential_fn", "init_strategy", "randomize_split")
 #: Chains of a kernel whose chains do not interact.
 _CHAINS = 4
 #: Fields that are not settings.
 _HIDDEN = ("options", "factory")
 #: Errors with which a class of NumPyro, or JAX, refuses what it was given.
-REFUSALS = (
+_REFUSALS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -43,27 +45,49 @@ REFUSALS = (
 )
 
 
-class NumpyroSampler(Sampler, frozen=True):
-    """A sampler that wraps a class of NumPyro, whose parameters are settings too.
+class NumpyroKernel(Sampler, frozen=True):
+    """A Markov-chain kernel of NumPyro: HMC, NUTS, BarkerMH, AIES, ESS or SA.
+
+    Chains start at draws of N(mode, 2 × Laplace), as those of `nuts`; without a mode, near the
+    medians of the prior. A kernel that adapts itself does so during the warm-up. Its parameters
+    are settings, such as `step_size`, except for the model and the starting points.
+
+    The chains of AIES and ESS interact. Their number is even, and at least twice the number of
+    weights, so that their differences span all directions. An ensemble is split in the same way at
+    each step: NumPyro's `randomize_split` would permute the chains, and hide their autocorrelation.
 
     Args:
-        options: values of these parameters, sorted by name. They are written like other settings.
+        kernel: its name in `numpyro.infer`.
+        warmup: draws of each chain that are discarded.
+        draws: of each chain.
+        chains: how many. None is 4, and for AIES and ESS twice the number of weights, and 2.
+        thinning: steps from one draw to the next.
+        options: values of the kernel's own parameters, sorted by name. They are written like other
+            settings.
         factory: a class or function to use instead of the class that is named.
+
+    >>> from bpa_ppl.sampling.base import SAMPLERS
+    >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
+    >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
+    (0.1, 'numpyro:BarkerMH')
+    >>> SAMPLERS.recorded("numpyro:BarkerMH", sampler.settings()) == sampler
+    True
     """
 
-    #: The module of NumPyro, and the names of its classes.
-    module: ClassVar[Any]
-    names: ClassVar[tuple[str, ...]] = ()
-    #: Parameters of these classes that are no settings.
-    excluded: ClassVar[tuple[str, ...]] = ()
+    variant = "kernel"
+    kernel: str = "NUTS"
+    warmup: CountOrNone = 500
+    draws: Count = 1000
+    chains: Count | None = None
+    thinning: Count = 1
     options: tuple[tuple[str, Any], ...] = ()
     factory: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        name, factory = getattr(self, self.variant), self.factory
+        name, factory = self.kernel, self.factory
         if factory is None:
-            one_of(name, self.names, self.variant)
+            one_of(name, KERNELS, "kernel")
         elif not (callable(factory) or isinstance(factory, MCMCKernel)):
             problem = f"factory must be a class or a function, not {quoted(factory)}"
             raise UsageError(problem, parameter="factory", code="invalid-setting")
@@ -74,7 +98,7 @@ class NumpyroSampler(Sampler, frozen=True):
                 problem = f"the sampler {name} has no setting {key}: it has "
                 problem += ", ".join([*own, *allowed])
                 raise UsageError(problem, parameter=key, code="unknown-setting")
-            if not is_plain(value):
+            if not _is_plain(value):
                 problem = (
                     f"{key} must be a finite number or a text, or several, not {quoted(value)}"
                 )
@@ -100,8 +124,7 @@ class NumpyroSampler(Sampler, frozen=True):
 
     def wrapped(self) -> Any:
         """Return the class, function or kernel that this sampler wraps."""
-        named = getattr(self, self.variant)
-        return getattr(self.module, named) if self.factory is None else self.factory
+        return getattr(numpyro.infer, self.kernel) if self.factory is None else self.factory
 
     def _parameters(self) -> tuple[str, ...]:
         """Return the names of the parameters of the wrapped class that are settings."""
@@ -112,44 +135,7 @@ class NumpyroSampler(Sampler, frozen=True):
         parameters = inspect.signature(wrapped).parameters
         names = [name for name, value in parameters.items() if value.kind not in variable]
         # The first parameter of a function is the model, whatever its name.
-        return tuple(name for name in names[1:] if name not in self.excluded)
-
-
-class NumpyroKernel(NumpyroSampler, frozen=True):
-    """A Markov-chain kernel of NumPyro: HMC, NUTS, BarkerMH, AIES, ESS or SA.
-
-    Chains start at draws of N(mode, 2 × Laplace), as those of `nuts`; without a mode, near the
-    medians of the prior. A kernel that adapts itself does so during the warm-up. Its parameters
-    are settings, such as `step_size`, except for the model and the starting points.
-
-    The chains of AIES and ESS interact. Their number is even, and at least twice the number of
-    weights, so that their differences span all directions. An ensemble is split in the same way at
-    each step: NumPyro's `randomize_split` would permute the chains, and hide their autocorrelation.
-
-    Args:
-        kernel: its name in `numpyro.infer`.
-        warmup: draws of each chain that are discarded.
-        draws: of each chain.
-        chains: how many. None is 4, and for AIES and ESS twice the number of weights, and 2.
-        thinning: steps from one draw to the next.
-
-    >>> from bpa_ppl.sampling.base import SAMPLERS
-    >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
-    >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
-    (0.1, 'numpyro:BarkerMH')
-    >>> SAMPLERS.recorded("numpyro:BarkerMH", sampler.settings()) == sampler
-    True
-    """
-
-    variant = "kernel"
-    module = numpyro.infer
-    names = KERNELS
-    excluded = ("model", "potential_fn", "init_strategy", "randomize_split")
-    kernel: str = "NUTS"
-    warmup: CountOrNone = 500
-    draws: Count = 1000
-    chains: Count | None = None
-    thinning: Count = 1
+        return tuple(name for name in names[1:] if name not in _EXCLUDED)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the kernel.
@@ -212,8 +198,8 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
                     kernel = wrapped(potential_fn=partial(potential, target), **options)
                 else:
                     kernel = wrapped(target.program, **options)
-        except REFUSALS as error:
-            raise refused(self.kernel, error) from error
+        except _REFUSALS as error:
+            raise _refused(self.kernel, error) from error
         if not isinstance(kernel, MCMCKernel):
             problem = f"{self.kernel} of a model must be a kernel of NumPyro, not {quoted(kernel)}"
             raise UsageError(problem, parameter="sampler", code="wrong-type")
@@ -239,8 +225,8 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
             shapes = jax.tree.map(np.shape, position(state))
         except BpaError:
             raise
-        except REFUSALS as error:
-            raise refused(self.kernel, error) from error
+        except _REFUSALS as error:
+            raise _refused(self.kernel, error) from error
         if shapes != jax.tree.map(np.shape, z):
             problem = f"the kernel {self.kernel} does not sample the sites of the model"
             raise UsageError(problem, parameter="sampler", code="not-supported")
@@ -259,14 +245,14 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
         return state, step, collect
 
 
-def is_plain(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     """Return whether a setting can be recorded: a finite number, a text, None, or several.
 
-    >>> is_plain((8, 8)), is_plain("stretch"), is_plain(float("nan")), is_plain(print)
+    >>> _is_plain((8, 8)), _is_plain("stretch"), _is_plain(float("nan")), _is_plain(print)
     (True, True, False, False)
     """
     if isinstance(value, tuple):
-        return all(map(is_plain, value))
+        return all(map(_is_plain, value))
     return value is None or (
         isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
     )
@@ -280,7 +266,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _origin(factory: Any) -> str:
-    """Describe what makes a kernel or a guide.
+    """Describe what makes a kernel.
 
     >>> _origin(partial(numpyro.infer.HMC, kinetic_fn=print))
     'functools.partial(numpyro.infer.hmc.HMC, kinetic_fn=…)'
@@ -301,8 +287,43 @@ def _refuse(title: str, reason: str) -> NoReturn:
     )
 
 
-def refused(title: str, error: Exception) -> UsageError:
+def _refused(title: str, error: Exception) -> UsageError:
     """Return an error of a class of NumPyro in one sentence."""
     reason = str(error).strip().split("\n")[0] or type(error).__name__
     problem = f"NumPyro's {title} cannot run with these settings: {reason}"
     return UsageError(problem, parameter="sampler", code="invalid-setting")
+
+
+def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:
+    """Return the sampler that runs a kernel of NumPyro; None for other objects.
+
+    Args:
+        chosen: a class of kernels, such a class with settings (`functools.partial`), a function of
+            a model that returns a kernel, or a kernel.
+        settings: of the sampler.
+
+    >>> from numpyro.infer import HMC, init_to_value
+    >>> from_numpyro(partial(HMC, init_strategy=init_to_value), {})
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: init_strategy of HMC is given by adapt: leave it out
+    >>> from_numpyro(partial(HMC, num_steps=5), {"draws": 200}).settings()["num_steps"]
+    5
+    """
+    factory: Any = chosen
+    keywords = dict[str, Any]()
+    while isinstance(factory, partial) and not factory.args:
+        factory, keywords = factory.func, {**factory.keywords, **keywords}
+    is_class = inspect.isclass(factory)
+    is_kernel = issubclass(factory, MCMCKernel) if is_class else callable(factory)
+    if not (is_kernel or isinstance(factory, MCMCKernel)):
+        return None
+    name = getattr(factory, "__name__", type(factory).__name__)
+    if used := [keyword for keyword in keywords if keyword in _EXCLUDED]:
+        problem = f"{used[0]} of {name} is given by adapt: leave it out"
+        raise UsageError(problem, parameter="sampler", code="conflict")
+    plain = {keyword: value for keyword, value in keywords.items() if _is_plain(value)}
+    others = {keyword: value for keyword, value in keywords.items() if keyword not in plain}
+    values = {"kernel": name, **plain, **settings}
+    if others or getattr(numpyro.infer, name, None) is not factory:
+        values["factory"] = partial(factory, **others) if others else factory
+    return NumpyroKernel.configured(f"sampler {name}", values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +11,12 @@ import numpy as np
 from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models import Prior
-from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
-from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws, read_draws
-from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.sampling.adapting import adapt
-from bpa_ppl.sampling.sentences import DOMAIN
-from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.posterior.arviz_functions import InferenceData
 
     #: Posteriors by the labels of their domains, or without labels; paths are read.
     Posteriors = Mapping[str, Posterior | str | Path] | Iterable[Posterior | str | Path]
@@ -129,45 +121,6 @@ def learn_hierarchy(
             "or leave out (without) features that the lists of the new domain lack"
         )
     return hierarchy(domains, shrinkage=shrinkage, strength=strength)
-
-
-def learn_prior_jointly(
-    pools: Mapping[str, NBest],
-    weights: AnyWeights,
-    *,
-    model: Hierarchical | None = None,
-    **options: Any,
-) -> InferenceData:
-    """Sample the full hierarchical model over the lists of several domains at once.
-
-    Its `weights` are those of one more domain: `Prior.of` makes a prior from them, and `rerank` can
-    use the posterior directly.
-
-    Args:
-        pools: the lists of each domain, from one system, with the same features.
-        weights: the canonical weights.
-        model: None is `Hierarchical` with its defaults.
-        options: of `adapt`. The sampler `auto` chooses `nuts`, which evaluates all lists in every
-            step; its settings are `chains`, `draws` and `warmup`.
-
-    Raises:
-        UsageError: if there are fewer than two domains.
-    """
-    if len(pools) < 2:
-        problem = "a prior is learned from the lists of at least two domains"
-        raise UsageError(problem, parameter="pools", code="no-data")
-    model = model or Hierarchical(domains=len(pools))
-    if model.domains != len(pools):
-        problem = f"the model has {model.domains} domains, and there are {len(pools)}"
-        raise UsageError(problem, parameter="model", code="mismatch")
-    tagged = [
-        pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
-        for number, pool in enumerate(pools.values())
-    ]
-    posterior = adapt(NBest.concatenate(tagged, renumber=True), weights, model=model, **options)
-    labels = tuple(map(str, pools))
-    coords = {"domain": labels, "domain_or_new": (*labels, "new")}
-    return to_arviz(replace(as_draws(posterior), coords=coords))
 
 
 def labelled(posteriors: Posteriors) -> dict[str, Draws]:

@@ -20,9 +20,8 @@ from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import dispersed_starts, mode_of
 from bpa_ppl.sampling.proposals import GOOD_PARETO_K, Fit, assess_proposals
 from bpa_ppl.sampling.target import Sampled, Sites, Target
-from bpa_ppl.sampling.whitening import Whitened, original, whitened
 
-#: Target acceptance of a warm-up that tunes the step: hierarchies have narrow regions. With many
+#: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
 #: without divergences in either case, for fewer effective draws.
 _TARGET, _TARGET_OF_MANY = 0.9, 0.8
@@ -34,10 +33,6 @@ _FEW, _DENSE = 100, 50
 _JITTER = 0.1
 #: The fields of the kernel's state that are kept.
 _COLLECTED = ("z", "accept_prob", "potential_energy", "energy", "num_steps", "diverging")
-#: Maximum depth of a tree in the warm-up, and afterwards (NumPyro's). The first steps of a warm-up
-#: are far too short: with trees of up to 1023 of them, a hierarchy of four domains spent half the
-#: time for 1000 draws there. In whitened coordinates 15 steps are enough to find a metric.
-_WHITENED_DEPTHS, _DEPTH = (4, 10), 10
 
 
 class Nuts(ChainSampler, frozen=True):
@@ -49,11 +44,11 @@ class Nuts(ChainSampler, frozen=True):
     `target_accept` it tunes the step instead, for other posteriors; it does so, too, if a pilot
     sample shows that the Laplace approximation is rough (Pareto k̂ above 0.5).
 
-    A hierarchy, or a prior that is not Gaussian, may differ from its Laplace approximation, which a
-    pilot sample detects, and a custom model may have no mode. Then chains start near the medians of
-    the prior, and a warm-up of at least 500 draws finds metric and step, as NumPyro does by
-    default. In more than 100 dimensions it tunes at least the step: few posteriors are near enough
-    to a Gaussian in all of them.
+    Another model, or a prior that is not Gaussian, may differ from its Laplace approximation, which
+    a pilot sample detects, and may have no mode. Then chains start near the medians of the prior,
+    and a warm-up of at least 500 draws finds metric and step, as NumPyro does by default. In more
+    than 100 dimensions it tunes at least the step: few posteriors are near enough to a Gaussian in
+    all of them.
     """
 
     step_size: Positive = 1.1
@@ -61,20 +56,11 @@ class Nuts(ChainSampler, frozen=True):
 
     def kernel(self, target: Target, covariance: Any, z: Sites) -> NUTS:
         """Return the kernel with a given metric, or one that tunes metric and step."""
-        is_whitened = isinstance(target, Whitened)
         if covariance is None:
-            dense: bool | list[tuple[str, ...]] = True
-            sizes = {name: x[0].size for name, x in z.items()}
-            if sum(sizes.values()) > _DENSE:
-                # Sites that depend on one another, such as a scale and what it scales, need a full
-                # metric; a model names them in its attribute `together`.
-                sites = ("shared",) if is_whitened else tuple(getattr(target.model, "together", ()))
-                dense = [sites] if 0 < sum(sizes[site] for site in sites) <= _FEW else False
             return NUTS(
                 target.program,
-                dense_mass=dense,
+                dense_mass=sum(x[0].size for x in z.values()) <= _DENSE,
                 target_accept_prob=self.target_accept,
-                max_tree_depth=_WHITENED_DEPTHS if is_whitened else _DEPTH,
             )
         return NUTS(
             target.program,
@@ -115,9 +101,6 @@ class Nuts(ChainSampler, frozen=True):
             target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
         )
         start, (mode, pareto_k, reason) = starting_points(target, self.chains)
-        if mode is None and (simpler := whitened(target)) is not None:
-            sampled = original(simpler, run_chains(tuning, simpler, None, start))
-            return replace(sampled, attrs={"metric": "found in the warm-up, domains whitened"})
         if mode is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})

@@ -59,11 +59,10 @@ class AdaptOptions:
             What is named explicitly has precedence.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
-            NumPyro, `numpyro:HMC`, or guide, `svi:AutoNormal`; a class of these, such a class with
-            settings (`functools.partial`), or a function of the model that returns a kernel; or a
-            sampler with its settings. None is `auto`. The published 100 samples of `heuristic` with
-            delta=8 cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50
-            pass.
+            NumPyro, `numpyro:HMC`; a class of these, such a class with settings
+            (`functools.partial`), or a function of the model that returns a kernel; or a sampler
+            with its settings. None is `auto`. The published 100 samples of `heuristic` with delta=8
+            cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50 pass.
         likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or a likelihood
             with its settings. Settings that are left open are derived from the gain, and recorded.
             None is `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,

@@ -30,7 +30,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "numpyro:ESS": {"draws": 100, "warmup": 50},
     "rwm": {"draws": 250},
     "rwm-isotropic": {"draws": 250, "proposal_variance": 2.0, "thinning": 5},
-    "svi:AutoNormal": {"draws": 1000, "steps": 200, "particles": 4, "learning_rate": 0.05},
 }
 calibrated = partial(
     calibrate_sampler,
@@ -141,7 +140,7 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
 
 
 #: What compiles for long, and walks.
-_LONG = ("imh", "nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic", "svi:AutoNormal")
+_LONG = ("imh", "nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import targets
 from reference_model import Array
-from scipy.special import log_expit, logsumexp
-from scipy.stats import halfnorm, norm
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget
 from bpa_ppl.experiments.known_targets import target as computed
@@ -72,26 +72,6 @@ def test_rotated_targets_are_products_of_densities_along_their_principal_axes(na
     np.testing.assert_allclose(
         log_density(known, known.mean + u @ axes.T) - centre, expected, atol=1e-2
     )
-
-
-def test_moments_of_a_new_domain() -> None:
-    """By midpoints in μ and τ, and the density of each λ_d on a grid of its own."""
-    known = target("hierarchical")
-    domain = np.array(known.lists.sentence_extras["domain"])
-    weights = np.linspace(-9.0, 7.0, 1601)
-    shared = np.linspace(-4.5, 3.0, 60)
-    scale = 4.0 * (np.arange(80) + 0.5) / 80
-    kernel = norm.pdf(weights, shared[:, None, None], scale[:, None])
-    kernel /= kernel.sum(axis=-1, keepdims=True)
-    log_p = norm.logpdf(shared, 0.3, 1.0)[:, None] + halfnorm.logpdf(scale, scale=0.5)
-    for d in range(6):
-        rows = differences(known)[domain == d, 0]
-        log_p = log_p + np.log(kernel @ np.exp(log_expit(-np.outer(weights, rows)).sum(axis=1)))
-    p = np.exp(log_p - logsumexp(log_p))
-    mean = p.sum(axis=1) @ shared
-    variance = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
-    assert known.mean == pytest.approx([mean], abs=1e-3)
-    assert known.sd == pytest.approx([np.sqrt(variance)], rel=1e-3)
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -13,11 +13,10 @@ import pytest
 from moment_checks import assert_moments, assert_weighted_moments
 from raising import raises
 from reference_model import given, pairs
-from targets import SENTENCES, TARGETS
+from targets import SENTENCES, TARGETS, by_domain
 
 from bpa_ppl import UsageError, adapt, check, errors, log_density
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Hierarchical
 from bpa_ppl.posterior import as_draws
 
 needs_blackjax = pytest.mark.skipif(
@@ -76,10 +75,10 @@ def test_pathfinder_is_weighted() -> None:
 @needs_nutpie
 def test_several_sites() -> None:
     lists = pairs([[1.0], [-2.0], [0.5], [1.5]], ["LM0"]).with_sentence_extras(domain=list("abab"))
-    options: dict[str, Any] = {"oracle": given(0, 0, 0, 0), "model": Hierarchical(domains=2)}
+    options: dict[str, Any] = {"oracle": given(0, 0, 0, 0), "model": by_domain}
     posterior = adapt(lists, {"LM0": 0.5}, sampler="nutpie", warmup=30, draws=20, **options)
     draws = as_draws(posterior)
-    assert {"weights", "shared", "scale", "own", "by_domain"} <= set(draws.values)
+    assert {"weights", "shared", "scale", "own"} <= set(draws.values)
     assert (draws.values["scale"] > 0).all()
     parts = sum(values.reshape(4, 20, -1).sum(axis=-1) for values in draws.log_prior.values())
     likelihood = draws.log_likelihood["oracle"].sum(axis=-1, dtype=np.float64)

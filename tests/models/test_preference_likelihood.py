@@ -19,10 +19,11 @@ from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit
 from scipy.stats import multivariate_normal, norm
+from targets import by_domain
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import LIKELIHOODS, Hierarchical, Lists, Preference
+from bpa_ppl.models import LIKELIHOODS, Lists, Preference
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import Target
@@ -299,4 +300,4 @@ def test_rejects_settings_out_of_bounds(likelihood: str, setting: str, values: A
 def test_rejects_model_without_the_parameters(lists: NBest, judgements: dict[str, bool]) -> None:
     named = with_judgements(lists, **judgements).with_sentence_extras(domain=list("abab"))
     with raises(UsageError, "not-supported", parameter="model"):
-        adapt(named, CANONICAL, model=Hierarchical(2), sampler="nuts")
+        adapt(named, CANONICAL, model=by_domain, sampler="nuts")

@@ -15,11 +15,11 @@ from raising import raises
 from reference_model import given, pairs
 from scipy.special import expit
 from scipy.stats import multivariate_normal
-from targets import SENTENCES, TARGETS, Target
+from targets import SENTENCES, TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, check, rerank
-from bpa_ppl.models import Hierarchical, Prior
+from bpa_ppl.models import Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler
 from bpa_ppl.sampling import Target as Density
@@ -53,7 +53,7 @@ POSTERIORS: dict[str, dict[str, Any]] = {
         "likelihood": "oracle",
     },
     "horseshoe": {"metric": "mqm", "prior": "horseshoe"},
-    "hierarchy": {"metric": "mqm", "likelihood": "oracle", "model": Hierarchical(domains=2)},
+    "hierarchy": {"metric": "mqm", "likelihood": "oracle", "model": by_domain},
 }
 
 

@@ -11,7 +11,6 @@ import pytest
 import targets
 from moment_checks import assert_moments
 from numpyro.infer import AIES, ESS, HMC, NUTS, BarkerMH, HMCGibbs, init_to_median
-from numpyro.infer.autoguide import AutoDelta, AutoDiagonalNormal
 from raising import raises
 
 from bpa_ppl import UsageError
@@ -117,12 +116,7 @@ def other_model(lists: Any, prior: Any, likelihood: Any) -> None:
         (BarkerMH(log_linear), {}, "not-supported", "sampler"),
         (NUTS(other_model), {}, "not-supported", "sampler"),
         (_function(str), {}, "wrong-type", "sampler"),
-        ("svi:AutoDelta", {}, "unknown-name", "guide"),
-        (AutoDelta, {}, "unknown-name", "guide"),
-        ("svi", {"rank": 2}, "unknown-setting", "rank"),
-        ("svi", {"learning_rate": 0.0}, "invalid-setting", "learning_rate"),
-        ("svi", {"init_scale": -1.0}, "invalid-setting", "sampler"),
-        (partial(AutoDiagonalNormal, prefix="q"), {}, "conflict", "sampler"),
+        ("numpyro:HMC", {"rank": 2}, "unknown-setting", "rank"),
         (3, {}, "wrong-type", None),
         (NumpyroKernel, {}, "wrong-type", None),
     ],

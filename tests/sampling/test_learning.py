@@ -1,4 +1,4 @@
-"""Priors learned from posteriors, and used: by name, with no sentence at all, and jointly."""
+"""Priors learned from posteriors, and used: by name, and with no sentence at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from scipy.special import log_expit
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
 from bpa_ppl.models import Margin, Prior
-from bpa_ppl.sampling import learn_prior_jointly
 from bpa_ppl.sampling.learning import learn_hierarchy
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}
@@ -116,8 +115,6 @@ def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) 
         bpa.learn_prior(posteriors, without=["c"])
     with raises(DataError, "no-data", parameter="without", match="talks"):
         bpa.learn_prior(posteriors, without=["LM0", "WP0"])
-    with raises(UsageError, "no-data", parameter="pools"):
-        learn_prior_jointly({"talks": pool(0, (0.0, 0.0))}, CANONICAL)
 
 
 def test_features_of_all_domains_are_learned_without_the_others(

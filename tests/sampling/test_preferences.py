@@ -11,12 +11,13 @@ import pytest
 from raising import raises
 from reference_model import given
 from scipy.special import expit
+from targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, log_density
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Hierarchical, Preference, Risk
+from bpa_ppl.models import Preference, Risk
 from bpa_ppl.posterior import Draws, as_draws, write_posterior
 from bpa_ppl.posterior.files import read_posterior
 from bpa_ppl.quality import agreement
@@ -134,7 +135,7 @@ def test_only_models_of_domains_need_the_domain_of_each_list(
     options = {"likelihood": "oracle", "oracle": given(0, 0), "prior_variance": 0.1}
     assert not np.any(log_density(named, ZERO, **options).lists.domain)
     with raises(DataError, "missing-column", parameter="domain", match="list 1"):
-        log_density(named, ZERO, model=Hierarchical(domains=2), **options)
+        log_density(named, ZERO, model=by_domain, **options)
 
 
 def answers(slips: dict[str, float], count: int, seed: int) -> NBest:

@@ -38,8 +38,7 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     "sampler",
     [
-        # NUTS as `nuts`; the fit of a guide takes as long as all the others.
-        pytest.param(name, marks=pytest.mark.slow) if name in ("numpyro", "svi") else name
+        pytest.param(name, marks=pytest.mark.slow) if name == "numpyro" else name  # NUTS as `nuts`
         for name in OWN
         if name not in ("map", "auto", "weight-trace")
     ],
