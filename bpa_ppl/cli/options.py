@@ -421,7 +421,6 @@ class RerankFlags(RerankOptions):
             "the posterior records: mean without canonical weights, else predictive).",
         ),
     ] = None
-    confidence: Hidden = False
     draws: str | None = None
     defaults: Defaults = None
     moved_files: MovedFiles = None

@@ -114,8 +114,8 @@ def rerank(
     Args:
         posterior: Posterior (NetCDF) from `bpa adapt`.
         output: Chosen texts, one per line; - for stdout.
-        details: Also write choices, probabilities and expected scores: JSON lines if the name ends
-            in .jsonl, else tab-separated.
+        details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
+            tab-separated.
         probabilities: Also write the probability of every candidate, as JSON lines.
         gaps: Missing sentences, and those without candidates: fail (error), write an empty line
             (empty), or copy the source (source), which --sources or the lists give.

@@ -1,8 +1,5 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
-from .confidence import (
-    Confidence as Confidence,
-)
 from .outputs import (
     AlignedWriter as AlignedWriter,
     Summary as Summary,

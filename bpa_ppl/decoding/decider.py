@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Float64, Int64
-from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.decoding.rules import RULES, AlignedDraws, Rule
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
@@ -37,14 +36,12 @@ class Decisions:
         canonical: (S,) as in `Reranked`.
         derivation: (H,) the probability of each derivation.
         predictive: (H,) that of its string, where equal strings are summed.
-        confidence: what is expected of the choices, if it was computed.
     """
 
     choice: Int64
     canonical: Int64
     derivation: Float64
     predictive: Float64
-    confidence: Confidence | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +55,6 @@ class Decider:
             are not `draws`.
         canonical: (K,) the canonical weights, or None where they are not known.
         derivations: `separate` or `summed`.
-        confidence: whether to compute what is expected of the choices.
-        metric: of the expected scores, such as `ter`; None for none of them.
-        column: the column of gains whose expected value is computed, where the lists carry it.
     """
 
     rule: Rule
@@ -68,9 +62,6 @@ class Decider:
     every_draw: AlignedDraws | None = None
     canonical: Float64 | None = None
     derivations: str = "separate"
-    confidence: bool = False
-    metric: str | None = "ter"
-    column: str | None = None
 
     @classmethod
     def of(
@@ -107,16 +98,13 @@ class Decider:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
         return cls(rule, aligned, every_draw, canonical, **options)
 
-    @property
-    def needs_texts(self) -> bool:
-        """Whether the texts of lists matter, beyond which ones are equal."""
-        return self.rule.needs_texts or self.confidence
-
     def stripped(self, lists: NBest) -> NBest:
         """Return lists with no more than the decider uses, to be sent to a worker process."""
-        kept = {*lists.extras, *lists.sentence_extras} - {self.column}
-        lists = lists.without("totals", "references", "sources", *kept)
-        return lists if self.needs_texts else replace(lists, strings=("",) * len(lists.strings))
+        extras = *lists.extras, *lists.sentence_extras
+        lists = lists.without("totals", "references", "sources", *extras)
+        if self.rule.needs_texts:
+            return lists
+        return replace(lists, strings=("",) * len(lists.strings))
 
     def decide(
         self, features: Float32, strings: npt.NDArray[np.integer]
@@ -158,7 +146,7 @@ class Decider:
             lists: some lists.
             threads: how many compute at once, at most.
         """
-        if self.needs_texts:
+        if self.rule.needs_texts:
             lists = self.stripped(lists)
         threads = min(threads, os.cpu_count() or 1)
         small = len(lists.features) * len(self.draws.weights) <= _SMALL
@@ -181,13 +169,7 @@ class Decider:
         canonical = np.zeros(len(lists), np.int64)
         if self.canonical is not None:
             canonical = lists.best(lists.scores(self.canonical))
-        confidence = self._confidence(lists, p, choice, canonical) if self.confidence else None
-        return Decisions(choice, canonical, p, support, confidence)
-
-    def _confidence(self, lists: NBest, p: Float64, choice: Int64, canonical: Int64) -> Confidence:
-        gain = self.rule.criterion or self.metric or "chrf"
-        chosen = np.column_stack([choice, canonical])
-        return confidence_in(lists, p, chosen, gain=gain, metric=self.metric, column=self.column)
+        return Decisions(choice, canonical, p, support)
 
 
 def joined(parts: Sequence[Any]) -> Any:

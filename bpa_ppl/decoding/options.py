@@ -36,7 +36,6 @@ class RerankOptions:
             were no canonical weights.
         derivations: How equal strings are scored: `separate`, each derivation separately, as
             published, or `summed`.
-        confidence: also return what is expected of the choices: `Reranked.confidence`.
         draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched so
             that their mean and covariance are those of all. By default the rules that average over
             draws, `predictive` and `mbr`, use 800, and all where the two highest probabilities
@@ -61,13 +60,12 @@ class RerankOptions:
     >>> import numpy as np
     >>> from bpa_ppl import Draws
     >>> draws = Draws({"weights": np.zeros((1, 2, 1))}, ("comet",), attrs={"rule": "mean"})
-    >>> RerankOptions().rule_for(draws), RerankOptions(rule="mbr").rule_for(draws).criterion
-    (Mean(), 'ter')
+    >>> RerankOptions().rule_for(draws), RerankOptions(rule="mbr").rule_for(draws)
+    (Mean(), Mbr(gain='ter'))
     """
 
     rule: str | Rule | None = None
     derivations: str = "separate"
-    confidence: bool = False
     draws: int | str | None = None
     defaults: Mapping[str, float] | None = None
     moved_files: MovedFiles | None = None

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
@@ -88,7 +86,6 @@ def details_rows(result: Reranked, path: str | Path = "", *, header: bool = Fals
         "changed": result.changed.tolist(),
         "translation": result.texts,
         "canonical_translation": result.canonical_texts,
-        **({} if result.confidence is None else _expectations(result.confidence)),
     }
     as_json = file_suffix(path) in _JSON
     if header and not as_json:
@@ -99,17 +96,6 @@ def details_rows(result: Reranked, path: str | Path = "", *, header: bool = Fals
             yield json.dumps(fields, ensure_ascii=False) + "\n"
         else:
             yield "\t".join(map(_cell, row)) + "\n"
-
-
-def _expectations(confidence: Confidence) -> dict[str, list[Any]]:
-    """Return the columns of expected scores."""
-    columns = {"better": confidence.better, "worse": confidence.worse}
-    if confidence.metric is not None:
-        columns[f"expected_{confidence.metric}"] = confidence.score
-        columns[f"canonical_expected_{confidence.metric}"] = confidence.canonical_score
-    if confidence.column is not None:
-        columns[f"expected_{confidence.column}"] = confidence.gain
-    return {name: _rounded(values) for name, values in columns.items()}
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:
@@ -256,14 +242,9 @@ def rerank_to(
         nbest: as for `rerank`.
         posterior: as for `rerank`.
         output: the chosen texts, one per line; `-` is the standard output.
-        details: a table of the choices, their probabilities and both texts of each list, and what
-            is expected of the choice: the probability that it is better than the canonical
-            first-best, that it is worse, and the expected score of both in the criterion of the
-            posterior, where texts of a list can be compared by it. Where the criterion is a column
-            that the lists carry, its expected value is given instead: the mean of the column over
-            the judged candidates of the list, weighted by their probabilities. JSON lines if the
-            path ends in .jsonl or .ndjson, compressed or not, with an object for each sentence;
-            else a row for each, separated by tabs, below the names of the columns.
+        details: a table of the choices, their probabilities and both texts of each list: JSON lines
+            if the path ends in .jsonl or .ndjson, compressed or not, with an object for each
+            sentence; else a row for each, separated by tabs, below the names of the columns.
         probabilities: JSON lines with the probability of every candidate: see
             `Predictions.json_lines`.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
@@ -285,7 +266,6 @@ def rerank_to(
     (2, 'b\nc\n')
     """
     options = options or RerankOptions()
-    options = replace(options, confidence=options.confidence or details is not None)
     draws = as_draws(posterior)
     parts = Reranker(draws, **vars(options)).parts(nbest)
     summary = Summary(draws)

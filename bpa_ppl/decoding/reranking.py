@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
-from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.decider import Decider, Decisions, joined
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
@@ -59,7 +58,6 @@ class Reranked:
         texts: the chosen texts.
         canonical_texts: those of the canonical weights.
         references: the references of each sentence, as far as the lists have them.
-        confidence: what is expected of the choices, if it was computed.
         ids: (S,) the ids of the user: texts, or the integers of `sentence_ids`.
 
     >>> from bpa_ppl import Draws
@@ -80,7 +78,6 @@ class Reranked:
     texts: list[str]
     canonical_texts: list[str]
     references: list[tuple[str, ...]]
-    confidence: Confidence | None = None
     ids: list[int | str] = field(default_factory=list)
 
     @property
@@ -157,7 +154,6 @@ class Reranker:
             self.rule = options.rule_for(self.draws)
         # The texts of a list cannot be compared by other metrics, such as a column.
         self._metric = metric if gain is None and metric in PAIRED else None
-        self._column = None if gain is None else gain.column
         self._preparation = Preparation.recorded(self.draws, options.moved_files)
         self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
@@ -347,9 +343,6 @@ class Reranker:
                 self.rule,
                 self.options.draws,
                 derivations=self.options.derivations,
-                confidence=self.options.confidence,
-                metric=self._metric,
-                column=self._column,
             )
             self._deciders[names] = decider
         return decider
@@ -403,7 +396,6 @@ class Reranker:
             texts=lists.chosen(decisions.choice),
             canonical_texts=lists.chosen(decisions.canonical),
             references=list(lists.references or ()),
-            confidence=decisions.confidence,
             ids=list(lists.ids),
         )
         predictions = Predictions(

@@ -121,18 +121,13 @@ class Rule(Component, frozen=True):
     `Predictive` is an example; the guide to additions has another one.
 
     >>> from bpa_ppl.decoding.rules import RULES
-    >>> RULES.resolve("mbr", {"gain": "chrf"}).criterion
-    'chrf'
+    >>> RULES.resolve("mbr", {"gain": "chrf"})
+    Mbr(gain='chrf')
     """
 
     averages: ClassVar[bool] = False
     needs_density: ClassVar[bool] = False
     needs_texts: ClassVar[bool] = False
-
-    @property
-    def criterion(self) -> str | None:
-        """The gain by which it compares candidates, such as `ter`; None if it does not."""
-        return None
 
     def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
         """Return the draws that the rule uses, by default all of them.
@@ -270,11 +265,6 @@ class Mbr(Predictive, frozen=True):
 
     needs_texts: ClassVar[bool] = True
     gain: Literal["ter", "bleu", "chrf", "wer", "cer"] = "ter"
-
-    @property
-    def criterion(self) -> str:
-        """The gain."""
-        return self.gain
 
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:
         """Return the choice from each list.

@@ -1,10 +1,9 @@
-"""Calibration of the probabilities and expected scores of reranking.
+"""Calibration of the probabilities of reranking.
 
     python tests/benchmarks/bench_confidence.py [--domains NAME ...] [--draws 3] [--sentences 50]
 
 Adapts to sentences of a domain with `laplace`, and prints means over the draws, on other lists: the
-calibration error and the Brier score of the event that the most probable candidate is the oracle,
-the expected TER of the choices against the oracles, and the true one.
+calibration error and the Brier score of the event that the most probable candidate is the oracle.
 """
 
 from __future__ import annotations
@@ -37,29 +36,21 @@ def study(domain: str, likelihood: str, options: Any) -> None:
     """Print the table of one domain and likelihood."""
     pool, test = read_domain(domain)
     oracle = bpa.oracles(test).index
-    oracle_texts = [(text,) for text in test.chosen(oracle)]
-    results: dict[str, list[tuple[float, ...]]] = {}
+    oracle_texts = test.chosen(oracle)
+    results: list[tuple[float, float]] = []
     for seed in range(options.draws):
         sample = draw(pool, options.sentences, seed)
         settings = {"sampler": "laplace", "likelihood": likelihood, "seed": seed, "draws": 300}
         posterior = bpa.adapt(sample, canonical(), **settings)
         summed = bpa.rerank(test, posterior, unchecked=True, derivations="summed")
-        right = [(text,) == other for text, other in zip(summed.texts, oracle_texts, strict=True)]
+        right = [text == other for text, other in zip(summed.texts, oracle_texts, strict=True)]
         curve = calibration_curve(right, summed.probability, n_bins=10, strategy="quantile")
         error = float(np.abs(np.subtract(*curve)).mean())
-        reranked = bpa.rerank(test, posterior, unchecked=True, confidence=True)
-        lengths = [len(text.split()) for (text,) in oracle_texts]
-        expected = np.average(reranked.confidence.score, weights=lengths)
-        true = bpa.corpus_score(reranked.texts, oracle_texts).value
-        rows = {
-            "calibration error, Brier": (error, brier_score_loss(right, summed.probability)),
-            "TER, expected and true": (expected, true),
-        }
-        for row, values in rows.items():
-            results.setdefault(row, []).append(values)
-    table = Table(f"{domain}, {likelihood}, |A| = {options.sentences}", "", "")
-    for row, draws in results.items():
-        table.row(row, *(f"{value:.3f}" for value in np.mean(draws, axis=0)))
+        results.append((error, brier_score_loss(right, summed.probability)))
+    table = Table(
+        f"{domain}, {likelihood}, |A| = {options.sentences}", "calibration error", "Brier"
+    )
+    table.row("mean", *(f"{value:.3f}" for value in np.mean(results, axis=0)))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_files_and_scores_agree_with_rerank(
     lists: NBest, posterior: Any, piece: int, tmp_path: Path
 ) -> None:
     # Other chunks have other padding, which may change the last bits.
-    reranked = rerank(lists.chunks(piece), posterior, unchecked=True, confidence=True)
+    reranked = rerank(lists.chunks(piece), posterior, unchecked=True)
     write_texts(reranked, tmp_path / "texts")
     paths = tmp_path / "ours", tmp_path / "details"
     summary = rerank_to(lists.chunks(piece), posterior, *paths, options=UNCHECKED)
@@ -60,14 +60,12 @@ def test_files_and_scores_agree_with_rerank(
     header, *rows = [line.split("\t") for line in paths[1].read_text().splitlines()]
     table = dict(zip(header, zip(*rows, strict=True), strict=True))
     assert list(table["translation"]) == reranked.texts
-    assert reranked.confidence is not None
     for name, expected in {
         "choice": reranked.choice,
         "changed": reranked.changed,
         "probability": reranked.probability,
-        "better": reranked.confidence.better,
-        "expected_ter": reranked.confidence.score,
-        "canonical_expected_ter": reranked.confidence.canonical_score,
+        "canonical_choice": reranked.canonical,
+        "canonical_probability": reranked.canonical_probability,
     }.items():
         np.testing.assert_allclose(np.float64(table[name]), expected, rtol=1e-5)
     changed = int(reranked.changed.sum())

@@ -553,7 +553,7 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (lambda oracle: tabulate(sample_lists(), oracle), {"oracle": [0, 1]}),
     (
         lambda **options: bpa.rerank(sample_lists(), sample_draws(), unchecked=True, **options),
-        {"rule": "mean", "draws": 3, "confidence": True, "defaults": {"W": 1.0}},
+        {"rule": "mean", "draws": 3, "defaults": {"W": 1.0}},
     ),
     _setting(SAMPLERS, "imh", draws=100, chains=2),
     _setting(METRICS, "bleu", order=4),
