@@ -10,11 +10,6 @@ from .choices import (
     explain_choices as explain_choices,
     system_shares as system_shares,
 )
-from .leave_one_out import (
-    compare_loo as compare_loo,
-    loo as loo,
-    power_sensitivity as power_sensitivity,
-)
 from .pages.page import (
     write_page as write_page,
 )

@@ -1,4 +1,4 @@
-"""The page about one posterior and its figures: weights, chains, prior and data, provenance."""
+"""The page about one posterior and its figures: weights, chains, provenance."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.checks import Report, check, sampled_components
-from bpa_ppl.diagnostics.leave_one_out import SENSITIVE, Loo, Sensitivity, loo, power_sensitivity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Section,
     Table,
     Verdict,
-    beginning,
     code,
     drawn,
     page,
 )
 from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
 from bpa_ppl.diagnostics.raters import raters_of
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, quantiles
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, r_hat, rank_bands, rank_counts
+from bpa_ppl.posterior.statistics import ess, r_hat, rank_bands, rank_counts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +43,6 @@ _MAX_ROWS = 50  # of the table of other variables
 _MAX_FOREST = 40  # weights in the forest plot
 _MAX_PAIRS = 8  # in the table of correlations
 _MIN_DRAWS = 10  # per chain: a plot of fewer shows nothing
-_MAX_SENTENCES = 8  # in the table of sentences that are predicted worst
 #: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
 _ROW = 1.15  # height of a component, in inches
@@ -65,12 +62,6 @@ _REPEAT = (
     "To repeat the adaptation, with the same lists, references, sources and judgements; POSTERIOR "
     "is this posterior's file."
 )
-_SCALING = (
-    "How much the distribution of each weight changes if the prior or the likelihood is raised to "
-    f"a power (Jensen–Shannon distance for a doubling). Above {SENSITIVE:g}, the weight depends "
-    "on it. Prior: there are few data on the weight, or its prior is narrow. Both: prior and data "
-    "disagree; is the prior too narrow?"
-)
 
 
 def posterior_page(
@@ -79,7 +70,6 @@ def posterior_page(
     title: str = "Posterior of the weights",
     top: int = 8,
     more: Sequence[Section] = (),
-    texts: Sequence[str] | None = None,
     answer: tuple[Verdict, Sequence[Section]] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior.
@@ -90,12 +80,10 @@ def posterior_page(
         top: the number of weights or other parameters, those that mix worst, whose chains are
             plotted.
         more: sections to put after the weights.
-        texts: a text for each adaptation sentence; None shows positions.
         answer: a verdict and sections to put first, such as whether adapting helped.
 
     Raises:
-        DataError: if there are no draws of `weights`, a draw is not finite, or the number of texts
-            is not that of the sentences.
+        DataError: if there are no draws of `weights`, or a draw is not finite.
         UsageError: if no weight is to be shown.
 
     >>> data = Draws({"weights": np.zeros((2, 5, 3))}, ("LM0", "TM0", "WP0"))
@@ -119,7 +107,6 @@ def posterior_page(
         _diagnostics(draws, report),
         *([_chains(draws, top)] if chains else []),
         *_correlations(draws),
-        *(model_sections(draws, texts) if chains else []),
         _provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
@@ -319,69 +306,6 @@ def _provenance(draws: Draws) -> Section:
     if commands is not None:
         blocks += [_REPEAT, code(commands)]
     return Section("How it was made", blocks)
-
-
-def model_sections(posterior: Posterior, texts: Sequence[str] | None = None) -> list[Section]:
-    """Return sections on prior sensitivity and leave-one-out, as far as the posterior allows.
-
-    Power scaling needs the log density of the draws and the log-likelihood of all observations;
-    PSIS-LOO needs the log-likelihood of each sentence.
-
-    Args:
-        posterior: the draws.
-        texts: a text for each adaptation sentence; None shows positions.
-
-    Raises:
-        DataError: if the number of texts is not that of the sentences.
-    """
-    draws = as_draws(posterior)
-    sections: list[Section] = []
-    if draws.log_density is not None and draws.total_log_likelihood is not None:
-        sections.append(Section("Prior and data", _sensitivities(power_sensitivity(draws))))
-    if draws.pointwise is not None:
-        result = loo(draws)
-        blocks = (f"PSIS-LOO: {result}.", _worst_sentences(result, texts))
-        sections.append(Section("Sentences left out", blocks))
-    return sections
-
-
-def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
-    """Return a summary and a table of power-scaling sensitivities."""
-    kinds = {(True, True): "both", (True, False): "prior", (False, True): "data"}
-    rows = [
-        (
-            s.weight,
-            s.prior,
-            s.likelihood,
-            kinds.get((s.prior >= SENSITIVE, s.likelihood >= SENSITIVE), "neither"),
-        )
-        for s in sensitivities
-    ]
-    count = sum(row[-1] in ("both", "prior") for row in rows)
-    return [
-        f"{count} of {len(rows)} weights depend on the prior.",
-        _SCALING,
-        Table(("weight", "prior", "likelihood", "depends on"), rows),
-    ]
-
-
-def _worst_sentences(result: Loo, texts: Sequence[str] | None) -> Table:
-    count = len(result.pointwise)
-    if texts is not None and len(texts) != count:
-        message = f"there are {len(texts)} texts for {count} sentences: give the adaptation lists"
-        raise DataError(message, parameter="texts", code="wrong-length")
-    rows = [
-        (
-            str(s) if texts is None else f"{s}: {beginning(texts[s])}",
-            float(result.pointwise[s] if result.improper else np.exp(result.pointwise[s])),
-            float(result.pareto_k[s]),
-            "" if result.pareto_k[s] <= POOR_PARETO_K else "unreliable",
-        )
-        for s in np.argsort(result.pointwise)[:_MAX_SENTENCES].tolist()
-    ]
-    value = f"log-{result.improper}" if result.improper else "probability of the oracle"
-    header = ("position" if texts is None else "sentence", value, "Pareto k̂", "")
-    return Table(header, rows, "The sentences that the others predict worst.")
 
 
 def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:

@@ -54,7 +54,6 @@ def report(
     nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
     references: shared.References = None,
     sources: shared.Sources = None,
-    adaptation_lists: str | None = None,
     moved_files: shared.MovedFiles = None,
     without: shared.Without = None,
     top: int = 8,
@@ -68,8 +67,6 @@ def report(
         output: Page (HTML); - for stdout.
         nbest: New n-best lists: show which choices changed, and why. With --references or
             judgements: evaluate the adaptation and the added features on them.
-        adaptation_lists: The lists that `bpa adapt` was given, to show the texts of their
-            sentences.
         top: Draw the chains of so many weights, those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page
@@ -84,7 +81,6 @@ def report(
     html = report_page(
         bpa.posterior.read_draws(posterior),
         new,
-        adaptation_lists=None if adaptation_lists is None else reading.read(adaptation_lists),
         moved_files=moved_files,
         without=without,
         title=f"Posterior {posterior.name}",

@@ -10,7 +10,6 @@ import numpy as np
 from bpa_ppl.diagnostics.pages.figures import require_report
 from bpa_ppl.diagnostics.pages.page import Section, Verdict
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
@@ -27,7 +26,6 @@ def report_page(
     posterior: Posterior,
     lists: NBest | None = None,
     *,
-    adaptation_lists: NBest | None = None,
     moved_files: MovedFiles | None = None,
     without: Iterable[str] | None = None,
     title: str = "Posterior of the weights",
@@ -42,8 +40,6 @@ def report_page(
             and the shares of the systems. With what its criterion needs, references or the column
             that it was adapted to, it begins with whether it helped by that criterion, and shows
             the contributions of added features.
-        adaptation_lists: the lists that it was adapted to: their sentences are then shown by
-            their texts. Where `lists` are these, they need not be given again.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.
@@ -65,16 +61,7 @@ def report_page(
     answer, sections = None, list[Section]()
     if lists is not None:
         answer, sections = _of_lists(draws, lists, moved_files)
-    if adaptation_lists is None and lists is not None and _same_lists(draws, lists):
-        adaptation_lists = lists
-    return posterior_page(
-        draws,
-        title=title,
-        top=top,
-        more=sections,
-        answer=answer,
-        texts=None if adaptation_lists is None else texts_of(draws, adaptation_lists),
-    )
+    return posterior_page(draws, title=title, top=top, more=sections, answer=answer)
 
 
 def _of_lists(
@@ -111,56 +98,12 @@ def _of_lists(
 
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:
-    """Say whether a posterior records that it was adapted to these lists."""
-    return draws.attrs.get("lists") == lists.origin and _same_sentences(draws, lists)
-
-
-def _observed(draws: Draws, lists: NBest) -> NBest:
-    """Return the lists of which a posterior has one observation each: choices, if compared."""
+    """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
+    if draws.attrs.get("lists") != lists.origin:
+        return False
     compared = "comparisons" in draws.attrs and has_preferences(lists)
-    return choice_sets(lists).nbest if compared else lists
-
-
-def _same_sentences(draws: Draws, lists: NBest) -> bool:
-    """Say whether lists may be of the adaptation sentences: as many, with the same ids."""
-    lists = _observed(draws, lists)
+    lists = choice_sets(lists).nbest if compared else lists
     count, ids = draws.attrs.get("adaptation_sentences"), draws.sentence_ids
     if ids is not None:
         return np.array_equal(np.asarray(ids), lists.sentence_ids)
     return count is None or int(count) == len(lists)
-
-
-def texts_of(posterior: Posterior, lists: NBest) -> list[str]:
-    """Return a text by which each adaptation sentence is shown to a reader.
-
-    Args:
-        posterior: whose oracles they are, where it records them.
-        lists: the lists that it was adapted to.
-
-    Returns:
-        the oracle of each, or the candidate that was preferred; else its first reference, else
-        its first hypothesis.
-
-    Raises:
-        DataError: if they have other sentences than the posterior records.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
-    >>> texts_of(Draws({"weights": np.zeros((1, 1, 1))}, ("LM0",), observed={"oracle": [1]}), lists)
-    ['b']
-    """
-    draws = as_draws(posterior)
-    if not _same_sentences(draws, lists):
-        raise DataError(
-            "these sentences have other ids, or another number, than those that the posterior was "
-            "adapted to: give the lists that it was adapted to",
-            lists.origin,
-            parameter="adaptation_lists",
-            code="mismatch",
-        )
-    lists = _observed(draws, lists)
-    oracle = np.asarray(draws.observed.get("oracle", ()))
-    valid = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(lists),)
-    if valid and np.all((oracle >= 0) & (oracle < lists.sizes)):
-        return list(lists.chosen(oracle))
-    references = lists.references or [()] * len(lists)
-    return [refs[0] if refs else lists.texts(s)[0] for s, refs in enumerate(references)]

@@ -1,13 +1,12 @@
 """Statistics of draws, computed from plain arrays.
 
 They are those of ArviZ's package arviz-stats, to which the tests hold them: importing that loads
-xarray and pandas, which takes longer than a check. Only `compare_psis_loo` loads ArviZ.
+xarray and pandas, which takes longer than a check.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any
 
@@ -15,15 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.errors import require_extra
-from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.arviz_functions import generation, import_arviz
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
 #: Quantiles of the effective sample size of the tails (Vehtari et al. 2021).
 TAILS = (0.05, 0.95)
-#: The change of the exponent in power scaling, as in ArviZ 0.
-_DELTA = 0.01
 #: Above it importance weights are unreliable (Vehtari et al. 2024).
 POOR_PARETO_K = 0.7
 #: With fewer importance weights, their tail cannot be fitted.
@@ -340,112 +333,6 @@ def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float
     if len(ratio) and (ratio == ratio[0]).all():
         return ratio, 0.0
     return pareto_smoothed(ratio)
-
-
-def psis_loo(draws: Draws) -> tuple[float, float, float, Float64, Float64]:
-    """Return PSIS-LOO over the sentences: the first attributes of `bpa_ppl.diagnostics.loo`.
-
-    The sums are those of ArviZ's function `loo` (Vehtari, Gelman & Gabry 2017), which loads all of
-    its plots. The variance in `se` is over n − 1, as in the paper and from ArviZ 1 on.
-
-    Args:
-        draws: without importance weights, with a pointwise log-likelihood.
-
-    >>> log_p = np.log(0.5) + np.linspace(0, 1e-3, 200).reshape(1, 100, 2)
-    >>> draws = Draws({"weights": np.zeros((1, 100, 1))}, ("LM0",), log_likelihood={"o": log_p},
-    ...               sentence_sites=("o",))
-    >>> elpd, se, *_ = psis_loo(draws)
-    >>> round(elpd, 2), round(se, 4)
-    (-1.39, 0.0)
-    """
-    assert draws.pointwise is not None  # checked by the caller
-    chains, count = draws.shape
-    log_p = np.asarray(draws.pointwise, np.float64).reshape(chains * count, -1).T
-    # The relative efficiency of the weights is used for all observations, as in ArviZ.
-    r_eff = 1.0 if chains == 1 else float(ess(draws.weights, "mean").mean()) / (chains * count)
-    # Where all draws say the same, as of a list of one hypothesis, there is nothing to smooth.
-    equal = np.full(chains * count, -np.log(chains * count)), 0.0
-    results = [_psis(-row, r_eff) if np.ptp(row) else equal for row in log_p]
-    smoothed, k_hat = (np.array(part) for part in zip(*results, strict=True))
-    terms = np.logaddexp.reduce(smoothed + log_p, axis=1)
-    fitted = np.logaddexp.reduce(log_p, axis=1) - np.log(chains * count)
-    se = float(np.sqrt(len(terms) * np.var(terms, ddof=min(len(terms) - 1, 1))))
-    return float(terms.sum()), se, float(fitted.sum() - terms.sum()), np.asarray(terms), k_hat
-
-
-def compare_psis_loo(posteriors: Mapping[str, Draws]) -> Any:
-    """Return ArviZ's table that ranks posteriors by PSIS-LOO, a pandas data frame.
-
-    Its columns are `elpd`, `behind`, how much that is less than the best, `dse`, `weight` and
-    `warning`.
-
-    Raises:
-        UsageError: if ArviZ is not installed.
-    """
-    require_extra("ranking posteriors by leave-one-out needs ArviZ", "report", "arviz")
-    arviz = import_arviz()
-    data = {}
-    for name, draws in posteriors.items():
-        assert draws.pointwise is not None  # checked by the caller
-        likelihood = {"sentence": draws.pointwise}
-        data[name] = to_arviz(
-            Draws({WEIGHTS: draws.weights}, draws.features, log_likelihood=likelihood)
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says the same
-        if generation() < 1:
-            table = arviz.compare(data, ic="loo")
-            return table.rename(columns={"elpd_loo": "elpd", "elpd_diff": "behind"})
-        loos = {name: arviz.loo(one, pointwise=True) for name, one in data.items()}
-        table = arviz.compare(loos, round_to="none")
-    warned = [bool(loos[name].warning) for name in table.index]
-    return table.assign(behind=-table["elpd_diff"], warning=warned)
-
-
-def power_scaling(draws: Draws, component: str) -> Float64:
-    """Return the power-scaling sensitivity of each weight, (Q,) (Kallioinen et al. 2024).
-
-    Args:
-        draws: without importance weights, with log-likelihoods and log densities.
-        component: `prior` or `likelihood`, the factor that is raised to a power.
-    """
-    scaled = draws.total_log_prior if component == "prior" else draws.total_log_likelihood
-    assert scaled is not None  # checked by the caller
-    log_density = np.asarray(scaled, np.float64)
-    if np.ptp(log_density) == 0:
-        return np.zeros(len(draws.features))
-    flat, size = log_density.reshape(-1), log_density.size
-    share = _tail_ess(flat[None]) / size
-    tail = 3 * np.sqrt(size / share) if size * share > _LARGE_SAMPLE else size / 5
-    result = np.zeros(len(draws.features))
-    for alpha in (1 / (1 + _DELTA), 1 + _DELTA):
-        count = max(min(int(tail), size // 2), _MIN_TAIL)
-        weight = np.exp(_smoothed_tail((alpha - 1) * flat, count)[0])
-        distances = [_distance(column, weight / weight.sum()) for column in draws.flat.T]
-        result += np.array(distances) / np.abs(np.log2(alpha)) / 2
-    return result
-
-
-def _distance(values: Float64, weight: Float64) -> float:
-    """Return the cumulative Jensen–Shannon distance of a sample from itself with weights.
-
-    It is the larger one of the sample and its negative (Nguyen & Vreeken 2015).
-    """
-    from scipy.special import xlogy
-
-    order = np.argsort(values)
-    result = []
-    for direction in (order, order[::-1]):
-        widths = np.abs(np.diff(values[direction]))
-        p = np.linspace(1 / len(order), 1 - 1 / len(order), len(order) - 1)
-        q = np.cumsum(weight[direction])[:-1]
-        areas = p @ widths, q @ widths
-        difference = (areas[1] - areas[0]) / (2 * np.log(2))
-        both = (p + q) / 2
-        first = widths @ (p * np.log2(p / both)) + difference
-        second = widths @ (xlogy(q, q / both) / np.log(2)) - difference
-        result.append(np.sqrt((max(first, 0.0) + max(second, 0.0)) / sum(areas)))
-    return float(max(result))
 
 
 def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:

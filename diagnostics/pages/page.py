@@ -347,14 +347,3 @@ def write_page(html: str, path: str | Path) -> None:
     """
     with atomic_writer(path) as file:
         file.write(html)
-
-
-def beginning(text: str, length: int = 70) -> str:
-    """Return the first words of a text.
-
-    >>> beginning("keep this leaflet"), beginning("keep this leaflet", 10)
-    ('keep this leaflet', 'keep this…')
-    """
-    if len(text) <= length:
-        return text
-    return f"{text[:length].rpartition(' ')[0] or text[:length]}…"

@@ -124,7 +124,6 @@ COMMANDS = [
     ("weights good.nc -o w --point draw --draw 9", "draw 9"),
     ("weights good.nc -o w --template other.ini", "other.ini: no such file"),
     ("report good.nc -o r -r ref", "--nbest"),
-    ("report poor.nc -o r --adaptation-lists one", "(--adaptation-lists)"),
     # Posteriors and priors.
     (f"{ADAPT} --prior ref", "ref: neither a prior (JSON) nor a posterior (NetCDF)"),
     (f"{ADAPT} --prior none.nc", "none.nc: no such file"),

@@ -15,7 +15,7 @@ from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.improvement import Improvement, evaluate_improvement, improvement_section
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.decoding.report import report_page, texts_of
+from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
@@ -228,38 +228,11 @@ def test_report_begins_with_the_answer() -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
-    attrs = {"lists": pool.origin, "adaptation_sentences": 40}
-    log_p = -np.abs(np.random.default_rng(1).normal(size=(4, 300, 40)))
-    posterior = draws(
-        -1.0,
-        attrs=attrs,
-        log_likelihood={"oracle": log_p},
-        sentence_sites=("oracle",),
-        observed={"oracle": np.ones(40, int)},
-    )
-    html = report_page(posterior, pool, top=1)
-    assert "evaluate on new ones" in html
-    shown = re.findall(r'<th scope="row">(\d+): (.*?)…?</th>', html)
-    assert len(shown) == 8
-    assert all(pool.text(2 * int(s) + 1).startswith(text) for s, text in shown)
-    assert re.findall(r'<th scope="row">(\d+): ', report_page(posterior, top=1)) == []
-    assert report_page(posterior, adaptation_lists=pool, top=1).count("evaluate on new ones") == 0
-
-
-def test_texts_of_sentences() -> None:
-    pool = lists(5)
-    known = draws(1.0, observed={"oracle": np.array([1, 0, 1, 0, 1])})
-    assert texts_of(known, pool) == pool.chosen([1, 0, 1, 0, 1])
-    outside = draws(1.0, observed={"oracle": np.array([2, 0, 0, 0, 0])})
-    for other in (draws(1.0), outside):
-        assert texts_of(other, pool) == [texts[0] for texts in pool.references or ()]
-    bare = NBest.from_lists([["a", "b"]], [[[1.0], [0.0]]], ["LM0"])
-    assert texts_of(draws(1.0), bare) == ["a"]
-    ids = np.arange(5)
-    assert texts_of(replace(known, sentence_ids=ids), pool) == texts_of(known, pool)
-    for other in (replace(known, sentence_ids=ids[::-1]), draws(1.0, attrs={COUNT: 4})):
-        with raises(DataError, "mismatch", parameter="adaptation_lists"):
-            texts_of(other, pool)
+    posterior = draws(-1.0, attrs={"lists": pool.origin, "adaptation_sentences": 40})
+    assert "evaluate on new ones" in report_page(posterior, pool, top=1)
+    assert "evaluate on new ones" not in report_page(posterior, pool[:39], top=1)
+    other = replace(posterior, sentence_ids=np.arange(40)[::-1])
+    assert "evaluate on new ones" not in report_page(other, pool, top=1)
 
 
 def test_sentences_without_both_judgements_are_excluded() -> None:

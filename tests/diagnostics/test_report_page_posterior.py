@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("page_of_chains", "without_drawing")
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
-TITLES = ["What moved", "Diagnostics", "Chains", "Correlated weights", "Prior and data"]
-TITLES += ["Sentences left out", "How it was made"]
+TITLES = ["What moved", "Diagnostics", "Chains", "Correlated weights", "How it was made"]
 # The tables of a page about chains.
-WEIGHTS, DIAGNOSTICS, CORRELATIONS, SCALING, LEFT_OUT, ORIGIN = range(6)
+WEIGHTS, DIAGNOSTICS, CORRELATIONS, ORIGIN = range(4)
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,11 @@ from arviz_stats.base import array_stats
 from external_posterior import autoregressive
 from scipy.stats import rankdata
 
-from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.statistics import (
     TAILS,
     ess,
     mcse,
     pareto_smoothed,
-    power_scaling,
-    psis_loo,
     r_hat,
     rank_counts,
 )
@@ -90,28 +87,3 @@ def test_pareto_smoothing_of_equal_and_zero_weights() -> None:
     expected, expected_k = array_stats.psislw(-some)
     assert k_hat == pytest.approx(float(expected_k), rel=1e-8)
     np.testing.assert_allclose(smoothed, expected, rtol=1e-8)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
-@pytest.mark.parametrize("draws", [40, 60, 300, 1000])
-def test_power_scaling(draws: int) -> None:
-    rng = np.random.default_rng(draws)
-    weights = rng.normal(size=(4, draws, 3))
-    prior, likelihood = -(weights**2).sum(axis=-1) / 2, -((weights - 1) ** 2)
-    posterior = Draws(
-        {"weights": weights},
-        ("a", "b", "c"),
-        log_likelihood={"oracle": likelihood},
-        log_prior={"weights": prior},
-        sentence_sites=("oracle",),
-    )
-    alphas = (1 / 1.01, 1.01)
-    for component, scaled in {"prior": prior, "likelihood": likelihood.sum(axis=-1)}.items():
-        logs = [array_stats.power_scale_lw(scaled.reshape(-1), alpha=alpha) for alpha in alphas]
-        lower, upper = (np.exp(log - np.logaddexp.reduce(log)).reshape(4, draws) for log in logs)
-        expected = [
-            float(array_stats.power_scale_sense(weights[..., k], lower, upper, *alphas))
-            for k in range(3)
-        ]
-        np.testing.assert_allclose(power_scaling(posterior, component), expected, rtol=1e-6)
-    assert np.isfinite(psis_loo(posterior)[0])
