@@ -46,7 +46,7 @@ def nearly_equal(output: str, expected_text: str) -> bool:
 
 @by_name
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-@pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of ArviZ
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter", "ignore::DeprecationWarning")
 def test_notebook_reproduces_its_outputs(
     path: Path, hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
