@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-#: How pairs are chosen.
-PAIRS = ("mixed", INFORMATION, RANDOM)
 #: Every so many questions an earlier pair is asked again, with the sides exchanged.
 _REPEAT_EVERY = 12
 
@@ -94,8 +91,6 @@ class Session:
         rater: the name of the rater, for the journal.
         seed: of the questions.
         slip: the probability of a random answer, see `bpa_ppl.models.Preference`.
-        pairs: how questions are chosen: `mixed`, as above, or all by `information`, or all at
-            `random`.
         **options: options of `adapt` that say what the features are: `features`, `exclude`,
             `categorical`, `add`, `fixed`, `defaults`, `lower_is_better`.
 
@@ -123,8 +118,8 @@ class Session:
     ...     _ = session.add(Judgement(question.id, question.candidates, "tie"))
     >>> sum(map(len, filter(None, session.judged.sentence_extras["ties"])))
     2
-    >>> session.posterior.posterior["weights"].shape, session.restarted(seed=1).judgements
-    ((4, 1000, 1), ())
+    >>> session.posterior.posterior["weights"].shape
+    (4, 1000, 1)
     """
 
     def __init__(
@@ -136,12 +131,10 @@ class Session:
         rater: str | None = None,
         seed: int = 0,
         slip: float = 0.05,
-        pairs: str = "mixed",
         **options: Any,
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
-        self.pairs = one_of(pairs, PAIRS, "way of choosing pairs", "pairs")
         header = {
             "lists": Path(lists.origin).name,
             "sha256": content_hash(lists),
@@ -182,13 +175,6 @@ class Session:
         undone = journal.undone
         self._question = None if undone is None else self._asked(undone)
         self._recompute()
-
-    def restarted(self, seed: int, pairs: str = "mixed") -> Self:
-        """Return the session without any answer or journal, with another seed."""
-        other = copy(self)
-        other.seed, other.pairs, other._file = checked_seed(seed), pairs, None
-        other._restore(Journal({}))
-        return other
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
@@ -384,7 +370,7 @@ class Session:
                 repeated = earlier[rng.integers(len(earlier))]
                 return self._asked(Judgement(repeated.id, repeated.candidates[::-1], SKIP, REPEAT))
         table, pool = self._candidates, self._pool
-        if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
+        if self._is_informative(lines):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
             sentence, rows = informative(table, pool, self.weights, rng, self.slip, about)
         else:
@@ -392,6 +378,10 @@ class Session:
             rows = table.random_pair(sentence, rng)
         shown = rng.permutation(rows) - table.offsets[sentence]
         return self._asked(Judgement(self.lists.ids[sentence], tuple(shown.tolist()), SKIP, asked))
+
+    def _is_informative(self, lines: int) -> bool:
+        """Return whether a question is one of those that tell most; the others are random."""
+        return lines % 2 == 1
 
     def _asked(self, judgement: Judgement) -> Question:
         """Return the question that a judgement answers."""

@@ -45,13 +45,52 @@ from measuring import Table, print_cells, run_tables
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import raters_of
 from bpa_ppl.judging import Session
-from bpa_ppl.judging.simulation import learning_curve
+from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.models import Preference
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws
+from bpa_ppl.quality.column import column_of, headroom_won
 
 ANSWERS = (10, 20, 50)
 TRUSTED = "qe_CometKiwi"
+
+
+class InformationOnly(Session):
+    """A session without random questions."""
+
+    def _is_informative(self, lines: int) -> bool:
+        return True
+
+
+class RandomOnly(Session):
+    """A session of random questions."""
+
+    def _is_informative(self, lines: int) -> bool:
+        return False
+
+
+WAYS = {"mixed": Session, "information": InformationOnly, "random": RandomOnly}
+
+
+def learning_curve(
+    session: Session, test: NBest, clicks: tuple[int, ...], noise: float
+) -> list[float]:
+    """Return the share of the headroom that a session wins on other lists after some answers.
+
+    The rater prefers the candidate with the higher MQM, and of two that are equal says that there
+    is no difference; with a probability an answer names one of the candidates at random.
+    """
+    values = np.asarray(column_of(session.lists, "mqm"), np.float64)
+    rng, result = np.random.default_rng([session.seed, 1]), []
+    for count in clicks:
+        while len(session.judgements) < count:
+            question = session.next()
+            shown = values[session.lists.offsets[question.sentence] + np.array(question.candidates)]
+            if rng.random() < noise:
+                shown = rng.permutation(2)
+            session.answer(TIE if shown[0] == shown[1] else PLACES[int(np.argmax(shown))])
+        result.append(headroom_won(test, session.choices(test), "mqm"))
+    return result
 
 
 def print_sessions(
@@ -79,9 +118,12 @@ def print_sessions(
     """
     curves = []
     for half in halves:
-        session = Session(half.pool, prior(half), slip=options.slip, categorical=categorical)
-        runs = [session.restarted(seed, pairs) for seed in range(options.draws)]
-        curves.append([learning_curve(run, half.test, "mqm", answers, noise) for run in runs])
+        settings = {"slip": options.slip, "categorical": categorical}
+        runs = [
+            WAYS[pairs](half.pool, prior(half), seed=seed, **settings)
+            for seed in range(options.draws)
+        ]
+        curves.append([learning_curve(run, half.test, answers, noise) for run in runs])
     means = np.mean(curves, axis=0).T
     cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
     print_cells(name, cells)
@@ -90,7 +132,7 @@ def print_sessions(
 def pairs(options: Any) -> None:
     """Print how ways of choosing pairs compare."""
     print("\nall metrics")
-    for way in ("mixed", "information", "random"):
+    for way in WAYS:
         print_sessions(way, read_halves(WMT23), options, pairs=way)
 
 

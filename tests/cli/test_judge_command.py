@@ -1,8 +1,7 @@
-"""`bpa judge --simulate` and `bpa adapt --judgements`."""
+"""`bpa judge` and `bpa adapt --judgements`."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -21,24 +20,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lists = lists.without("score").with_features(["score"], lists.extras["score"][:, None])
     bpa.write_nbest(lists, tmp_path / "lists.jsonl")
     return tmp_path / "lists.jsonl"
-
-
-def test_values_of_a_column_become_features(file: Path) -> None:
-    """The systems, which no other feature shows, are learned."""
-    systems = {"good": 1.0, "bad": 0.0, "other": 0.0}
-    with file.open("w") as lines:
-        for s in range(20):
-            candidates = [
-                {"text": f"{name} {s}", "noise": len(name) + s % 3, "system": name, "mqm": quality}
-                for name, quality in systems.items()
-            ]
-            print(json.dumps({"id": s, "candidates": candidates}), file=lines)
-    command = ("judge", file.name, "--simulate", "mqm", "--features", "noise", "--sessions", "2")
-    outcome = run(*command, "--categorical", "system")
-    assert outcome.code == 0, outcome.err
-    rows = [line.split() for line in outcome.out.splitlines()[2:]]
-    assert [row[0] for row in rows] == ["mixed", "information", "random"]
-    assert all(float(row[-3]) > 0.9 for row in rows)  # of 50 answers
 
 
 def test_answers_are_adapted_to(file: Path) -> None:
@@ -62,8 +43,7 @@ def test_answers_are_adapted_to(file: Path) -> None:
 def test_what_is_missing_is_said(file: Path) -> None:
     """In one line, before anything is written."""
     refused("judge", file.name, mention="--output")
-    refused("judge", file.name, "--simulate", "quality2", mention="quality2")
-    refused("judge", file.name, "--simulate", "score", "-o", "a.jsonl", mention="--output")
+    refused("judge", file.name, "-o", "a.jsonl", "--features", "quality2", mention="quality2")
     refused("judge", file.name, "-o", "absent/a.jsonl", mention="absent")
     Path("other.jsonl").write_text("{}\n")
     refused("judge", file.name, "-o", "other.jsonl", mention="other.jsonl:1")

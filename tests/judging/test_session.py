@@ -1,4 +1,4 @@
-"""Sessions: questions, answers, undo, journals, predictions and simulated raters."""
+"""Sessions: questions, answers, undo, journals and predictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import JournalFile
 from bpa_ppl.judging.outlook import _expected
 from bpa_ppl.judging.questions import Candidates
-from bpa_ppl.judging.simulation import learning_curve
 from bpa_ppl.judging.view import advice
 
 
@@ -31,15 +30,18 @@ def session() -> Session:
     return Session(compared_lists())
 
 
-def answered(session: Session, count: int) -> Session:
-    """Answer as the true weights do."""
+def answered(session: Session, count: int, noise: float = 0.0) -> Session:
+    """Answer as the true weights do, or with a probability at random."""
+    rng = np.random.default_rng(len(session.judgements))
     for _ in range(count):
         question = session.next()
         first, second = (
             session.lists.features[session.lists.offsets[question.sentence] + candidate] @ TRUE
             for candidate in question.candidates
         )
-        session.answer("first" if first > second else "second")
+        at_random = rng.random() < noise
+        is_first = rng.random() < 0.5 if at_random else first > second
+        session.answer("first" if is_first else "second")
     return session
 
 
@@ -53,7 +55,8 @@ def test_the_scale_of_the_prior_is_learned() -> None:
     """A rater who follows the features widens it, and one who does not keeps it narrow."""
     session = Session(compared_lists())
     start = _scale(session)
-    clear, careless = answered(session.restarted(1), 40), session.restarted(1)
+    clear, careless = (Session(compared_lists(), seed=1) for _ in range(2))
+    answered(clear, 40)
     rng = np.random.default_rng(0)
     for _ in range(40):
         careless.next()
@@ -71,7 +74,7 @@ def test_a_given_prior_keeps_its_scale() -> None:
     np.testing.assert_array_equal(session.prior.full_covariance, covariance)
     centred = answered(Session(compared_lists(), {"quality": 1.0}), 12)
     np.testing.assert_allclose(centred.prior.mean, [1.0, 0.0, 0.0])
-    assert _scale(centred) != _scale(centred.restarted(0))
+    assert _scale(centred) != _scale(Session(compared_lists(), {"quality": 1.0}))
 
 
 @pytest.mark.slow
@@ -130,9 +133,26 @@ def test_weights_of_fixed_features_count_and_of_unknown_ones_do_not() -> None:
         Session(lists, {"other": 1.0})
 
 
-def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Session) -> None:
+def test_values_of_a_column_become_features() -> None:
+    """The systems, which no other feature shows, are learned."""
+    names = ("good", "bad", "other")
+    lists = NBest.from_lists(
+        [[f"{name} {s}" for name in names] for s in range(20)],
+        [[[float(s % 3)]] * 3 for s in range(20)],
+        ["noise"],
+        extras={"system": [names] * 20},
+    )
+    session = Session(lists, categorical=["system"])
+    for _ in range(50):
+        question = session.next()
+        is_good = [text.startswith("good") for text in question.texts]
+        session.answer("tie" if not any(is_good) else "first" if is_good[0] else "second")
+    assert session.choices().tolist() == [0] * 20
+
+
+def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated() -> None:
     """A repeated pair has its sides exchanged."""
-    new = answered(session.restarted(2), 36)
+    new = answered(Session(compared_lists(), seed=2), 36)
     asked = [judgement.asked for judgement in new.judgements]
     assert [asked.count(kind) for kind in ("information", "random", "repeat")] == [18, 15, 3]
     earlier = set()
@@ -235,10 +255,10 @@ def damage(content: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
-def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, session: Session, count: int) -> None:
+def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, count: int) -> None:
     """Whatever the damage; the error names the file."""
     path, lists, results = tmp_path / "answers.jsonl", compared_lists(), Counter[str]()
-    whole, fresh = answered(Session(lists, journal=path), 2), session.restarted(0)
+    whole, fresh = answered(Session(lists, journal=path), 2), Session(lists)
     whole.undo()
     whole.add(Judgement(3, (2, 1), "second", correction="better"))
     content = path.read_bytes()
@@ -281,26 +301,25 @@ def test_answers_of_several_raters_are_merged() -> None:
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
     """Not to one whose answers have nothing to do with the features, however often it looks."""
-    lists = compared_lists(100)
-    session = Session(lists)
-    run, codes = session.restarted(0), []
-    for count in range(10, 61, 10):
-        learning_curve(run, lists, "score", [count], noise)
-        codes.append(advice(run.outlook())[0])
+    session, codes = Session(compared_lists(100)), []
+    for _ in range(6):
+        answered(session, 10, noise)
+        codes.append(advice(session.outlook())[0])
     assert codes[0] == "continue"
     assert ("stop" in codes) is (noise == 0)
 
 
-def test_the_outlook_counts_answers(session: Session) -> None:
+def test_the_outlook_counts_answers() -> None:
     """And compares predictions of random pairs with the answers."""
-    new = answered(session.restarted(6), 48)
-    result = new.outlook()
+    new = Session(compared_lists(), seed=6)
+    before = new.outlook()
+    result = answered(new, 48).outlook()
     assert (result.answers, result.repeated, result.agreed) == (48, 4, 4)
     assert result.random == 20
     assert result.predicted > 14  # by true weights all of them, by chance 10
     assert result.predicted_before == 10  # the prior mean is 0
     assert result.headroom > 0.7
-    assert result.further < session.restarted(0).outlook().further
+    assert result.further < before.further
 
 
 def test_the_gain_of_further_answers_in_closed_form() -> None:
