@@ -77,6 +77,7 @@ def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTre
         title: Dataset(
             {name: (group.dims[name], array) for name, array in group.arrays.items()},
             dict(group.coords),
+            dict(group.attrs),
         )
         for title, group in groups.items()
     }
