@@ -642,10 +642,12 @@ def outputs_of(values: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any
                 others.remove(word)
         second = any(str(output) == "-" for of, output in outputs.items() if of != name)
         stream = sys.__stdout__ if second else sys.__stdin__
-        for other in expanded(others) if ours is not None else ():
-            if _file_identity(other, stream) == ours:
-                problem = f"{path} is also another file of this command: choose another name"
-                raise UsageError(problem, parameter=name, code="conflict")
+        # A word that is no file yet, such as the name of a setting, is an output or nothing.
+        files = [other for other in expanded(others) if other == "-" or os.path.exists(other)]
+        files += [str(output) for of, output in outputs.items() if of != name]
+        if ours is not None and any(_file_identity(other, stream) == ours for other in files):
+            problem = f"{path} is also another file of this command: choose another name"
+            raise UsageError(problem, parameter=name, code="conflict")
     return outputs
 
 

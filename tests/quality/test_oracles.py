@@ -37,7 +37,9 @@ def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, li
         among = [h for h, value in enumerate(values) if value == best[-1]]
         preference = scores[nbest.rows(s)]
         preferred = [h for h in among if preference[h] == max(preference[h] for h in among)]
-        index.append(min(preferred, key=lambda h: (texts[h], nbest.features[nbest.rows(s)][h], h)))
+        index.append(
+            min(preferred, key=lambda h: (texts[h], nbest.features[nbest.rows(s)][h].tolist(), h))
+        )
         tied.append(len(among))
         share += [(h in preferred) / len(preferred) for h in range(len(texts))]
     return index, best, tied, share
