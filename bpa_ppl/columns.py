@@ -415,47 +415,37 @@ def flat(lists: Sequence[Any], sizes: Sequence[int], name: str) -> Column:
     ('a', 'b', 'c')
     """
     parts = members(lists, name)
-    kept = [members(part, name) for part in parts]
+    arrays = all(isinstance(part, np.ndarray) and part.ndim for part in parts)
+    kept = parts if arrays else [members(part, name) for part in parts]
     if list(map(len, kept)) != list(sizes):
         problem = f"{name} must have one value for each hypothesis of each sentence"
         raise DataError(problem, parameter=name, code="wrong-length")
-    arrays = all(isinstance(part, np.ndarray) for part in parts)
     if arrays and len({part.shape[1:] for part in parts}) == 1:
         return np.concatenate(parts)
     return tuple(chain.from_iterable(kept))
 
 
-def positions_of(index: np.ndarray, count: int, negative: bool = False) -> npt.NDArray[np.int64]:
-    """Return positions as integers: an empty list arrives as floats, a mask as booleans.
-
-    Args:
-        index: positions or a mask.
-        count: the number of sentences.
-        negative: whether positions may be counted from the end.
+def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    """Return the positions of some sentences: from the end if negative, or by a mask.
 
     Raises:
         NoSuchSentence: if a position is out of range.
-        UsageError: if they are neither, or a mask has another length.
+        UsageError: if they are neither positions nor a mask of all sentences.
 
-    >>> positions_of(np.array([-1, 0]), 3, negative=True).tolist()
-    [2, 0]
+    >>> positions_of([-1, 0], 3).tolist(), positions_of([True, False], 2).tolist()
+    ([2, 0], [0])
     """
-    if index.dtype == bool:
-        if index.shape != (count,):
-            problem = f"a mask must have one value for each of {count} sentences"
-            raise UsageError(problem, parameter="sentences", code="wrong-length")
-        return np.flatnonzero(index)
-    if index.size and not np.issubdtype(index.dtype, np.integer):
-        problem = "sentences must be selected by integer positions, or by a mask"
+    index = to_array(sentences, None, "sentences").reshape(-1)
+    if not index.size:
+        return np.zeros(0, np.int64)
+    if index.dtype.kind not in "iu" and (index.dtype != bool or len(index) != count):
+        problem = f"sentences must be selected by integer positions, or by a mask of {count} values"
         raise UsageError(problem, parameter="sentences", code="wrong-type")
-    positions = index.reshape(-1).astype(np.int64) if index.size else np.zeros(0, np.int64)
-    if negative:
-        positions = np.where(positions < 0, positions + count, positions)
-    outside = np.flatnonzero((positions < 0) | (positions >= count))
-    if len(outside):
-        outlier = index.reshape(-1)[outside[0]]
-        raise NoSuchSentence(f"there is no sentence {outlier}: positions run from 0 to {count - 1}")
-    return positions
+    try:
+        return np.asarray(np.arange(count)[index])
+    except IndexError as error:
+        problem = f"there is no sentence at one of {quoted(sentences)}: positions run from 0 to "
+        raise NoSuchSentence(f"{problem}{count - 1}") from error
 
 
 def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -132,23 +132,16 @@ class NBest:
         (1, [2], ['a b', 'a'])
         """
         lists = [cols.members(hypotheses, "texts") for hypotheses in cols.members(texts, "texts")]
-        sizes, names = list(map(len, lists)), _names(feature_names)
-        tables = [
-            cols.to_array(t, np.float32, "features") for t in cols.members(features, "features")
-        ]
-        if [table.shape for table in tables] != [(size, len(names)) for size in sizes]:
-            problem = f"features must have {len(names)} values for each hypothesis of each sentence"
-            raise DataError(problem, parameter="features", code="wrong-length")
-        scores = None if totals is None else cols.flat(totals, sizes, "totals")
+        sizes = list(map(len, lists))
         return cls.from_arrays(
             tuple(chain.from_iterable(lists)),
-            np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
-            names,
+            cols.flat(features, sizes, "features"),
+            feature_names,
             sizes,
             references=references,
-            totals=scores,
+            totals=None if totals is None else cols.flat(totals, sizes, "totals"),
             sources=sources,
-            extras={n: cols.flat(column, sizes, n) for n, column in _by_name(extras).items()},
+            extras={n: cols.flat(column, sizes, n) for n, column in (extras or {}).items()},
             sentence_extras=sentence_extras,
             sentence_ids=sentence_ids,
         )
@@ -193,6 +186,7 @@ class NBest:
         """
         texts = cols.texts(texts, "texts", "hypothesis")
         table, names = cols.to_array(features, np.float32, "features"), _names(feature_names)
+        table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
         if table.shape != (shape := (len(texts), len(names))):
             problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
             raise DataError(problem, parameter="features", code="wrong-length")
@@ -200,7 +194,12 @@ class NBest:
         if scores is not None and scores.shape != (len(texts),):
             problem = f"totals must be one number for each of {len(texts)} hypotheses"
             raise DataError(problem, parameter="totals", code="wrong-length")
-        counts = _counts(sizes, len(texts))
+        counts = cols.to_array(sizes, np.int64, "sizes")
+        if not counts.ndim:
+            counts = np.full(len(texts) // max(int(counts), 1), counts)
+        if counts.sum() != len(texts):
+            problem = f"the sizes {quoted(sizes)} do not sum to {len(texts)} hypotheses"
+            raise DataError(problem, parameter="sizes", code="wrong-length")
         strings, index = intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
         for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
@@ -218,9 +217,9 @@ class NBest:
             string_index=index,
             totals=scores,
             sources=None if sources is None else cols.texts(sources),
-            extras={**_by_name(extras), **missing},
+            extras={**(extras or {}), **missing},
             sentence_extras={
-                n: tuple(cols.members(column, n)) for n, column in _by_name(sentence_extras).items()
+                n: tuple(cols.members(column, n)) for n, column in (sentence_extras or {}).items()
             },
         )
         return lists if references is None else lists.with_references(references)
@@ -228,23 +227,24 @@ class NBest:
     @classmethod
     def from_records(
         cls,
-        records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+        records: Any,
         *,
         references: cols.AnyReferences | None = None,
         sources: Iterable[str] | None = None,
         bad: str = "error",
         first_id: int = 0,
     ) -> NBest:
-        """Build an NBest from dictionaries as lines of JSON would have them.
+        """Build an NBest from dictionaries as lines of JSON would have them, or from a data frame.
 
         A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
         hypothesis, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
         become features, all other fields extras; so do numbers that are missing (absent, None, NaN
-        or an empty text) for some hypotheses. A column of a Hugging Face data set works as well as
-        a list of dictionaries.
+        or an empty text) for some hypotheses. A row of a data frame is a hypothesis; its columns
+        `source`, `reference` and `sentence.NAME` belong to the sentence.
 
         Args:
-            records: dictionaries, or columns by name.
+            records: dictionaries, or columns by name, such as those of a Hugging Face data set; or
+                a data frame of pandas, polars or another library that exports Arrow.
             references: used instead of those in the records: for each sentence, in the order of
                 the ids, a tuple of references, or one text; or those of some sentences by id.
             sources: used instead of those in the records, one text for each sentence.
@@ -259,149 +259,50 @@ class NBest:
         >>> lists = NBest.from_records([{"id": 0, "text": "a", "lm": -1, "system": "ours"}])
         >>> lists.feature_names, lists.extras["system"]
         (('lm',), ('ours',))
+        >>> import pyarrow as pa
+        >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
+        >>> NBest.from_records(frame).features.tolist()
+        [[-1.0], [-2.0]]
         """
         from bpa_ppl.rows.readers import lists_of, record_columns
 
-        return lists_of(
-            lambda options: record_columns(options, records), references, sources, bad, first_id
-        )
+        return lists_of(record_columns(records), references, sources, bad, first_id)
 
     @classmethod
-    def from_dataframe(
+    def from_samples(
         cls,
-        frame: Any,
+        texts: Iterable[Sequence[str]],
+        logprobs: Iterable[Sequence[npt.ArrayLike]] | None = None,
         *,
         references: cols.AnyReferences | None = None,
         sources: Iterable[str] | None = None,
-        bad: str = "error",
-        first_id: int = 0,
     ) -> NBest:
-        """Build an NBest from a data frame of pandas, polars or another library that exports Arrow.
+        """Build an NBest from texts that a language model sampled for each prompt.
 
-        A row is a hypothesis: columns `id` and `text`, numbers, which become features, and all
-        others, which become extras, as do numbers with missing values; `source`, `reference` and
-        `sentence.NAME` belong to the sentence.
+        Features are `logprob.sum`, `logprob.mean` and `logprob.min` of the tokens, their number
+        `length`, and the number `count` of equal texts, which are merged.
 
         Args:
-            frame: the table.
-            references: as for `from_records`, like all other arguments.
-            sources: as for `from_records`.
-            bad: as for `from_records`.
-            first_id: as for `from_records`.
-
-        Raises:
-            DataError: naming the row, counted from 1, if one is not as described.
-            UsageError: if it is not a data frame.
-
-        >>> import pyarrow as pa
-        >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
-        >>> NBest.from_dataframe(frame).features.tolist()
-        [[-1.0], [-2.0]]
-        """
-        from bpa_ppl.rows.readers import frame_columns, lists_of
-
-        return lists_of(
-            lambda options: frame_columns(options, frame), references, sources, bad, first_id
-        )
-
-    @classmethod
-    def from_generate(
-        cls,
-        texts: Sequence[str],
-        outputs: Any,
-        n: int,
-        *,
-        transition_scores: Any,
-        eos_token_id: int | Sequence[int] | None = None,
-        references: cols.AnyReferences | None = None,
-        sources: Iterable[str] | None = None,
-    ) -> NBest:
-        """Build an NBest from what `generate` of Hugging Face Transformers returns.
-
-        Features are `logprob.sum`, `logprob.mean` and `logprob.min` of the generated tokens, their
-        number `length`, the number `count` of equal texts, which are merged, and after a beam
-        search the `score` of its outputs. Arrays of NumPy and PyTorch are accepted, on any device.
-
-        Args:
-            texts: (prompts · n,) the generated texts, `tokenizer.batch_decode(…)`.
-            outputs: of `generate(…, num_return_sequences=n, output_scores=True,
-                return_dict_in_generate=True)`.
-            n: the number of texts of each prompt.
-            transition_scores: (prompts · n, steps) log-probabilities of
-                `model.compute_transition_scores(outputs.sequences, outputs.scores,
-                outputs.get("beam_indices"), normalize_logits=True)`; after a beam search without
-                `normalize_logits`.
-            eos_token_id: the id of the token that ends a text, or several, as in
-                `model.generation_config`; tokens after it are padding. Only outputs of a beam
-                search say by themselves where texts end.
+            texts: for each prompt its texts.
+            logprobs: for each prompt and text the log-probabilities of its tokens; by default the
+                only feature is `count`.
             references: for each prompt a tuple of references, or one text.
             sources: one source text for each prompt.
 
         Raises:
-            DataError: if numbers of texts, sequences and scores disagree, or the scores are not
-                log-probabilities.
+            DataError: if numbers of texts and log-probabilities disagree, or one is not finite.
             UsageError: if an argument is not as described.
 
-        >>> from types import SimpleNamespace
-        >>> outputs = SimpleNamespace(sequences=np.array([[0, 5, 6, 1], [0, 7, 1, 1]]))
-        >>> scores = np.array([[-1.0, -2.0, -0.5], [-0.5, -1.0, -9.0]])
-        >>> lists = NBest.from_generate(
-        ...     ["a cat", "cat"], outputs, 2, transition_scores=scores, eos_token_id=1
-        ... )
+        >>> lists = NBest.from_samples([["a cat", "cat"]], [[[-1.0, -2.0, -0.5], [-0.5, -1.0]]])
         >>> lists.feature_names
         ('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count')
         >>> lists.features[:, [0, 3]].tolist()
         [[-3.5, 3.0], [-1.5, 2.0]]
         """
-        from bpa_ppl.rows.generated import generated_lists
+        from bpa_ppl.rows.readers import lists_of
+        from bpa_ppl.rows.samples import sample_columns
 
-        return generated_lists(
-            texts, outputs, n, transition_scores, eos_token_id, references, sources
-        )
-
-    @classmethod
-    def from_requests(
-        cls,
-        requests: Iterable[Any],
-        *,
-        extract: str = "",
-        references: cols.AnyReferences | None = None,
-        sources: Iterable[str] | None = None,
-        bad: str = "error",
-    ) -> NBest:
-        """Build an NBest from the `RequestOutput` objects that `generate` of vLLM returns.
-
-        Features are `logprob.sum`, `logprob.mean`, `logprob.min` and `length` of the generated
-        tokens, if `SamplingParams(logprobs=0)` asks for their log-probabilities, and the number
-        `count` of equal texts, which are merged. Prompts are the sources.
-
-        Args:
-            requests: one object for each prompt, with the attributes `request_id`, `prompt` and
-                `outputs`; each output has `text`, `token_ids`, `cumulative_logprob`, `logprobs` and
-                `finish_reason`.
-            extract: a regular expression that finds the candidate in a text: its first group, or
-                the whole match.
-            references: for each prompt a tuple of references, or one text.
-            sources: used instead of the prompts, one source text for each.
-            bad: "error", or "drop" to leave out texts that are not finished, do not have the
-                wanted part, or whose log-probabilities are not finite.
-
-        Raises:
-            DataError: if there are such texts and `bad` is "error".
-            UsageError: if an object is not as described.
-
-        >>> from types import SimpleNamespace as Stub
-        >>> tokens = {"token_ids": [5, 6], "cumulative_logprob": -3.0, "finish_reason": "stop"}
-        >>> logprobs = [{5: Stub(logprob=-1.0)}, {6: Stub(logprob=-2.0)}]
-        >>> output = Stub(text=" a cat", logprobs=logprobs, **tokens)
-        >>> request = Stub(request_id="0", prompt="Translate: un chat", outputs=[output])
-        >>> lists = NBest.from_requests([request], sources=["un chat"])
-        >>> lists.texts(0), lists.features.tolist()
-        (['a cat'], [[-3.0, -1.5, -2.0, 2.0, 1.0]])
-        """
-        from bpa_ppl.rows.generated import request_lists
-
-        return request_lists(requests, extract, references, sources, bad)
+        return lists_of(sample_columns(texts, logprobs), references, sources)
 
     @classmethod
     def concatenate(
@@ -484,10 +385,9 @@ class NBest:
             start, stop, step = key.indices(len(self))
             return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            (position,) = cols.positions_of(np.asarray([key]), len(self), negative=True)
+            (position,) = cols.positions_of(np.asarray(key), len(self))
             return self._run(position, position + 1)
-        key = cols.to_array(key, None, "sentences")
-        return self.select(cols.positions_of(key, len(self), negative=True))
+        return self.select(key)
 
     def __add__(self, other: NBest) -> NBest:
         return NBest.concatenate([self, other]) if isinstance(other, NBest) else NotImplemented
@@ -543,12 +443,12 @@ class NBest:
         """Return the lists of some sentences, in that order, repeats allowed.
 
         Args:
-            sentences: (n,) positions in 0..len(self)-1; a boolean mask is accepted too.
+            sentences: (n,) positions, from the end if negative; or a boolean mask.
 
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
         """
-        chosen = cols.positions_of(cols.to_array(sentences, None, "sentences"), len(self))
+        chosen = cols.positions_of(sentences, len(self))
         sizes = self.sizes[chosen]
         return self.regroup(chosen, cols.rows_of(self.offsets[chosen], sizes), sizes)
 
@@ -738,30 +638,8 @@ class NBest:
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
         return np.array(best, dtype=np.int64)
 
-    def to_dataframe(self) -> Any:
-        """Return a data frame of pandas with a row for each hypothesis.
-
-        Columns are `id`, `text`, what belongs to the sentence, the features and the extras. Other
-        libraries read the lists directly: `polars.DataFrame(lists)`, `pyarrow.table(lists)`.
-
-        Raises:
-            DataError: if two of these columns have the same name.
-            UsageError: if pandas is not installed.
-
-        >>> lists = NBest.from_lists([["a", "b"]], [[[-1.0], [-2.0]]], ["lm"])
-        >>> lists.to_dataframe()["lm"].tolist()
-        [-1.0, -2.0]
-        """
-        from bpa_ppl.rows.writing import table_of
-
-        table = table_of(self, everything=True)
-        try:
-            return table.to_pandas()
-        except ImportError as error:
-            problem = "to_dataframe needs pandas: run `pip install pandas`"
-            raise UsageError(problem, code="not-supported") from error
-
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        # Data frames read the lists directly: `polars.DataFrame(lists)`, `pyarrow.table(lists)`.
         from bpa_ppl.rows.writing import table_of
 
         return table_of(self, everything=True).__arrow_c_stream__(requested_schema)
@@ -788,26 +666,6 @@ def _check_count(value: Any, name: str) -> None:
     if not is_integer or value < 1:
         problem = f"{name} must be an integer ≥ 1, got {quoted(value)}"
         raise UsageError(problem, parameter=name)
-
-
-def _by_name(columns: Any) -> Mapping[str, Any]:
-    """Return columns that are given by name, or none."""
-    columns = {} if columns is None else columns
-    return columns if isinstance(columns, Mapping) else cols.named(columns)
-
-
-def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
-    """Return the number of hypotheses of each sentence."""
-    counts = cols.to_array(sizes, None, "sizes")
-    if counts.dtype.kind not in "iu" and counts.size:
-        problem = f"sizes must be integers, not {quoted(sizes)}"
-        raise UsageError(problem, parameter="sizes", code="wrong-type")
-    if not counts.ndim and counts > 0:
-        counts = np.full(hypotheses // int(counts), counts)
-    if counts.sum() != hypotheses:
-        problem = f"the sizes {quoted(sizes)} do not sum to {hypotheses} hypotheses"
-        raise DataError(problem, parameter="sizes", code="wrong-length")
-    return counts.astype(np.int64)
 
 
 def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
@@ -961,10 +819,10 @@ def _check_shapes(nbest: NBest) -> None:
         raise DataError(problem, nbest.origin, code="wrong-length")
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
         raise DataError("two features have the same name", nbest.origin, code="duplicate")
-    together = "".join(nbest.feature_names)
-    if printable(together) != together:
-        name = next(name for name in nbest.feature_names if printable(name) != name)
-        problem = f"the name of the feature {printable(name)} has a control character: rename it"
+    names = [*nbest.feature_names, *nbest.extras, *nbest.sentence_extras]
+    if printable("".join(names)) != "".join(names):
+        name = next(printable(name) for name in names if printable(name) != name)
+        problem = f"the name of the column {name} has a control character: rename it"
         raise DataError(problem, nbest.origin, code="bad-name")
     if np.any(nbest.sizes < 1):
         empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]

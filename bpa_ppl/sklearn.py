@@ -56,7 +56,6 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         likelihood: a name, or a likelihood with its settings; None is the default for this gain.
         prior: a name, a family of priors, or a `Prior`.
         sampler: a name, or a sampler with its settings; None is `auto`.
-        n_jobs: processes that choose from many lists; None is 1, and -1 uses every core.
         random_state: an integer is the seed of `adapt`.
 
     Attributes:
@@ -88,14 +87,12 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         likelihood: str | Likelihood | None = None,
         prior: str | PriorFamily | Prior = "isotropic",
         sampler: str | Sampler | None = None,
-        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.weights = weights
         self.likelihood = likelihood
         self.prior = prior
         self.sampler = sampler
-        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -149,8 +146,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             seed=int(random_state),
         )
         draws = as_draws(self.posterior_)
-        jobs = 1 if self.n_jobs is None else self.n_jobs
-        self._reranker = Reranker(draws, rule="predictive", jobs=jobs)
+        self._reranker = Reranker(draws, rule="predictive")
         self.coef_: Float64 = draws.aligned(lists, draws.mean[None])[0]
         self.n_lists_ = len(lists)
         return self

@@ -173,14 +173,6 @@ def test_options_are_those_of_adapt() -> None:
     assert attrs["settings"]["draws"] == 300
 
 
-def test_processes_do_not_change_the_result(fitted: BayesianRanker) -> None:
-    with_two = clone(fitted).set_params(n_jobs=2).fit(X, Y, qid=QID)
-    expected = fitted.predict_proba(X, qid=QID)
-    assert np.array_equal(with_two.predict_proba(X, qid=QID), expected)
-    with pytest.raises(UsageError, match="got 0"):
-        clone(fitted).set_params(n_jobs=0).fit(X, Y, qid=QID)
-
-
 def test_random_states() -> None:
     def seed(random_state: Any) -> int:
         ranker = BayesianRanker(sampler="map", random_state=random_state)

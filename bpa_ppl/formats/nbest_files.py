@@ -309,7 +309,7 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}); the nearest is "
         f"{nearest}, but {problem}: correct this, or build the lists in Python with "
-        "bpa_ppl.NBest.from_lists, from_records or from_dataframe",
+        "bpa_ppl.NBest.from_lists or from_records",
         file.origin,
         1,
         parameter="format",

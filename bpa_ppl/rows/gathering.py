@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +19,12 @@ from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TOTAL
 from bpa_ppl.rows.pairing import Pairing
 from bpa_ppl.rows.schema import Rows, SchemaReader
 
-_Form = Literal["NFC", "NFD"]
 # Lists needed before references that do not fit them are reported, and those that are compared with
 # the references of their neighbours.
 _MIN_LISTS, _COMPARED = 10, 200
 # By this factor the first candidates fit their references better than those of neighbours: in all
 # collections of translations, summaries and transcripts, and in each 10 consecutive lists of them.
 _FIT = 1.5
-_MOST = 0.8  # of the lists: if so many fit their own references better, these may all be alike
 
 
 class Gatherer:
@@ -66,8 +63,6 @@ class Gatherer:
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
         self._references = _ReferenceNotes(self.origin, lines.get(REFERENCE))
-        self._blank = 0  # hypotheses without words
-        self._first_blank: int | None = None  # the sentence of the first of them
         self._present: dict[str, int] = {}  # values of each column of numbers
         self._hypotheses = 0
         self._without_source = 0  # sentences
@@ -94,7 +89,6 @@ class Gatherer:
             self._normalised = columns.normalised
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
-            self._count_blank_texts(rows)
             self._enter(rows, starts, columns.any_order and not columns.nested, whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
@@ -114,15 +108,6 @@ class Gatherer:
                 problem = "no sentence in it has candidates: create the lists again"
             raise DataError(problem, self.origin, code="no-data")
         yield table
-
-    def _count_blank_texts(self, rows: Rows) -> None:
-        # This is fast, and hardly any text is blank.
-        if "" in rows.strings or any(map(str.isspace, rows.strings)):
-            places = [place for place, text in enumerate(rows.strings) if not text.strip()]
-            ids = rows.ids[np.isin(rows.string_index, places)]
-            self._blank += len(ids)
-            if self._first_blank is None and len(ids):
-                self._first_blank = int(ids[0])
 
     def _enter(self, rows: Rows, starts: Int64, any_order: bool, whole: bool) -> None:
         """Record the lists that begin in some rows.
@@ -176,10 +161,6 @@ class Gatherer:
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
             notes.append(f"{absent}: the sources are kept as an extra of the sentences")
-        if self._blank:
-            blank = f"{counted(self._blank, 'hypothesis')} without words, the first of sentence "
-            blank += f"{self._first_blank}: kept, and written as an empty line if chosen"
-            notes.append(blank)
         notes += self._references.notes()
         if self._first_lines:
             count = len(self._first_lines.keys() | self._empty)
@@ -323,8 +304,6 @@ class _ReferenceNotes:
         self._without: list[int] = []
         #: How well candidates fit the references before theirs, their own, and those after.
         self._fits: list[list[float]] = []
-        #: Unicode forms of the candidates, and of the references.
-        self._forms: list[set[_Form]] = [{"NFC", "NFD"}, {"NFC", "NFD"}]
 
     def add(
         self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
@@ -332,9 +311,6 @@ class _ReferenceNotes:
         """Count sentences without references, blank ones, and those unlike their lists."""
         count = min(len(references), max(0, _COMPARED - len(self._fits)))
         first = [rows.strings[rows.string_index[start]] for start in offsets[:count]]
-        for forms, texts in zip(self._forms, (first, chain(*references[:count])), strict=True):
-            whole = "\n".join(texts)
-            forms.intersection_update(f for f in list(forms) if unicodedata.is_normalized(f, whole))
         words = [set(_words(text)) for text in first]
         of_references = [[set(_words(text)) for text in texts] for texts in references[:count]]
         for place in range(1, count - 1):
@@ -351,7 +327,8 @@ class _ReferenceNotes:
                 self._blank.append(int(ids[place]))
                 continue
             index = rows.string_index[offsets[place] : offsets[place + 1]]
-            self._strange += not _related(texts, map(rows.strings.__getitem__, index.tolist()))
+            related = {word for text in texts for word in _words(text)}
+            self._strange += all(related.isdisjoint(_words(rows.strings[i])) for i in index)
 
     def notes(self) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -375,30 +352,12 @@ class _ReferenceNotes:
             )
         elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
             before, own, after = np.mean(self._fits, axis=0)
-            better = np.mean([2 * fit > one + other for one, fit, other in self._fits])
             if max(before, after) > _FIT * own:
                 side = "before" if before > after else "after"
                 yield (
                     f"candidates fit the references of the sentence {side} theirs better than "
                     f"their own in {self.origin}: is a line missing, or one too many?"
                 )
-            elif 2 * own < _FIT * (before + after) and better < _MOST:
-                yield (
-                    "candidates hardly fit their own references better than those of neighbouring "
-                    f"sentences in {self.origin}: are they in the same order as the lists?"
-                )
-        if all(self._forms) and self._forms[0].isdisjoint(self._forms[1]):
-            (of_candidates,), (of_references,) = self._forms
-            yield (
-                f"the references in {self.origin} are {of_references} (Unicode), and the "
-                f"candidates {of_candidates}, so their accented letters differ: convert both to NFC"
-            )
-
-
-def _related(references: Iterable[str], texts: Iterable[str]) -> bool:
-    """Return whether any of the texts has a word of the references."""
-    words = {word for text in references for word in _words(text)}
-    return any(not words.isdisjoint(_words(text)) for text in texts)
 
 
 def _fit(words: set[str], references: Iterable[set[str]]) -> float:

@@ -11,7 +11,7 @@ installed; that takes longer than reading most files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -43,6 +43,7 @@ from bpa_ppl.rows.schema import NUMBER, SchemaReader, checked_first_id, kind_of,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 # Fields with lists that are not parallel to the texts of the candidates.
 _LISTS = (REFERENCE, REFERENCES)
 # What pandas calls an index without a name, which is not a column of the user's.
@@ -50,7 +51,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def lists_of(
-    read: Callable[[ReadOptions], Columns],
+    columns: Columns,
     references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str = "error",
@@ -59,20 +60,17 @@ def lists_of(
     """Return lists from data in memory.
 
     Args:
-        read: returns the columns of the data.
+        columns: of the data.
         references: as for `NBest.from_records`, like all other arguments.
         sources: one text for each sentence.
         bad: "error" or "drop".
         first_id: the id of the first sentence.
 
-    >>> records = [{"id": 0, "text": "a"}]
-    >>> lists_of(lambda options: record_columns(options, records), ["b"], None)
+    >>> lists_of(record_columns([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
-    names = ColumnNames({}, NBest.origin)
-    options = ReadOptions(NBest.origin, bad, first_id=checked_first_id(first_id), names=names)
-    columns = read(options)
+    options = _IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
     lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)
@@ -81,14 +79,14 @@ def lists_of(
     return next(Gatherer(SchemaReader(options), lines).tables([columns]))
 
 
-def record_columns(
-    options: ReadOptions, records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
-) -> Columns:
-    """Return the columns of records, or of columns by name.
+def record_columns(records: Any) -> Columns:
+    """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
-    >>> record_columns(ReadOptions("<memory>"), [{"id": 0, "text": "a", "lm": -1}]).hypotheses
+    >>> record_columns([{"id": 0, "text": "a", "lm": -1}]).hypotheses
     {'text': ['a'], 'lm': array([-1.])}
     """
+    if hasattr(records, "__arrow_c_stream__"):
+        return _frame_columns(records)
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
         columns = [_members(values, rule) for values in records.values()]
@@ -98,12 +96,12 @@ def record_columns(
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
     else:
-        members = _members(records, "records must be dictionaries, or columns by name")
+        members = _members(records, "records must be dictionaries, columns by name or a data frame")
         rows = [dict(member) if isinstance(member, Mapping) else member for member in members]
     if not rows:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
-    return RecordReader(options).columns(rows, range(1, len(rows) + 1))
+    return RecordReader(_IN_MEMORY).columns(rows, range(1, len(rows) + 1))
 
 
 def _members(values: Any, rule: str) -> list[Any]:
@@ -111,26 +109,17 @@ def _members(values: Any, rule: str) -> list[Any]:
     return cols.members(values, "records", rule)
 
 
-def frame_columns(options: ReadOptions, frame: Any) -> Columns:
-    """Return the columns of a data frame of any library that Arrow understands.
-
-    >>> import pyarrow as pa
-    >>> frame_columns(ReadOptions("<memory>"), pa.table({"id": [0], "text": ["a"]})).hypotheses
-    {'text': ['a']}
-    """
+def _frame_columns(frame: Any) -> Columns:
     import pyarrow as pa
 
-    if not hasattr(frame, "__arrow_c_stream__"):
-        problem = f"a {type(frame).__name__} is not a data frame: use from_records"
-        raise UsageError(problem, parameter="frame", code="wrong-type")
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, RuntimeError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}"
-        raise DataError(problem, parameter="frame") from error
+        raise DataError(problem, parameter="records") from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
-    return table_columns(options, table.drop_columns(unnamed))
+    return table_columns(_IN_MEMORY, table.drop_columns(unnamed))
 
 
 class RecordReader:

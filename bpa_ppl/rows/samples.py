@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.columns import counted, intern
 from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.rows.base import Columns
 from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT
@@ -46,6 +49,28 @@ def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
         return None
     total = sum(logprobs)
     return total, total / len(logprobs), min(logprobs), len(logprobs)
+
+
+def sample_columns(texts: Any, logprobs: Any) -> Columns:
+    """Return the columns of samples in memory; the arguments are those of `NBest.from_samples`.
+
+    >>> sample_columns([["a", "a"]], None).hypotheses["count"]
+    array([2.])
+    """
+    lists = [cols.texts(group, "texts", "sample") for group in cols.members(texts, "texts")]
+    sizes = list(map(len, lists))
+    tokens = [()] * sum(sizes) if logprobs is None else cols.flat(logprobs, sizes, "logprobs")
+    samples = Samples(NBest.origin, "error")
+    for number in range(len(lists)):
+        samples.add_prompt(number + 1)
+    parents = np.repeat(np.arange(len(lists)), sizes)
+    for prompt, text, values in zip(parents, chain.from_iterable(lists), tokens, strict=True):
+        numbers = cols.to_floats(values, "logprobs")
+        if not np.isfinite(numbers).all():
+            problem = f"a log-probability of {quoted(text)} is not finite: leave the text out"
+            raise DataError(problem, parameter="logprobs", code="bad-number")
+        samples.add(int(prompt), text.strip(), token_statistics(numbers.reshape(-1).tolist()))
+    return samples.columns(range(len(lists)))
 
 
 class Samples:
@@ -175,7 +200,6 @@ class Samples:
                 "features such as consensus and length"
             )
         if origins is not None and labels != (None,):
-            self._warn_about_several(labels, origin, origins)
             hypotheses[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
         sentences: dict[str, Any] = {ID: np.asarray(ids)[order].tolist()}
         names = [self.names[number] for number in order.tolist()]
@@ -198,16 +222,6 @@ class Samples:
         problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
         message, code = f"{problem} (bad: drop)", "bad-response"
         raise DataError(message, self._file, self._first, parameter="bad", code=code)
-
-    def _warn_about_several(self, labels: Sequence[str | None], origin: Int32, column: str) -> None:
-        sizes = np.bincount(origin).tolist()
-        several = sorted(zip(sizes, labels, strict=True), key=lambda pair: -pair[0])
-        counts = [f"{quoted(label)[1:-1]}: {size:,}" for size, label in several if label]
-        if len(counts) > 1:
-            warn_user(
-                f"{self._file}: answers of several {column}s ({', '.join(counts)}): their "
-                f"log-probabilities may not be comparable; the extra {column} says which is whose"
-            )
 
 
 def unfinished(reason: object) -> str:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from numbers import Integral, Real
@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import Which, id_key, is_missing, take
-from bpa_ppl.errors import DataError, UsageError, printable, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, ReadOptions
@@ -173,7 +173,9 @@ class SchemaReader:
             DataError: naming line and field, if a value is not as the schema says, or of another
                 kind than those before.
         """
-        self._check_names(columns)
+        line = int(columns.lines[0]) if len(columns.lines) else None
+        names = {**columns.sentences, **columns.hypotheses}
+        self.options.names.require([TEXT] if columns.nested else [ID, TEXT], names, line)
         ids = self._ids(columns)
         if columns.nested and len(ids):
             previous = ids[0] - 1 if self._last_id is None else self._last_id
@@ -220,19 +222,6 @@ class SchemaReader:
             dropped,
             tuple((int(ids[record]), sources[record] if sources else None) for record in without),
         )
-
-    def _check_names(self, columns: Columns) -> None:
-        """Raise an error unless there are an id and texts, and names can be printed."""
-        names = {**columns.sentences, **columns.hypotheses}
-        line = int(columns.lines[0]) if len(columns.lines) else None
-        required = [TEXT] if columns.nested else [ID, TEXT]
-        if absent := [name for name in required if name not in names]:
-            self.options.names.require(absent, names, line)
-        together = "".join(names)
-        if printable(together) != together:
-            name = next(printable(name) for name in names if printable(name) != name)
-            problem = f"the name of the column {name} has a control character: rename it"
-            raise self._error(problem, code="bad-name")
 
     def _hypotheses(self, fields: Columns) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -313,19 +302,15 @@ class SchemaReader:
         values, lines = fields.sentences.get(ID, [None] * count), fields.lines.tolist()
         if isinstance(values, np.ndarray):
             return values
-        types = set(map(type, values))
-        if types == {int} and self._id_type in (None, int) and max(map(abs, values)) <= _LARGEST_ID:
-            self._id_type = int
-            return np.array(values, np.int64)
-        if types <= {int, str}:  # repeated where records are hypotheses
+        try:  # repeated where records are hypotheses
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
-            numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
-            return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
-        parsed = [
-            self._number_of_id(value, line) for value, line in zip(values, lines, strict=True)
-        ]
-        missing = self._id_type is type(None)
-        return np.arange(first, first + count) if missing else np.array(parsed, np.int64)
+        except TypeError:
+            row = next(row for row, value in enumerate(values) if not isinstance(value, Hashable))
+            raise self._odd_id(values[row], lines[row]) from None
+        numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
+        if self._id_type is type(None):
+            return np.arange(first, first + count)
+        return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
 
     def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
@@ -336,7 +321,7 @@ class SchemaReader:
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
         if not (value is None or isinstance(value, str) or integer):
-            raise self._error(f"sentence id {quoted(entry)} is not an integer or a text", line)
+            raise self._odd_id(entry, line)
         if integer and abs(int(value)) > _LARGEST_ID:
             problem = f"sentence id {quoted(entry)} is not an integer of 64 bits"
             raise self._error(f"{problem}: write it as a text", line)
@@ -351,6 +336,9 @@ class SchemaReader:
             number = self.options.first_id + len(self._id_numbers)
             return self._id_numbers.setdefault(value, number)
         return int(value or 0)
+
+    def _odd_id(self, entry: Any, line: int) -> DataError:
+        return self._error(f"sentence id {quoted(entry)} is not an integer or a text", line)
 
     def _sentences(self, fields: Columns) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""

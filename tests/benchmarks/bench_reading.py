@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from measuring import DATA, Table, best_time, parse_options, scratch_folder
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
@@ -86,7 +87,7 @@ def fairseq_lines(lists: NBest) -> str:
 
 def long_lines(lists: NBest) -> str:
     """Return JSON lines of one hypothesis each."""
-    rows = lists.to_dataframe().to_dict("records")
+    rows = pa.table(lists).to_pylist()
     return "".join(json.dumps(row, default=float) + "\n" for row in rows)
 
 

@@ -8,16 +8,6 @@ from pathlib import Path
 import pytest
 
 Write = Callable[..., Path]
-HERE = Path(__file__).parent
-# Readers and writers are tried on texts of every kind; test_odd_input.py tests the warning.
-ODD_TEXTS = "ignore:.*hypothes.s without words:bpa_ppl.errors.BpaWarning"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Exempt the tests of this folder from what is told of odd texts."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.filterwarnings(ODD_TEXTS), append=False)
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ TEXTS = [["THE CAT  SAT", "A CAT"], ["é"], [""]]
 
 @pytest.mark.parametrize("chunk", [1, 9])
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.filterwarnings("ignore:.*without words:bpa_ppl.errors.BpaWarning")
 def test_scores_before_the_words_are_detected(write: Write, chunk: int) -> None:
     lists = NBest.concatenate(iter_nbest(write(*SCORED), chunk=chunk))
     assert lists.feature_names == ("score",)
@@ -31,7 +30,6 @@ def test_scores_before_the_words_are_detected(write: Write, chunk: int) -> None:
     assert lists.sentence_extras["id"] == ("a-b", "a", "c")
 
 
-@pytest.mark.filterwarnings("ignore:.*without words:bpa_ppl.errors.BpaWarning")
 @pytest.mark.filterwarnings("ignore:.*no reference for:bpa_ppl.errors.BpaWarning")
 def test_scores_and_references_in_other_files(write: Write, tmp_path: Path) -> None:
     words = write("u-1 THE CAT", "u-2 A CAT", "v-1 ", name="words")

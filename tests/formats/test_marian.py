@@ -23,7 +23,7 @@ Write = Callable[..., Path]
 def test_the_golden_file() -> None:
     with pytest.warns(BpaWarning, match="between the text and the features left out") as caught:
         nbest = read_nbest(GOLDEN / "marian.nbest")
-    assert [note for note in caught if "without words" not in str(note.message)] == caught.list[:1]
+    assert len(caught) == 1
     assert nbest.strings == ("der Hund schläft", "ein Hund ||| b", "")
     assert nbest.feature_names == ("F0", "F1")
     assert (

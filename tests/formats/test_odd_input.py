@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, iter_nbest, read_nbest
+from bpa_ppl import BpaWarning, DataError, read_nbest
 
 LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"
 TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
@@ -17,19 +17,6 @@ TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
 def moses(path: Path, *rows: tuple[int, str]) -> Path:
     path.write_text("".join(LINE.format(*row) for row in rows), newline="")
     return path
-
-
-@TELLING
-def test_hypotheses_without_words_are_told_once(tmp_path: Path) -> None:
-    path = moses(tmp_path / "nbest", (0, "a"), (0, ""), (3, "b"), (4, ""), (4, " "))
-    told = "3 hypotheses without words, the first of sentence 0: kept, and written as an empty"
-    with pytest.warns(BpaWarning, match=told) as notes:
-        lists = read_nbest(path)
-    assert len(notes) == 1
-    assert lists.texts(0) == ["a", ""]
-    with pytest.warns(BpaWarning, match=told) as notes:
-        assert len(list(iter_nbest(path, chunk=1))) == 3
-    assert len(notes) == 1
 
 
 @TELLING

@@ -84,7 +84,7 @@ def test_conversations_in_every_way(write: Write, tmp_path: Path) -> None:
         tables = [
             NBest.from_records(rows),
             NBest.from_records({name: [row[name] for row in rows] for name in rows[0]}),
-            NBest.from_dataframe(pa.Table.from_pylist(rows)),
+            NBest.from_records(pa.Table.from_pylist(rows)),
             read_nbest(tmp_path / "lists.parquet"),
             read_nbest(write(*map(json.dumps, rows))),
         ]
@@ -173,6 +173,6 @@ def test_a_data_set_of_hugging_face() -> None:
     datasets = pytest.importorskip("datasets")
     row = {"chosen": turns("hello", "hi"), "rejected": turns("hello", "no")}
     data = datasets.Dataset.from_list([{**row, "score_chosen": 2.0, "score_rejected": 1.0}] * 3)
-    for lists in (NBest.from_records(data), NBest.from_dataframe(data.with_format("arrow")[:])):
+    for lists in (NBest.from_records(data), NBest.from_records(data.with_format("arrow")[:])):
         assert (lists.sources, lists.texts(1)) == (("hello",) * 3, ["hi", "no"])
         assert lists.features[:, 0].tolist() == [2, 1] * 3

@@ -74,8 +74,8 @@ WAYS: dict[str, Make] = {
     "parquet, nested": lambda rows, *more: parquet_file(nested(rows), *more),
     "records": lambda rows, *_: NBest.from_records(rows),
     "records, nested": lambda rows, *_: NBest.from_records(nested(rows)),
-    "pandas": lambda rows, *_: NBest.from_dataframe(pd.DataFrame(rows)),
-    "arrow": lambda rows, *_: NBest.from_dataframe(pa.Table.from_pylist(rows)),
+    "pandas": lambda rows, *_: NBest.from_records(pd.DataFrame(rows)),
+    "arrow": lambda rows, *_: NBest.from_records(pa.Table.from_pylist(rows)),
 }
 EVERY_WAY = pytest.mark.parametrize("way", WAYS)
 FLAT = pytest.mark.parametrize("way", [way for way in WAYS if "nested" not in way])

@@ -495,7 +495,7 @@ def tables(rng: random.Random, folder: Path) -> str:
     table = pa.table(arrays, names=list(columns))
     if rng.random() < 0.3:
         bad = rng.choice(("error", "drop"))
-        return verdict(lambda: NBest.from_dataframe(table, bad=bad))
+        return verdict(lambda: NBest.from_records(table, bad=bad))
     pq.write_table(table, path, row_group_size=rng.choice((1, 2, 1000)))
     return verdict(lambda: read(path), folder)
 
