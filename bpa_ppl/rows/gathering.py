@@ -316,7 +316,7 @@ class _ReferenceNotes:
         for place in range(1, count - 1):
             three = range(place - 1, place + 2)
             if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
-                fits = [_fit(words[place], of_references[p]) for p in three]
+                fits = [max(_overlap(words[place], other) for other in of_references[p]) for p in three]
                 self._fits += [fits] if len(set(fits)) > 1 else []
         for place, texts in enumerate(references):
             if not texts:
@@ -360,10 +360,9 @@ class _ReferenceNotes:
                 )
 
 
-def _fit(words: set[str], references: Iterable[set[str]]) -> float:
-    """Return the share of words in common with the nearest of several references."""
-    shares = (2 * len(words & other) / max(len(words) + len(other), 1) for other in references)
-    return max(shares)
+def _overlap(words: set[str], other: set[str]) -> float:
+    """Return the share of words in common."""
+    return 2 * len(words & other) / max(len(words) + len(other), 1)
 
 
 def _words(text: str) -> Iterable[str]:

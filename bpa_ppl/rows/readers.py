@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -261,15 +259,8 @@ class RecordReader:
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int]
     ) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
-        first = list(objects[0])
-        columns: Iterator[tuple[Any, Sequence[Any]]] | None = None
-        if len(first) > 1 and set(map(len, objects)) == {len(first)}:
-            with suppress(KeyError):  # the fast way, where all objects have the same names
-                flat = list(chain.from_iterable(map(itemgetter(*first), objects)))
-                columns = ((name, flat[place :: len(first)]) for place, name in enumerate(first))
-        if columns is None:
-            names = dict.fromkeys(chain.from_iterable(objects))
-            columns = ((name, [fields.get(name) for fields in objects]) for name in names)
+        names = dict.fromkeys(chain.from_iterable(objects))
+        columns = ((name, [fields.get(name) for fields in objects]) for name in names)
         for name, values in columns:
             if not isinstance(name, str):
                 line = next(n for of, n in zip(objects, lines, strict=True) if name in of)
