@@ -143,11 +143,12 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
             f"{SCHEMA_VERSION}: install the version that wrote it, or adapt again",
             code="unknown-format",
         )
-    # Arrays of another shape are from another model.
-    of_sites = {
-        name: {n: x for n, x in draws.get(group, {}).items() if _cells(x) == _cells(values.get(n))}
-        for name, group in (("warmup", "warmup_posterior"), ("prior", "prior"))
-    }
+
+    def of_sites(group: str) -> dict[str, Any]:
+        """Return draws of the sites; arrays of another shape are from another model."""
+        found = ((n, x) for n, x in draws.get(group, {}).items() if n in values)
+        return {name: x for name, x in found if x.shape[2:] == values[name].shape[2:]}
+
     observed = dict(groups.get("observed_data", nothing).arrays)
     if _ORACLE in observed and observed[_ORACLE].dtype.kind == "f":
         # A position, to which predictions add a fraction.
@@ -170,7 +171,8 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         prior_predictive=draws.get("prior_predictive", {}),
         sentence_sites=_sentence_sites(likelihood),
         statistics=statistics,
-        **of_sites,
+        warmup=of_sites("warmup_posterior"),
+        prior=of_sites("prior"),
         sites=tuple(sites),
         **_named_dimensions(groups["posterior"], len(features)),
         observed=observed,
@@ -179,11 +181,6 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         sentence_ids=likelihood.coords.get("sentence"),
         attrs={**groups["posterior"].attrs, **attrs},
     )
-
-
-def _cells(draws: npt.NDArray[Any] | None) -> tuple[int, ...] | None:
-    """Return the shape of a draw."""
-    return None if draws is None else draws.shape[2:]
 
 
 def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
@@ -197,15 +194,13 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
         problem = f"weights has the dimensions {', '.join(dims)}: it needs chain and draw, as ArviZ"
         raise DataError(f"{problem} writes them", code="wrong-length")
     weights = _draws_of(group)[WEIGHTS]
-    if weights.size == 0:
-        raise DataError(f"weights has no draws: its shape is {weights.shape}", code="no-data")
     if len(others) == 1 and others[0] not in group.coords:
         problem = f"weights has no coordinate {others[0]}: it names the features"
         raise DataError(problem, code="bad-name")
     sizes = zip(others, weights.shape[2:], strict=True)
     labels = [group.coords.get(dim, np.arange(size)).tolist() for dim, size in sizes]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
-    return weights.reshape(*weights.shape[:2], -1), names
+    return weights.reshape(*weights.shape[:2], len(names)), names
 
 
 def _draws_of(group: Group) -> dict[str, Any]:

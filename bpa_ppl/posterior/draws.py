@@ -26,13 +26,8 @@ SAMPLING_TIME = "sampling_time"
 
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "mode")
 #: Attributes used in computations, with their types; other attributes are only displayed.
-_ATTRIBUTES: Mapping[str, type] = {
-    "likelihood_exponent": Real,
-    "pareto_k": Real,
-    "newton_decrement": Real,
-    "feature_sources": list,
-    "gain_column": dict,
-}
+_NUMBERS = ("likelihood_exponent", "pareto_k", "newton_decrement")
+_ATTRIBUTES = {"feature_sources": list, "gain_column": dict, **dict.fromkeys(_NUMBERS, Real)}
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -123,12 +118,9 @@ class Draws:
     def __post_init__(self) -> None:
         """Refuse names, shapes and types that are not consistent."""
         one_of(self.kind, KINDS, "kind of draws", "kind")
-        _require(
-            (self.kind == "weighted") == self.weighted,
-            f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
-            "weights (log_weight): only weighted draws have them",
-            "log_weight",
-        )
+        problem = f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
+        problem += "weights (log_weight): only weighted draws have them"
+        _require((self.kind == "weighted") == self.weighted, problem, "log_weight")
         actual, size = np.shape(self.values[WEIGHTS]), len(self.features)
         problem = f"weights has the shape {actual}: it must be (chains, draws, {size} features)"
         _require(len(actual) == 3 and actual[2] == size, problem, "values", "mismatch")
@@ -174,8 +166,7 @@ class Draws:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of chains and of kept draws per chain."""
-        chains, draws = self.weights.shape[:2]
-        return chains, draws
+        return self.weights.shape[0], self.weights.shape[1]
 
     @property
     def flat(self) -> Float64:
@@ -190,10 +181,8 @@ class Draws:
     @property
     def importance(self) -> Float64:
         """(C · D,): importance weights that sum to one, chains concatenated."""
-        if self.log_weight is None:
-            count = self.shape[0] * self.shape[1]
-            return np.full(count, 1 / count)
-        return importance_weights(self.log_weight.reshape(-1))
+        logs = np.zeros(self.shape) if self.log_weight is None else self.log_weight
+        return importance_weights(logs.reshape(-1))
 
     @property
     def mean(self) -> Float64:
@@ -331,14 +320,10 @@ class Draws:
         weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
         missing = [name for name in nbest.feature_names if name not in weights]
         if missing:
-            raise DataError(
-                f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has weights "
-                f"for {', '.join(weights)}; give lists with these features, or default weights for "
-                "the others",
-                weights.origin,
-                parameter="defaults",
-                code="missing-weight",
-            )
+            problem = f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has "
+            problem += f"weights for {', '.join(weights)}; give lists with these features, or "
+            problem += "default weights for the others"
+            raise DataError(problem, weights.origin, parameter="defaults", code="missing-weight")
         matched = match(weights, nbest, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
@@ -414,11 +399,9 @@ def check_finite(draws: Draws) -> None:
     wrong = ~np.isfinite(draws.weights)
     if wrong.any():
         chain, draw, feature = np.argwhere(wrong)[0].tolist()
-        raise DataError(
-            f"the weight of {draws.features[feature]} is not a finite number in draw {draw} of "
-            f"chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): {remedy}",
-            code="bad-number",
-        )
+        problem = f"the weight of {draws.features[feature]} is not a finite number in draw {draw} "
+        problem += f"of chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): {remedy}"
+        raise DataError(problem, code="bad-number")
     constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in _BY_FEATURE}
     largest = {name: np.max(values, initial=0.0) for name, values in constants.items()}
     # Logarithms of weights that are not all zero.

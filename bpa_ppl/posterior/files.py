@@ -12,9 +12,9 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,6 @@ from bpa_ppl.posterior.groups import Group
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
-
-T = TypeVar("T")
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: What precedes the checksum of the whole file at its end, and the length of both.
@@ -91,7 +89,8 @@ def read_posterior(path: str | Path) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
-    return _load(path, lambda groups, attrs, draws: arviz_data(group_tree(groups, attrs)))
+    groups, attrs, _ = _load(path)
+    return arviz_data(group_tree(groups, attrs))
 
 
 def read_draws(path: str | Path) -> Draws:
@@ -102,18 +101,18 @@ def read_draws(path: str | Path) -> Draws:
     >>> read_draws("posterior.nc").mean.tolist()
     [1.0]
     """
-    return _load(path, lambda groups, attrs, draws: draws)
+    return _load(path)[-1]
 
 
-def _load(path: str | Path, result: Callable[[dict[str, Group], dict[str, Any], Draws], T]) -> T:
-    """Return what a function makes of the content of a file; its errors name the file."""
+def _load(path: str | Path) -> tuple[dict[str, Group], dict[str, Any], Draws]:
+    """Return the groups of a file, its attributes, and the draws; errors name the file."""
     if not os.path.isfile(path):  # also of a name that no file can have
         what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         raise DataError(problem, path, code="missing-file")
     try:
         groups, attrs = from_bytes(unsealed(Path(path).read_bytes()))
-        return result(groups, attrs, as_draws(from_groups(groups, attrs)))
+        return groups, attrs, as_draws(from_groups(groups, attrs))
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:

@@ -264,7 +264,7 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
         _group("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
     ),
     "no chains": ("wrong-length", None, _group("posterior", lambda g: g.rename(chain="run"))),
-    "no draws": ("no-data", None, _group("posterior", lambda g: g.isel(draw=slice(0)))),
+    "no draws": ("no-data", "values", _group("posterior", lambda g: g.isel(draw=slice(0)))),
     "statistics of other draws": (
         *("mismatch", None),
         _group("sample_stats", lambda g: g.isel(draw=slice(1, None))),
