@@ -17,7 +17,6 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
-from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.tuning import TUNERS
 
 #: Packages whose versions the results depend on.
@@ -348,8 +347,8 @@ def experiment(
     *,
     output: shared.OutputPath,
     jobs: int = 1,
-    backend: shared.Backend = "local",
-    scheduler: shared.Scheduler = None,
+    backend: str = "local",
+    scheduler: str | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Compare methods over numbers of adaptation sentences (learning curves).
@@ -358,6 +357,8 @@ def experiment(
         study: Study file (TOML). A shell runs its decoder command, if it has one.
         output: Folder of the results; an unfinished run resumes.
         jobs: Number of processes; -1 uses every core.
+        backend: local, or dask for an existing cluster.
+        scheduler: Address of the Dask scheduler, such as tcp://host:8786.
     """
     written = bpa.experiments.run_study(
         bpa.experiments.read_study(study),
@@ -403,7 +404,7 @@ def sweep(
         ),
     ],
     references: shared.References = None,
-    sampler: Annotated[str, Parameter(completer=shared.completed(SAMPLERS))] = "rwm-isotropic",
+    sampler: str = "rwm-isotropic",
     runs: int = 4,
     test: str | None = None,
     test_references: list[Path] | None = None,

@@ -7,7 +7,7 @@ import re
 from dataclasses import fields
 
 import pytest
-from command_line import run, succeed
+from command_line import run
 from cyclopts import App
 from cyclopts.argument import Argument
 
@@ -42,7 +42,7 @@ def options_of(command: str) -> dict[str, Argument]:
 
 def test_every_option_has_a_help_text() -> None:
     commands = commands_of(app)
-    assert len(commands) > 25
+    assert len(commands) > 20
     for command in commands:
         assert command.help, command.name
         if command.default_command is not None:
@@ -55,10 +55,8 @@ def test_every_option_has_a_help_text() -> None:
 @pytest.mark.parametrize(
     ("words", "mention"),
     [
-        ("adapt x --metrc ter", "there is no option --metrc: did you mean --metric, or --set"),
-        ("rerank x -p x.nc --drws=3", "there is no option --drws: did you mean --draws?"),
-        ("adapt x --warmup 3", "there is no option --warmup: did you mean --set warmup=VALUE?"),
-        ("compare x -o x --draws=3", "or --set SAMPLER.draws=VALUE?"),
+        ("adapt x --metrc ter", "Did you mean --metric?"),
+        ("rerank x -p x.nc --drws=3", "Did you mean --draws?"),
         ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
         ("adapt x -w none -o x.nc --set draws", "expected NAME=VALUE, not 'draws' (--set)"),
         ("adapt x -w none -o x.nc --set drws=5", "no setting drws: did you mean draws?"),
@@ -104,9 +102,3 @@ def test_reading_options_are_arguments_of_the_library(function: str) -> None:
     theirs = inspect.signature(getattr(bpa, function)).parameters
     ours = options.Reading().arguments()
     assert ours == {name: theirs[name].default for name in ours}
-
-
-def test_the_shell_completes_names() -> None:
-    """The shell itself leaves out names that begin otherwise."""
-    lines = succeed("__complete", "adapt", "x", "--sampler", "rw").out.split("\n")
-    assert [line for line in lines if line.startswith("rw")] == ["rwm", "rwm-isotropic"]

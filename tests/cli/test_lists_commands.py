@@ -47,9 +47,6 @@ def test_lists_are_described(folder: Path) -> None:
     shutil.copy("nbest", "nbest2")
     both = json.loads(succeed("lists", "nbes*", "-r", "ref,ref", "--json").out)
     assert (both["sentences"], both["references"]) == (24, 24)
-    twice = run("lists", "nbest", "nbest", "--json")
-    assert json.loads(twice.out)["sentences"] == 24
-    assert "note: nbest: given 2 times" in twice.err
 
 
 @pytest.fixture
@@ -119,7 +116,6 @@ def test_a_language_model_is_written_and_evaluated() -> None:
     again = succeed("lm", "a.arpa.gz", "--test", "held-out.txt", "--test", "domain.txt")
     assert again.out.splitlines()[:2] == ["9 1-grams, 10 2-grams", done.out.splitlines()[1]]
     assert again.out.splitlines()[2].startswith("domain.txt: perplexity ")
-    assert "the training text itself: perplexity" in succeed("lm", "domain.txt").out
     assert succeed("lm", "domain.txt", "-q").out == ""
     assert list(Path().glob("*.arpa")) == []
 

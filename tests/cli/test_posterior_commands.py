@@ -42,19 +42,6 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     assert all(float(chosen) >= float(canonical) for chosen, canonical in pairs)
 
 
-def test_probabilities_of_all_candidates(folder: Path) -> None:
-    succeed(*RERANK, "-o", "out", "--probabilities", "p.jsonl", "--details", "details")
-    chosen = Path("out").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in Path("p.jsonl").read_text("utf-8").splitlines()]
-    predictions = bpa.Reranker("good.nc", unchecked=True).predict(bpa.read_nbest("nbest"))
-    for s, (row, text) in enumerate(zip(rows, chosen, strict=True)):
-        assert row["candidates"][row["choice"]]["text"] == text
-        probabilities = [candidate["probability"] for candidate in row["candidates"]]
-        assert probabilities == predictions[s].tolist()
-        gains = [candidate["expected_gain"] for candidate in row["candidates"]]
-        assert gains == predictions.expected_gain()[predictions.lists.rows(s)].tolist()
-
-
 def test_plain_text_with_scores(folder: Path) -> None:
     lists = bpa.read_nbest("nbest").truncate(2).without("totals")
     settings = "plain:list_size=2,scores=scores.txt"
