@@ -242,7 +242,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     NBestFormat,
     {
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
-        "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
@@ -253,7 +252,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
         "espnet": "bpa_ppl.formats.espnet:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
-        "cdec": "bpa_ppl.formats.cdec:Cdec",
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )
