@@ -263,8 +263,7 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "bpa_ppl.weight_formats",
     WeightFormat,
     {
-        "json": "bpa_ppl.formats.tree_weights:JsonWeights",
-        "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",
+        "json": "bpa_ppl.formats.json_weights:JsonWeights",
         "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
         "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
         "dense": "bpa_ppl.formats.line_weights:DenseWeights",
