@@ -41,7 +41,6 @@ class NBestFormat(Component, frozen=True):
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
         texts: the names of columns of texts, some of which may look like numbers.
-        judgements: the names of columns of numbers that are extras, never features.
 
     >>> from bpa_ppl.formats.base import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -54,7 +53,6 @@ class NBestFormat(Component, frozen=True):
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ()
-    judgements: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -244,7 +242,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
-        "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",

@@ -35,7 +35,7 @@ JSON_NUMBERS = ("NaN", "-Infinity", "1e39")
 
 
 #: Samples of which a line is a sentence.
-APART = ("pairs", "pearmut", "arena")
+APART = ("pairs", "arena")
 
 
 class Sample(NamedTuple):
@@ -197,32 +197,6 @@ SAMPLES = {
             (chat("r-9", delta={"content": "a"}, message=None), "not-supported"),
         ],
         (),
-    ),
-    "pearmut": Sample(
-        "pearmut",
-        [],
-        json.dumps(
-            {"item_id": 12345, "tgt": {"A": "<text>", "B": "z"}, "features": {"A": {"lm": 6789}}}
-        )
-        .replace("12345", "<id>")
-        .replace("6789}", '<value>}, "B": {"lm": 1}'),
-        [
-            ("{", "bad-line"),
-            ("[1]", "bad-line"),
-            (DEEP, "bad-line"),
-            ('{"item_id": 9, "tgt": "a"}', "bad-line"),
-            ('{"item_id": 9}', "bad-line"),
-            (
-                '{"item": [{"item_id": 9, "tgt": {"A": "a"}}], '
-                '"annotation": [{"A": {"score": "high"}}]}',
-                "bad-number",
-            ),
-            ('{"item_id": 0, "tgt": {"A": "x"}}', "duplicate"),
-            ('{"item_id": 9, "tgt": {"A": 3}}', "bad-data"),
-            ('{"item_id": 9, "src": 4, "tgt": {"A": "x"}}', "bad-data"),
-            (b'{"item_id": 9, "tgt": {"A": "\xff"}}\n', "bad-encoding"),
-        ],
-        JSON_NUMBERS,
     ),
     "arena": Sample(
         "jsonl",

@@ -110,7 +110,6 @@ def test_the_nearest_format_of_an_unknown_file_is_named(
         ("fairseq", "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"),
         ("csv", "id,text,lm"),
         ("csv", "model_a,model_b,winner"),
-        ("pearmut", '{"campaign_id": "c", "data": []}'),
     ],
 )
 def test_a_file_without_lists(write: Write, format: str, content: str) -> None:
