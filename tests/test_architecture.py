@@ -66,7 +66,6 @@ MODULES = {
     "backports.zstd": "backports",
     "pillow": "PIL",
     "lazy-loader": "lazy_loader",
-    "pyyaml": "yaml",
     "scikit-learn": "sklearn",
 }
 #: What no other module imports, by the beginnings of the names of its modules: its commands and
@@ -233,7 +232,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
     used = {top_of(i) for tree in trees().values() for i in imported(tree)} - STANDARD
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    entries = [*project["dependencies"], *extras["report"], *extras["serve"], *extras["yaml"]]
+    entries = [*project["dependencies"], *extras["report"], *extras["serve"]]
     declared = {entry.split(">")[0] for entry in entries}
     used |= {"h5netcdf"}  # loaded by xarray, as the engine that reads and writes posteriors
     assert used == {MODULES.get(name, name) for name in declared}
@@ -402,7 +401,6 @@ def reads_code(tree: ast.AST) -> bool:
     return bool(
         CODE_READERS & (dotted | set(map(top_of, dotted)) | functions)
         or {"eval", "exec"} & functions
-        or [name for name in functions if name.startswith("yaml.") and "load" in name]
         or [value for name, value in options if name == "allow_pickle" and value != "False"]
     )
 
@@ -415,8 +413,7 @@ def test_no_file_is_read_that_could_run_code() -> None:
 
 CODE = (
     *("import pickle", "from pickle import loads", "import joblib\njoblib.load(path)"),
-    *("from joblib import load", "np.load(path, allow_pickle=True)", "yaml.load(text)"),
-    *("yaml.safe_load(text)", "eval(text)"),
+    *("from joblib import load", "np.load(path, allow_pickle=True)", "eval(text)"),
 )
 
 

@@ -168,7 +168,7 @@ def extras_in_messages(path: Path) -> set[str]:
 def test_extras_that_messages_and_pages_name_exist() -> None:
     modules = [path for folder in FOLDERS[:3] for path in (ROOT / folder).rglob("*.py")]
     named = set().union(*map(extras_in_messages, modules))
-    assert named == {"serve", "dask", "kenlm", "compare", "report", "yaml"}
+    assert named == {"serve", "dask", "kenlm", "compare", "report"}
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)
     in_pages = re.findall(r"pip install '(?:\.|bpa_ppl)\[(\w+)\]", text)
@@ -239,7 +239,6 @@ NEEDED = {
     "calibrate missing -w missing -o page.html": PAGES,
     "sweep missing -w missing -o swept --vary draws=100": PAGES,
     "figures missing": PAGES,
-    "adapt lists.jsonl -w w.yaml -o none.nc": ("w.yaml: weights in YAML need PyYAML", "yaml"),
     "rerank missing -p missing --backend dask --scheduler tcp://localhost:1": (
         "the backend dask needs Dask",
         "dask",
@@ -301,7 +300,6 @@ def work() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o777)
         write_json_lines(judged_lists(), folder / "lists.jsonl")
-        (folder / "w.yaml").write_text("logprob: 0.5\n", "utf-8")
         (folder / "binary").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
         yield folder
 

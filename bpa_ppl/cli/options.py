@@ -234,8 +234,8 @@ Weights = Annotated[
     str,
     Parameter(
         alias="-w",
-        help="Canonical weights: moses.ini, dense weights, JSON, YAML, or numbers in the order of "
-        "the columns; none, to start without; or equal, to start at the mean of the standardised "
+        help="Canonical weights: moses.ini, dense weights, JSON, or numbers in the order of the "
+        "columns; none, to start without; or equal, to start at the mean of the standardised "
         "features.",
     ),
 ]
