@@ -168,7 +168,7 @@ def extras_in_messages(path: Path) -> set[str]:
 def test_extras_that_messages_and_pages_name_exist() -> None:
     modules = [path for folder in FOLDERS[:3] for path in (ROOT / folder).rglob("*.py")]
     named = set().union(*map(extras_in_messages, modules))
-    assert named == {"serve", "dask", "kenlm", "compare", "report"}
+    assert named == {"serve", "kenlm", "compare", "report"}
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)
     in_pages = re.findall(r"pip install '(?:\.|bpa_ppl)\[(\w+)\]", text)
@@ -239,10 +239,6 @@ NEEDED = {
     "calibrate missing -w missing -o page.html": PAGES,
     "sweep missing -w missing -o swept --vary draws=100": PAGES,
     "figures missing": PAGES,
-    "rerank missing -p missing --backend dask --scheduler tcp://localhost:1": (
-        "the backend dask needs Dask",
-        "dask",
-    ),
     "serve missing": SERVING,
     "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),

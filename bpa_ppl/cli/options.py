@@ -249,10 +249,6 @@ Jobs = Annotated[int, Parameter(help="Processes that score hypotheses; -1 uses e
 #: A flag that is on by default, and is switched off by `--no-NAME`.
 SWITCH = Parameter(negative_bool="no-")
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
-Backend = Annotated[str, Parameter(help="local, or dask for an existing cluster.")]
-Scheduler = Annotated[
-    str | None, Parameter(help="Address of the Dask scheduler, such as tcp://host:8786.")
-]
 Settings = Annotated[dict[str, Any] | None, parsed(assignments, several=True, name="--set")]
 MovedFiles = Annotated[
     dict[str, tuple[str, ...]] | None,

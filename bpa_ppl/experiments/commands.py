@@ -348,8 +348,6 @@ def experiment(
     *,
     output: shared.OutputPath,
     jobs: int = 1,
-    backend: shared.Backend = "local",
-    scheduler: shared.Scheduler = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Compare methods over numbers of adaptation sentences (learning curves).
@@ -363,8 +361,6 @@ def experiment(
         bpa.experiments.read_study(study),
         output,
         jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
         progress=not quiet,
     )
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)

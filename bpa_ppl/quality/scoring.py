@@ -150,7 +150,7 @@ def scores_and_gains(
     chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
     key = metric.cache_signature(inputs.references)
     parts = list[Float64]()
-    with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
+    with parallel_workers(jobs, threads=metric.threads) as parallel:
         for part in parallel(map(delayed(_both), repeat(metric), chunks, repeat(key))):
             parts.append(part)
             if progress is not None:

@@ -111,8 +111,6 @@ COMMANDS = [
     (f"adapt nbest renamed -r ref,ref {POOL}", "LM0"),
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --jobs 0", "jobs"),
-    (f"{RERANK} --backend slurm", "slurm"),
-    (f"{RERANK} --backend dask", "dask"),
     (f"{RERANK} --first-id 1", "sentence id 0"),
     (f"{PLAIN} --scores scores.txt", "(--list-size)"),
     (f"{PLAIN} --list-size 2 --format csv", "csv"),
