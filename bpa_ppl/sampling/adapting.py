@@ -54,7 +54,7 @@ from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
-from bpa_ppl.sampling.target import Model, Sampled, Target, place
+from bpa_ppl.sampling.target import Model, Sampled, Target
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
@@ -494,7 +494,6 @@ def _table(sentences: Sentences, matched: Match, model: Model) -> Lists:
         domain=None if model is log_linear else domain_numbers(sentences.nbest),
         weight=None if choices is None else choices.weight,
         rater=None if choices is None else choices.rater,
-        multiple=len(jax.devices()),
     )
 
 
@@ -510,7 +509,7 @@ def _target(
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        data = place(prepared, prior._replace(names=None))
+        data = jax.device_put((prepared, prior._replace(names=None)))
         return Target(model, observing, *data, {}, matched, seed)
 
     target = build(likelihood)

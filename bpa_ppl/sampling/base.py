@@ -125,5 +125,4 @@ SAMPLERS: Registry[Sampler] = Registry(
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
     },
-    adapter="bpa_ppl.sampling.kernels:from_numpyro",
 )

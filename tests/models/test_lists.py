@@ -112,7 +112,6 @@ MATCHED = match(CANONICAL, ONE)
         ({"match": CANONICAL}, "wrong-type", "match"),
         ({"oracle": reference_model.given(0, 0)}, "wrong-type", "oracle"),
         ({"gains": "ter"}, "wrong-type", "gain"),
-        ({"multiple": 0}, "bad-usage", "multiple"),
         ({"oracle": [0.5, 0]}, "mismatch", "oracle"),
         ({"oracle": [0, 2]}, "mismatch", "oracle"),
         ({"oracle": [-1, 0]}, "mismatch", "oracle"),
