@@ -119,8 +119,7 @@ def tabulate(
             from 0 to the largest stands for a rater.
 
     Raises:
-        DataError: if an oracle is out of range, another array does not fit the lists, or the table
-            does not fit into memory.
+        DataError: if an oracle is out of range, or another array does not fit the lists.
         UsageError: if an argument has another type.
 
     >>> from bpa_ppl.weights import match
@@ -133,7 +132,6 @@ def tabulate(
     require(match, Match, "weights are matched to the lists by bpa_ppl.weights.match", "match")
     groups = _grouped(nbest.sizes)
     shapes = [_shape(len(members), width) for width, members in groups]
-    _check_memory(shapes, int(match.free.sum()))
     domains = _of_sentences(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
     raters = None if rater is None else _of_sentences(rater, "rater", nbest)
     weights = None if weight is None else _of_sentences(weight, "weight", nbest)
@@ -336,17 +334,3 @@ def _rounded_up(number: int) -> int:
     """
     grain = 1 << max(0, max(number, 1).bit_length() - 4)
     return max(-(-number // grain) * grain, 1)
-
-
-def _check_memory(shapes: list[tuple[int, int, int]], features: int) -> None:
-    import psutil
-
-    # The table, with base and hypothesis, and its copy on JAX's device while it is moved.
-    needed = sum(b * s * n for b, s, n in shapes) * 4 * 2 * (features + 2)
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise DataError(
-            f"the table of the adaptation sentences needs {needed / 2**30:.1f} GiB of memory, and "
-            f"{free / 2**30:.1f} GiB are free: use fewer sentences or shorter lists (truncate)",
-            code="too-large",
-        )

@@ -73,10 +73,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
-#: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
-#: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
-_NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
 #: Fewer lists with several systems say little on a posterior that chooses one system.
 _MIN_LISTS = 5
 #: The message if the posterior has no observation.
@@ -195,7 +191,6 @@ class Problem:
             coords={RATER: choices.raters} if draws.dims and choices is not None else {},
             attrs={**sampler, **self.attrs, **draws.attrs},
         )
-        _warn_uninformed(draws, sentences.nbest)
         _warn_single_system(draws, sentences)
         return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
@@ -613,43 +608,6 @@ def _prior(
             record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
     prior = isotropic.build_prior(family, matched, learned)
     return {"name": PRIORS.name_of(family), **record}, prior
-
-
-def _warn_uninformed(draws: Draws, nbest: NBest) -> None:
-    """Warn of weights that the data could not change because of the unit of their feature.
-
-    The posterior of such a weight is as wide as its prior and has the same mean, because the spread
-    of the feature within the lists times the standard deviation of the prior is negligible. If no
-    weight has changed, the whole prior is narrow on purpose.
-
-    Args:
-        draws: a posterior; nothing is known about one without a Gaussian prior.
-        nbest: the lists with the features that were adapted.
-    """
-    try:
-        prior = Prior.recorded(draws)
-    except DataError:
-        return
-    deviation = np.sqrt(np.diag(prior.full_covariance))
-    uninformed = np.abs(draws.mean - prior.mean) < _MAX_SHIFT * deviation
-    if draws.kind != "point":
-        uninformed &= draws.deviation > _MIN_WIDTH * deviation
-    if not len(nbest) or not uninformed.any():  # avoids a pass over all hypotheses
-        return
-    columns = [nbest.feature_names.index(name) for name in draws.features]
-    table, starts = nbest.features[:, columns], nbest.offsets[:-1]
-    differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
-    common = differs.mean(axis=0) >= _MIN_VARYING
-    effect = nbest.spread[columns] * deviation
-    uninformed &= effect < _NEGLIGIBLE
-    if uninformed[common].all() or not (uninformed & common).any():
-        return
-    small = [f"{draws.features[k]} ({effect[k]:.1g})" for k in np.flatnonzero(uninformed & common)]
-    warn_user(
-        f"the data could not change the weight of {', '.join(small)}: the feature hardly varies "
-        "within lists compared with its prior (spread × standard deviation in brackets); multiply "
-        "the feature by a number, or give it a larger prior variance"
-    )
 
 
 def _warn_single_system(draws: Draws, sentences: Sentences) -> None:

@@ -1,4 +1,4 @@
-"""Lists as models use them: buckets, multiplicities, rounding and memory."""
+"""Lists as models use them: buckets, multiplicities and rounding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import psutil
 import pytest
 import reference_model
 from raising import raises
@@ -83,22 +82,6 @@ def test_padding_is_bounded() -> None:
     rows = sum(bucket["base"].size for bucket in table.buckets)
     assert rows < 1.5 * sum(sizes)
     assert rows < 0.8 * 400 * 500
-
-
-@pytest.mark.parametrize("enough", [False, True])
-def test_table_and_its_copy_must_fit_into_memory(
-    monkeypatch: pytest.MonkeyPatch, enough: bool
-) -> None:
-    pool = _random_lists([50] * 10 + [20] * 3)
-    table = tabulate(pool, match(CANONICAL, pool))
-    needed = 2 * sum(part.nbytes for bucket in table.buckets for part in bucket.values())
-    free = type("Memory", (), {"available": needed if enough else needed - 1})
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
-    if enough:
-        tabulate(pool, match(CANONICAL, pool))
-    else:
-        with raises(DataError, "too-large"):
-            tabulate(pool, match(CANONICAL, pool))
 
 
 ONE = NBest.from_lists([["a", "b"]] * 2, [np.eye(2)] * 2, ["A", "B"])
