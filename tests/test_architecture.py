@@ -33,7 +33,7 @@ LAYERS = (
     ("text",),
     ("posterior", "quality"),
     ("features",),
-    ("models", "tuning"),
+    ("models",),
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
