@@ -33,7 +33,7 @@ LAYERS = (
     ("text",),
     ("posterior", "quality"),
     ("features",),
-    ("models", "tuning"),
+    ("models",),
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
@@ -388,8 +388,8 @@ def test_forbidden_accesses_are_detected() -> None:
 
 #: What reads objects that run code, or runs texts as code.
 CODE_READERS = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "runpy", "joblib.load"}
-#: The only modules that start other programs: COMET, and the decoder of a study or of `tune`.
-STARTERS = {"quality.comet", "experiments.redecoding"}
+#: The only module that starts other programs: the decoder of a study or of `tune`.
+STARTERS = {"experiments.redecoding"}
 
 
 def reads_code(tree: ast.AST) -> bool:

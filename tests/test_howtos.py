@@ -201,6 +201,25 @@ def test_page_commands_run_with_a_quick_sampler(page: str, working_folder: Path)
     run_page(page, "--sampler laplace ")
 
 
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_scores_of_comet_are_joined_as_a_column(
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "own-criterion.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page.split("## COMET")[1], re.DOTALL)
+    before, after = re.split(r"# comet-score.*--to_json.*\n", code)
+    monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler="map"))
+    scope: dict[str, Any] = {"bpa": bpa_ppl}
+    exec(before, scope)
+    texts = [Path(f"all.{name}").read_text("utf-8").splitlines() for name in ("src", "mt", "ref")]
+    assert set(map(len, texts)) == {len(scope["lists"].features)}
+    scores = [{"COMET": len(text) / 100} for text in texts[1]]
+    Path("scores.json").write_text(json.dumps({"all.mt": scores}), "utf-8")
+    exec(after, scope)
+    assert scope["posterior"].attrs["oracle_metric"] == "comet"
+    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+
+
 README = (ROOT / "README.md").read_text("utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
 SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]

@@ -168,7 +168,7 @@ def extras_in_messages(path: Path) -> set[str]:
 def test_extras_that_messages_and_pages_name_exist() -> None:
     modules = [path for folder in FOLDERS[:3] for path in (ROOT / folder).rglob("*.py")]
     named = set().union(*map(extras_in_messages, modules))
-    assert named == {"serve", "kenlm", "compare", "report"}
+    assert named == {"serve", "compare", "report"}
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)
     in_pages = re.findall(r"pip install '(?:\.|bpa_ppl)\[(\w+)\]", text)
@@ -242,7 +242,6 @@ NEEDED = {
     "serve missing": SERVING,
     "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),
-    f"{ADAPT} --add lm=binary": ("binary ones need the Python module of KenLM", "kenlm"),
 }
 #: The first example of the README, after its data and before what it computes is printed.
 EXAMPLE = f"""
@@ -296,7 +295,6 @@ def work() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o777)
         write_json_lines(judged_lists(), folder / "lists.jsonl")
-        (folder / "binary").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
         yield folder
 
 

@@ -17,8 +17,8 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
+from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.tuning import TUNERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
@@ -319,7 +319,7 @@ def tune(
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
-        found = bpa.tuning.reestimate(lists, canonical, **arguments)
+        found = bpa.experiments.reestimate(lists, canonical, **arguments)
     else:
         from bpa_ppl.experiments.redecoding import Decoder
 

@@ -34,6 +34,8 @@ from bpa_ppl.experiments.study import (
     random_source,
     seed_of,
 )
+from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models import LIKELIHOODS, PRIORS
@@ -46,7 +48,6 @@ from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampler, adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.tuning import TUNERS, reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import parallel_workers
 

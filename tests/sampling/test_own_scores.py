@@ -22,7 +22,6 @@ from bpa_ppl import (
     oracles,
     point_weights,
     read_posterior,
-    reestimate,
     rerank,
     write_posterior,
 )
@@ -104,7 +103,6 @@ def adapted(**options: Any) -> Any:
 CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
     lambda: adapt(LISTS, "moses.ini", metric="comet"),
-    lambda: reestimate("dev.nbest", CANONICAL),
     lambda: adapted(prior=np.ones(2)),
     lambda: adapted(sampler=7),
     lambda: adapted(likelihood=[]),
