@@ -30,7 +30,7 @@ LAYERS = (
     ("text",),
     ("posterior", "quality"),
     ("features",),
-    ("models", "tuning"),
+    ("models",),
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
@@ -55,7 +55,6 @@ MODULES = {
     "backports.zstd": "backports",
     "pillow": "PIL",
     "lazy-loader": "lazy_loader",
-    "pyyaml": "yaml",
     "scikit-learn": "sklearn",
 }
 
@@ -125,7 +124,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
     used = {name.split(".")[0] for name in set().union(*modules)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    entries = [*project["dependencies"], *extras["report"], *extras["serve"], *extras["yaml"]]
+    entries = [*project["dependencies"], *extras["report"], *extras["serve"]]
     declared = {entry.split(">")[0] for entry in entries}
     used |= {"h5netcdf"}  # loaded by xarray, as the engine that reads and writes posteriors
     used -= sys.stdlib_module_names | {"bpa_ppl", "compression"}  # the latter from 3.14 on

@@ -63,6 +63,21 @@ def test_first_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert ter_in(printed) == pytest.approx([55.2], abs=0.3)
 
 
+def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = (block for block in code_of("docs/how-to/own-criterion.md") if "comet-score" in block)
+    before, after = re.split(r"# comet-score.*--to_json.*\n", code)
+    monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler="map"))
+    scope: dict[str, Any] = {"bpa": bpa_ppl}
+    exec(before, scope)
+    texts = [Path(f"all.{name}").read_text("utf-8").splitlines() for name in ("src", "mt", "ref")]
+    assert set(map(len, texts)) == {len(scope["lists"].features)}
+    scores = [{"COMET": len(text) / 100} for text in texts[1]]
+    Path("scores.json").write_text(json.dumps({"all.mt": scores}), "utf-8")
+    exec(after, scope)
+    assert scope["posterior"].attrs["oracle_metric"] == "comet"
+    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+
+
 @pytest.mark.parametrize("sampler", ["map", pytest.param("auto", marks=pytest.mark.slow)])
 def test_tutorial(
     sampler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -25,7 +25,6 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 #: Part of a command -> the reason why the tests do not run it.
 NOT_RUN = {
     "--decoder": "needs Moses or Marian",
-    "--scheduler": "needs a cluster: tests/decoding/test_parallel.py has one",
     "invariance=": "needs lists with segmentations: tests/features/test_invariance.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
     "bpa demo": "as tests/test_demo.py does",

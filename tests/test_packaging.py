@@ -173,15 +173,9 @@ NEEDED = {
     "calibrate missing -w missing -o page.html": PAGES,
     "sweep missing -w missing -o swept --vary draws=100": PAGES,
     "figures missing": PAGES,
-    "adapt lists.jsonl -w w.yaml -o none.nc": ("w.yaml: weights in YAML need PyYAML", "yaml"),
-    "rerank missing -p missing --backend dask --scheduler tcp://localhost:1": (
-        "the backend dask needs Dask",
-        "dask",
-    ),
     "serve missing": SERVING,
     "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),
-    f"{ADAPT} --add lm=binary": ("binary ones need the Python module of KenLM", "kenlm"),
 }
 REMEDY = "install the extra {0} with pip install 'bpa_ppl[{0}]'"
 README_EXAMPLE = (ROOT / "README.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
@@ -227,8 +221,6 @@ def test_use_of_a_read_only_installation_without_extras(
     environment: Path, tmp_path: Path, options: list[str]
 ) -> None:
     write_json_lines(judged_lists(), tmp_path / "lists.jsonl")
-    (tmp_path / "w.yaml").write_text("logprob: 0.5\n", "utf-8")
-    (tmp_path / "binary").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
     words = json.dumps([command.split() for command in (*COMMANDS, *NEEDED)])
     done = subprocess.run(
         [*USER, environment / "python", *options, "-c", RUN, words],

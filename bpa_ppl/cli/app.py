@@ -17,7 +17,7 @@ from cyclopts import App, CycloptsError, Parameter, Token, UnknownOptionError
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
-from bpa_ppl.cli.options import outputs_of
+from bpa_ppl.cli.options import with_outputs
 from bpa_ppl.errors import BpaError, UsageError, nearest, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
 
@@ -128,7 +128,7 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None and error.__cause__ is problem:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    bound.arguments |= outputs_of(bound.arguments, words[1:])
+    bound.arguments.update(with_outputs(bound.arguments))
     command(*bound.args, **bound.kwargs)
 
 

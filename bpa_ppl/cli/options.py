@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from functools import partial
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
+import msgspec
 from cyclopts import Parameter, Token
 
 import bpa_ppl as bpa
@@ -234,8 +234,8 @@ Weights = Annotated[
     str,
     Parameter(
         alias="-w",
-        help="Canonical weights: moses.ini, dense weights, JSON, YAML, or numbers in the order of "
-        "the columns; none, to start without; or equal, to start at the mean of the standardised "
+        help="Canonical weights: moses.ini, dense weights, JSON, or numbers in the order of the "
+        "columns; none, to start without; or equal, to start at the mean of the standardised "
         "features.",
     ),
 ]
@@ -249,10 +249,6 @@ Jobs = Annotated[int, Parameter(help="Processes that score hypotheses; -1 uses e
 #: A flag that is on by default, and is switched off by `--no-NAME`.
 SWITCH = Parameter(negative_bool="no-")
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
-Backend = Annotated[str, Parameter(help="local, or dask for an existing cluster.")]
-Scheduler = Annotated[
-    str | None, Parameter(help="Address of the Dask scheduler, such as tcp://host:8786.")
-]
 Settings = Annotated[dict[str, Any] | None, parsed(assignments, several=True, name="--set")]
 MovedFiles = Annotated[
     dict[str, tuple[str, ...]] | None,
@@ -572,7 +568,7 @@ def expanded(paths: Sequence[str]) -> list[str]:
     ['-', 'none-of-these-*.jsonl']
     """
     files = [
-        [path] if Path(path).exists() else sorted(glob(path), key=natural_order) or [path]
+        [path] if os.path.exists(path) else sorted(glob(path), key=natural_order) or [path]
         for path in paths
     ]
     return list(chain.from_iterable(files))
@@ -612,55 +608,48 @@ def echo_status(message: object, quiet: bool = False) -> None:
         log_info(str(message))
 
 
-def outputs_of(values: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """Return the files that a command writes, where `/dev/stdout` is `-`.
-
-    Args:
-        values: of the parameters of the command, as they were given.
-        words: of the command line; the name of a rater names no file.
+def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters, with `/dev/stdout` as `-` among the outputs.
 
     Raises:
-        UsageError: if one is also an input or another output, under any name.
+        UsageError: if an output is also an input or another output, under any name.
 
-    >>> outputs_of({"output": "new.nc"}, ["weights", "-o", "new.nc", "--template=./new.nc"])
+    >>> with_outputs({"output": "new.txt", "details": "./new.txt"})
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: new.nc is also another file of this command: choose another name
+    bpa_ppl.errors.UsageError: new.txt is also another file of this command: choose another name
     """
     outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
     if not outputs:
-        return {}
+        return dict(values)
     from bpa_ppl.formats.streams import open_descriptor
 
-    parts = [dict.fromkeys([word, *re.split("[,=:]", word)]) for word in words]
-    for name, path in outputs.items():
-        if open_descriptor(path) == 1:
-            outputs[name] = type(path)("-")
-        ours = _file_identity(path, sys.__stdout__)
-        others = list(chain.from_iterable(parts))
-        for own in map(Path, [path, *([values["rater"]] if values.get("rater") else [])]):
-            if (word := next((one for one in others if Path(one) == own), None)) is not None:
-                others.remove(word)
-        second = any(str(output) == "-" for of, output in outputs.items() if of != name)
-        stream = sys.__stdout__ if second else sys.__stdin__
-        # A word that is no file yet, such as the name of a setting, is an output or nothing.
-        files = [other for other in expanded(others) if other == "-" or os.path.exists(other)]
-        files += [str(output) for of, output in outputs.items() if of != name]
-        if ours is not None and any(_file_identity(other, stream) == ours for other in files):
-            problem = f"{path} is also another file of this command: choose another name"
+    outputs |= {n: type(path)("-") for n, path in outputs.items() if open_descriptor(path) == 1}
+    # The name of a rater names no file; nor does a word that is no file, such as a setting.
+    others = {name: value for name, value in values.items() if name not in (*outputs, "rater")}
+    names = expanded(list(_texts(msgspec.to_builtins(others, enc_hook=str))))
+    inputs = [_identity(name) for name in names if os.path.isfile(name)]
+    identities = {name: _identity(path) for name, path in outputs.items()}
+    for name, identity in identities.items():
+        if identity in inputs or list(identities.values()).count(identity) > 1:
+            problem = f"{outputs[name]} is also another file of this command: choose another name"
             raise UsageError(problem, parameter=name, code="conflict")
-    return outputs
+    return {**values, **outputs}
 
 
-def _file_identity(path: str | Path, standard: TextIO | None) -> object:
-    """Return what all names of a regular file have in common; None for devices, pipes, folders."""
-    is_standard = str(path) == "-"
-    try:
-        status = os.stat(standard.fileno() if is_standard and standard else path)
-    except (OSError, ValueError):
-        return os.path.realpath(path) if "\0" not in str(path) else None
-    if not stat.S_ISREG(status.st_mode):
-        return standard if is_standard else None
-    return status.st_dev, status.st_ino
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value, and their parts where they are lists or have settings."""
+    if isinstance(value, str):
+        yield from {"/dev/stdin" if value == "-" else value, *re.split("[,=:]", value)}
+    elif isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _identity(path: str | Path) -> object:
+    """Return what all names of a regular file have in common, or an object for another one."""
+    if os.path.isfile(path):
+        return os.stat(path).st_dev, os.stat(path).st_ino
+    return object() if os.path.exists(path) else os.path.realpath(path)
 
 
 def command_line() -> str:

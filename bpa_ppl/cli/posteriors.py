@@ -66,7 +66,7 @@ def report(
         posterior: Posterior of `bpa adapt`.
         output: Page (HTML); - for stdout.
         nbest: New n-best lists: show which choices changed, and why. With --references or
-            judgements: evaluate the adaptation and the added features on them.
+            judgements: evaluate the adaptation on them.
         top: Draw the chains of so many weights, those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page

@@ -8,3 +8,4 @@ from .redecoding import redecode as redecode
 from .running import run_study as run_study
 from .study import read_study as read_study
 from .sweeps import sweep as sweep
+from .tuning.reestimation import reestimate as reestimate

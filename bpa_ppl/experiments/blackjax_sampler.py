@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sampler, require_memory
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import evaluate, unflatten
 from bpa_ppl.sampling.target import Sampled, Target
 
@@ -64,7 +64,6 @@ class Blackjax(Sampler, frozen=True):
                 parameter="sampler",
                 code="not-supported",
             )
-        require_memory(target, self.chains * (self.warmup + self.draws))
         keys = jax.random.split(jax.random.key(target.seed), self.chains)
         start = target.initial_positions(self.chains, target.seed)
         keys, warm_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
@@ -91,7 +90,6 @@ class Blackjax(Sampler, frozen=True):
 
     def _pathfinder(self, target: Target) -> Sampled:
         """Draw from the approximation of Pathfinder, and weight the draws."""
-        require_memory(target, self.draws)
         start = target.initial_positions(1, target.seed)[0]
         approximation = _approximate(self, target, jax.random.key(target.seed), start)
         z, log_q, elbo = jax.device_get(approximation)

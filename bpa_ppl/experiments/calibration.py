@@ -156,7 +156,7 @@ def calibrate(
 
     ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
     # Threads, not processes, because they share compiled programs.
-    workers = parallel_workers(jobs, "threads")
+    workers = parallel_workers(jobs, threads=True)
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
         for i, run in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
             ranks[i], sizes[i] = _ranks(run, columns, np.random.default_rng([seed, i]))

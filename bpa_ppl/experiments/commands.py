@@ -17,8 +17,8 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
+from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.tuning import TUNERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
@@ -319,7 +319,7 @@ def tune(
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
-        found = bpa.tuning.reestimate(lists, canonical, **arguments)
+        found = bpa.experiments.reestimate(lists, canonical, **arguments)
     else:
         from bpa_ppl.experiments.redecoding import Decoder
 
@@ -348,8 +348,6 @@ def experiment(
     *,
     output: shared.OutputPath,
     jobs: int = 1,
-    backend: shared.Backend = "local",
-    scheduler: shared.Scheduler = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Compare methods over numbers of adaptation sentences (learning curves).
@@ -363,8 +361,6 @@ def experiment(
         bpa.experiments.read_study(study),
         output,
         jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
         progress=not quiet,
     )
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)

@@ -12,7 +12,7 @@ from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.base import Sampler, require_memory
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.target import Sampled, Target
 
@@ -47,7 +47,6 @@ class Nutpie(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw by nutpie."""
         self.require_packages()
-        require_memory(target, self.chains * (self.warmup + self.draws))
         starts = target.initial_positions(self.chains, target.seed)
         target.progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(

@@ -19,13 +19,14 @@ import numpy as np
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
+from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.formats.nbest_files import read_nbest, write_nbest
 from bpa_ppl.formats.streams import atomic_writer, make_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import warn_user
-from bpa_ppl.quality import resolve
-from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
+from bpa_ppl.quality import compared, resolve
 from bpa_ppl.weights import AnyWeights, Weights, match
 
 
@@ -133,17 +134,17 @@ def redecode(
         reason = "although the decoder still finds new hypotheses: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
-    matched, tuning_lists = prepare_lists(lists, path[0], goal, options.get("fixed"))
+    matched, all_lists = tuning_lists(lists, path[0], goal, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
-    gains = [tuning_lists.gain(goal, point[matched.free]) for point in visited]
+    problem = TuningProblem(all_lists, goal, matched.free_values)
+    gains = [problem.gain(point[matched.free]) for point in visited]
     last = len(path) - 1
     # Of equally good ones the latest, which was tuned on the most hypotheses.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
-    before, after = (goal.signed(gains[k]) for k in (0, best))
     points = (visited[k][matched.free] for k in (0, best))
-    scores = scores_of(lists, tuning_lists, goal, *points)
-    result = path[best], goal.key, before, after, visited, goal.decimals, scores
-    return Redecoded(*result, iteration=best, iterations=last)
+    first, chosen = (all_lists.best(point) - all_lists.offsets[:-1] for point in points)
+    scores = compared(lists, first, chosen, goal, titles=("canonical", "tuned"))
+    return Redecoded(path[best], scores, visited, iteration=best, iterations=last)
 
 
 class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

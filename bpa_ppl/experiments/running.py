@@ -34,6 +34,8 @@ from bpa_ppl.experiments.study import (
     random_source,
     seed_of,
 )
+from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models import LIKELIHOODS, PRIORS
@@ -46,9 +48,8 @@ from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampler, adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.tuning import TUNERS, reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
-from bpa_ppl.workers import check_backend, parallel_workers
+from bpa_ppl.workers import parallel_workers
 
 #: Registries of the components of a method.
 _REGISTRIES: tuple[Registry[Any], ...] = (LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS)
@@ -60,8 +61,6 @@ def run_study(
     folder: str | Path,
     *,
     jobs: int = 1,
-    backend: str = "local",
-    scheduler: str | None = None,
     progress: bool | Reporter = False,
 ) -> Path:
     """Run the cells of a study that are not finished, and write the tables of all.
@@ -73,9 +72,6 @@ def run_study(
         study: from `read_study`.
         folder: of the results; created if it does not exist.
         jobs: processes at the same time; -1 uses all cores.
-        backend: `local`, or `dask` for the workers of an existing cluster, which must see the
-            files of the study under the same paths.
-        scheduler: the address of the scheduler of the cluster, such as `tcp://host:8786`.
         progress: True draws a bar on standard error, with the time left.
 
     Returns:
@@ -84,9 +80,8 @@ def run_study(
     Raises:
         DataError: before any cell runs, if files do not fit together or the folder belongs to
             another study.
-        UsageError: if the backend is unknown or cannot be used.
+        UsageError: if `jobs` is not valid.
     """
-    check_backend(backend, scheduler)
     for domain in study.domains:  # find mistakes in the files before the work starts
         _check_files(study, domain, material(study, domain))
     methods = methods_by_cell(study)
@@ -98,7 +93,7 @@ def run_study(
     )
     registered = [registry.registered for registry in _REGISTRIES]
     calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
-    workers = parallel_workers(jobs, backend, scheduler, ordered=False)
+    workers = parallel_workers(jobs, ordered=False)
     with reporter(progress, "experiment") as report, workers as parallel:
         done = len(methods) - len(waiting)
         report(done, len(methods), "")

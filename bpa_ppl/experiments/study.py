@@ -25,6 +25,7 @@ from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import DERIVATIONS
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.redecoding import Decoder
+from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.models import LIKELIHOODS, PRIORS
 from bpa_ppl.quality import METRICS
@@ -34,7 +35,6 @@ from bpa_ppl.quality.oracle import TIES
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.options import PRESETS
-from bpa_ppl.tuning import TUNERS
 
 if TYPE_CHECKING:
     from bpa_ppl.models import Likelihood

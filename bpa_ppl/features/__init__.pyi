@@ -16,6 +16,3 @@ from .lexicon import (
 from .lm import (
     LanguageModel as LanguageModel,
 )
-from .neural import (
-    QualityEstimate as QualityEstimate,
-)

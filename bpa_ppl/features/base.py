@@ -414,6 +414,5 @@ FEATURES: Registry[FeatureSource] = Registry(
         "length": "bpa_ppl.features.length:Length",
         "consensus": "bpa_ppl.features.consensus:Consensus",
         "indicators": "bpa_ppl.features.indicators:Indicators",
-        "qe": "bpa_ppl.features.neural:QualityEstimate",
     },
 )

@@ -268,7 +268,6 @@ def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         texts=reader.texts,
-        judgements=reader.judgements,
     )
 
 

@@ -111,8 +111,6 @@ COMMANDS = [
     (f"adapt nbest renamed -r ref,ref {POOL}", "LM0"),
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --jobs 0", "jobs"),
-    (f"{RERANK} --backend slurm", "slurm"),
-    (f"{RERANK} --backend dask", "dask"),
     (f"{RERANK} --first-id 1", "sentence id 0"),
     (f"{PLAIN} --scores scores.txt", "(--list-size)"),
     (f"{PLAIN} --list-size 2 --format csv", "csv"),
@@ -188,6 +186,9 @@ def test_outputs_that_only_look_like_an_input(folder: Path) -> None:
     assert run(*rerank, "-o", "out/nbest", "-q", "--details", os.devnull).code == 0
     assert run(*rerank, "-o", os.devnull, "-q", "--details", os.devnull).code == 0
     assert run(*rerank, "-o", "/dev/stdout", "-q") == run(*rerank, "-q")
+    shutil.copy("nbest", "draws")  # the name of a setting
+    more = ("--sampler", "rwm", "--set", "draws=4", "-o", "draws")
+    assert run(*ADAPT.split(), *more, "-q").code in (0, 3)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

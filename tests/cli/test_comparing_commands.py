@@ -104,7 +104,7 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     assert {line.split("=")[0][-1:] for line in changed} == {"0"}
     lists, start = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
     chosen = {"tuner": "mira", "epochs": 3, "metric": "ter", "seed": 2, "fixed": ["LM0"]}
-    assert bpa.read_weights("new.ini") == bpa.reestimate(lists, start, **chosen).weights
+    assert bpa.read_weights("new.ini") == bpa.experiments.reestimate(lists, start, **chosen).weights
 
 
 @pytest.fixture

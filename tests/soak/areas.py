@@ -36,6 +36,7 @@ from fuzzing import (
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior
 from bpa_ppl.experiments import read_study
+from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.features import FEATURES
 from bpa_ppl.features.base import resolve_sources
 from bpa_ppl.features.recipes import absolute, recorded
@@ -51,7 +52,6 @@ from bpa_ppl.serving import application
 from bpa_ppl.serving.app import Limits
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of
-from bpa_ppl.tuning import TUNERS
 from bpa_ppl.weights import match
 
 LISTS = b"""0 ||| a cat ||| LM0= -1.5 ||| -1
