@@ -27,12 +27,6 @@ WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 Function = Callable[..., Any]
 
 
-def resample(nbest: NBest, seed: Any) -> Draws:
-    return Draws(
-        {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
-    ).resampled(seed)
-
-
 SAMPLING = [name for name in SAMPLERS if name != "weight-trace"]
 FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
@@ -45,7 +39,9 @@ FUNCTIONS: dict[str, Function] = {
     "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
-    "draws": resample,
+    "draws": lambda _, seed: Draws(
+        {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
+    ).resampled(seed),
 }
 
 
