@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import secrets
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError, require_extra
 
@@ -18,7 +17,7 @@ def judge(
     *,
     output: shared.Output,
     weights: str = "none",
-    prior: Annotated[Path | None, Parameter(alias="-p")] = None,
+    prior: Annotated[str | None, Parameter(alias="-p")] = None,
     rater: str | None = None,
     sources: shared.Sources = None,
     features: list[str] | None = None,
@@ -52,34 +51,25 @@ def judge(
         port: Port; 0 chooses a free one.
         seed: Seed of the questions.
     """
+    if prior is not None and weights != "none":
+        problem = "a prior says where the weights start: leave out the weights"
+        raise UsageError(problem, parameter="weights", code="conflict")
+    start: Any = shared.canonical(weights) if prior is None else shared.prior(prior)
     lists = reading.read(nbest, None, sources)
     options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
     options |= {"categorical": categorical, "slip": slip}
-    start = _start(weights, prior)
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging import Session
-    from bpa_ppl.judging.app import serve
+    from bpa_ppl.judging.app import application
+    from bpa_ppl.serving.web import run
 
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)
-    serve(
-        session,
-        files=[Path(name) for name in (nbest, sources) if name is not None and name != "-"],
-        host=host,
-        port=port,
-        allowed_hosts=allowed_hosts or (),
-        ready=lambda url: shared.echo_status(f"compare candidates at {url}", quiet),
-    )
+    token = secrets.token_urlsafe(24)
+    app = application(session, token, hosts=[host, *(allowed_hosts or ())])
 
+    def ready(url: str) -> None:
+        shared.echo_status(f"compare candidates at {url}/{token}/", quiet)
 
-def _start(weights: str, prior: Path | None) -> Any:
-    """Return where the weights start."""
-    if prior is None:
-        return shared.canonical(weights)
-    if weights != "none":
-        problem = "a prior says where the weights start: leave out the weights"
-        raise UsageError(problem, parameter="weights", code="conflict")
-    if prior.suffix == ".json":
-        return bpa.Prior.read(prior)
-    return bpa.posterior.read_draws(prior)
+    run(app, host, port, ready)

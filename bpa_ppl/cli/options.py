@@ -28,7 +28,7 @@ from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.features import FEATURES
 from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.models import LIKELIHOODS, PRIORS
@@ -174,24 +174,14 @@ def prior(text: str) -> str | Prior | PriorFamily:
     >>> prior("isotropic")
     'isotropic'
     """
+    path = Path(text)
     if text in PRIORS:
         return text
-    path = Path(text)
-    is_name = text.partition(":")[0] in PRIORS
-    if is_name or not (path.is_file() or path.suffix in (".json", ".nc")):
-        return component(PRIORS, text)
-    content = path.read_bytes() if path.is_file() else b""  # the readers name a missing file
-    if content.startswith(b"\x89HDF") or path.suffix == ".nc":
-        return bpa.Prior.of(bpa.posterior.read_draws(path))
-    if content.lstrip().startswith(b"{") or path.suffix == ".json":
+    if path.suffix == ".json":
         return bpa.Prior.read(path)
-    raise DataError(
-        "neither a prior (JSON) nor a posterior (NetCDF): give a file of `bpa learn-prior` or of "
-        "`bpa adapt`",
-        path,
-        parameter="prior",
-        code="unknown-format",
-    )
+    if path.suffix == ".nc" or path.is_file():
+        return bpa.Prior.of(bpa.posterior.read_draws(path))
+    return component(PRIORS, text)
 
 
 def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFamily:

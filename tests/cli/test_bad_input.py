@@ -123,7 +123,7 @@ COMMANDS = [
     ("weights good.nc -o w --template other.ini", "other.ini: no such file"),
     ("report good.nc -o r -r ref", "--nbest"),
     # Posteriors and priors.
-    (f"{ADAPT} --prior ref", "ref: neither a prior (JSON) nor a posterior (NetCDF)"),
+    (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),
     (f"{ADAPT} --prior none.nc", "none.nc: no such file"),
     (f"{ADAPT} --prior none.json", "none.json: no such file"),
     (f"{ADAPT} --prior short.nc", "short.nc: not a readable NetCDF posterior"),

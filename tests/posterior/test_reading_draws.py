@@ -12,12 +12,12 @@ import h5py
 import numpy as np
 import pytest
 import xarray
-from external_posterior import CHAINS, DRAWS, draws_of_all_kinds
+from external_posterior import CHAINS, DRAWS, dataset_of, draws_of_all_kinds
 
 from bpa_ppl import BpaWarning, read_posterior, write_posterior
 from bpa_ppl.posterior import Draws, as_draws, read_draws
-from bpa_ppl.posterior.adapter import from_tree, to_arviz, to_tree
-from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
+from bpa_ppl.posterior.adapter import to_arviz, to_groups
+from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
 from bpa_ppl.weights import Weights
 
 SHAPE = (CHAINS, DRAWS)
@@ -69,7 +69,7 @@ def same(ours: Any, theirs: Any, where: str) -> None:
 
 def read_by_xarray(path: Path) -> Draws:
     with xarray.open_datatree(path, engine="h5netcdf") as tree:
-        return as_draws(from_tree(tree.load()))
+        return as_draws(tree.load())
 
 
 def assert_same(path: Path) -> None:
@@ -90,9 +90,9 @@ def test_reads_what_is_written(what: str, tmp_path: Path) -> None:
     draws = draws_of_all_kinds(**changes)
     write_posterior(draws, path)
     assert_same(path)
-    tree = data_tree(read_posterior(path))
-    for name, node in to_tree(draws).children.items():
-        assert tree[name].to_dataset().identical(node.to_dataset()), name
+    data = read_posterior(path)
+    for name, node in group_tree(*to_groups(draws)).children.items():
+        assert dataset_of(data, name).identical(node.to_dataset()), name
     write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
     assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
 
@@ -181,8 +181,8 @@ def test_reads_plain_values_of_others(what: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(draws.values["steps"], expected.values["steps"])
     data = read_posterior(tmp_path / "theirs.nc")
     write_posterior(data, tmp_path / "ours.nc")
-    result = data_tree(read_posterior(tmp_path / "ours.nc"))
-    assert result.identical(data_tree(data))
+    again = read_posterior(tmp_path / "ours.nc")
+    assert dataset_of(again, "posterior").identical(dataset_of(data, "posterior"))
 
 
 def write_theirs(path: Path, data: xarray.Dataset, encoding: dict[str, Any] | None = None) -> None:
