@@ -629,11 +629,9 @@ def outputs_of(values: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any
     outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
     if not outputs:
         return {}
-    from bpa_ppl.formats.streams import open_descriptor
-
     parts = [dict.fromkeys([word, *re.split("[,=:]", word)]) for word in words]
     for name, path in outputs.items():
-        if open_descriptor(path) == 1:
+        if str(path) == "/dev/stdout":
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
         others = list(chain.from_iterable(parts))
