@@ -161,8 +161,8 @@ class LineParser:
         ids, texts, tokens, kept = zip(*(self._row(*pair) for pair in pairs), strict=True)
         values = all_finite(list(chain.from_iterable(tokens)))
         if values is None:
-            pairs = zip(tokens, numbers, strict=True)
-            values = np.array([self.options.number(v, n) for of_line, n in pairs for v in of_line])
+            rows = zip(tokens, numbers, strict=True)
+            values = np.array([self.options.number(v, n) for of_line, n in rows for v in of_line])
         with np.errstate(over="ignore"):
             table = values.astype(np.float32).reshape(len(lines), -1)
         extras = dict(zip(self.layout.kept, map(list, zip(*kept, strict=True)), strict=True))
