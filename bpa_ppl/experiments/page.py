@@ -31,7 +31,7 @@ from bpa_ppl.experiments.results import (
     write_rows,
 )
 from bpa_ppl.experiments.study import CANONICAL
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality import resolve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,7 +186,7 @@ def _provenance(folder: Path) -> Section:
 
 def _summary(plain: Sequence[Row], metric: str) -> str:
     """Return the best method of each domain with the fewest sentences."""
-    better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
+    better, word = (min, "lowest") if resolve(metric).lower_is_better else (max, "highest")
     parts = []
     for domain in _distinct(point["domain"] for point in plain):
         curve = [p for p in _of(plain, metric) if p["domain"] == domain]

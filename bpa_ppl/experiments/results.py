@@ -27,8 +27,7 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
-from bpa_ppl.quality import METRICS
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality import METRICS, resolve
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
@@ -75,7 +74,7 @@ def detail_names(metric: str) -> list[str]:
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    config = by_name(metric)
+    config = resolve(metric)
     return list(config.details_of(np.ones(config.width)))
 
 
@@ -88,7 +87,7 @@ def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
     """Return the counts in some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
-    return counts.reshape(len(counts), -1, by_name(metric).width)
+    return counts.reshape(len(counts), -1, resolve(metric).width)
 
 
 def result_row(
@@ -103,10 +102,10 @@ def result_row(
     sums = {name: values.sum(axis=0) for name, values in counts.items()}
     details: dict[str, float] = {}
     for name, values in sums.items():
-        details |= by_name(name).details_of(values)
+        details |= resolve(name).details_of(values)
     return {
         **cell._asdict(),
-        **{name: float(by_name(name).value(values)) for name, values in sums.items()},
+        **{name: float(resolve(name).value(values)) for name, values in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),
@@ -200,16 +199,13 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     if not os.path.isfile(folder / "results.parquet"):
         message = "no results here: finish `bpa experiment` first"
         raise DataError(message, folder, code="missing-file")
-    columns = []
-    if (folder / "study.json").is_file():
-        columns = read_identity(folder)["study"].get("columns", [])
     tables: list[pa.Table] = []
     for path in (folder / name for name in _TABLES):
         try:
             table = parquet.read_table(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"not a valid Parquet file: {error}", path, code="damaged") from error
-        metrics = [name for name in metrics_of(table) if name in (*METRICS, *columns)]
+        metrics = [name for name in metrics_of(table) if name in METRICS]
         if table.schema != (_SECONDS if tables else results_schema(metrics)):
             message = "not a table of a study: choose a folder of results"
             raise DataError(message, path, code="unknown-format")

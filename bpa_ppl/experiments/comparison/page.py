@@ -14,7 +14,6 @@ from scipy.stats import norm
 
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
-    Block,
     Section,
     Table,
     Verdict,
@@ -30,7 +29,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
@@ -44,11 +43,13 @@ _HEADINGS = {
     "kish_ess": "Kish's ESS",
     "ess_per_second": "ESS of the mean / s",
     "ess_per_evaluation": "ESS of the mean / evaluation",
+    "interval": "95% interval",
+    "ratio": "relative to the fastest",
+    "ratio_interval": "its interval",
     "largest_null": "largest of the reference itself",
     "p_value": "p",
 }
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
-_MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the JSON file
 _GREY = "#9aa0a6"
 _COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e"}  # other verdicts are grey
 _LINEAR = 3.0  # standard errors
@@ -56,7 +57,7 @@ _RANKING_TEXT = (
     "Samplers are ranked by effective draws per second for the posterior mean of the worst weight, "
     "sd² / MCSE²: the geometric mean over runs, with 95% intervals of the spread over runs. Ratios "
     "to the fastest compare runs of the same round; a sampler whose interval contains 1 shares the "
-    "first rank. The rate of a sampler that differs, has not converged or failed is in brackets."
+    "first place. A sampler that differs, has not converged or failed is not ranked."
 )
 _COST_TEXT = (
     "Effective sample sizes are those of the worst weight, the mean over runs: bulk and tail ESS "
@@ -96,18 +97,25 @@ def comparison_page(
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
-    sections = [_ranking(comparison), _cost(comparison)]
+    costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
+    tables = [
+        _table([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
+        for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost."))
+    ]
+    sections = [Section("Cost and quality", (_COST_TEXT, *tables))]
+    if ranks := _ranks(comparison):
+        sections.insert(0, Section("Ranking", (_RANKING_TEXT, _table(ranks))))
+    row: Row
     distances: list[Row] = []
     translations: list[Row] = []
     for result in comparison.samplers:
-        row: Row
         if (d := result.distance) is not None:
             row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
             distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
         if (changes := result.downstream) is not None:
             row = {"sampler": result.sampler} | changes
             translations += [row | asdict(one) for one in row.pop("scores")] or [row]
-    if any(result.discrepancies for result in comparison.samplers):
+    if distances:
         distance = _table(distances, _DISTANCE_CAPTION)
         sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
     if translations:
@@ -131,35 +139,6 @@ def _verdict(comparison: Comparison) -> Verdict:
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
-def _ranking(comparison: Comparison) -> Section:
-    """Return the section with the ranked samplers, then those that are not ranked."""
-    ranks = {rank["sampler"]: rank for rank in _ranks(comparison)}
-    rows: list[Row] = []
-    for result in comparison.samplers:
-        rank, rate = ranks.get(result.sampler, {}), result.efficiency["ess_per_second"]
-        bracketed = f"({shown(rate)})" if rate is not None and not result.ranked else rate
-        row = {"sampler": result.sampler, "rank": str(rank.get("place", "–"))}
-        row |= {"verdict": result.verdict, "ess_per_second": bracketed}
-        row |= {"its 95% interval": shown_interval(rank.get("interval"))}
-        ratio, bounds = rank.get("ratio"), shown_interval(rank.get("ratio_interval"))
-        row |= {"relative to the fastest": "–" if ratio is None else f"{ratio:.3g}"}
-        rows.append(row | {"its interval": bounds})
-    places = {name: place for place, name in enumerate(ranks)}
-    rows.sort(key=lambda row: places.get(row["sampler"], len(places)))
-    return Section("Ranking", (_RANKING_TEXT, _table(rows)))
-
-
-def _cost(comparison: Comparison) -> Section:
-    tables = []
-    for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost.")):
-        rows = [
-            {"sampler": r.sampler, **{name: r.efficiency[name] for name in columns}}
-            for r in comparison.samplers
-        ]
-        tables.append(_table(rows, caption))
-    return Section("Cost and quality", (_COST_TEXT, *tables))
-
-
 def _accuracy(comparison: Comparison) -> Section:
     text = (
         f"Compared with {comparison.reference}. A sampler differs if any property of any weight is "
@@ -171,18 +150,11 @@ def _accuracy(comparison: Comparison) -> Section:
     reasons = [(r.sampler, r.verdict, shown(r.bound), r.reason) for r in samplers]
     agree = [result.agrees for result in samplers]
     verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
-    rows: list[Row] = []
-    for result in samplers:
-        for d in sorted(result.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]:
-            signed = {"bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
-            rows.append({"sampler": result.sampler, **d, **signed})
-    worst = _table(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
     compared = [s for s in samplers if s.discrepancies]
     largest = (f"{s.sampler} {max(abs(d['z']) for d in s.discrepancies):.1f}" for s in compared)
     gaps = f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
     picture = drawn(accuracy_figure(compared), gaps, _ACCURACY_CAPTION, "svg")
-    blocks: list[Block] = [text, verdicts, picture, worst]
-    return Section("Marginal distributions", blocks)
+    return Section("Marginal distributions", [text, verdicts, picture])
 
 
 def _table(rows: Sequence[Row], caption: str = "") -> Table:
