@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -200,23 +200,18 @@ def calibrate(
     settings = settings_of(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
+    options: dict[str, Any] = {
+        "replications": replications,
+        "prior_variance": prior_variance,
+        "likelihood": likelihood,
+        "metric": metric,
+        "seed": seed,
+        "jobs": jobs,
+        "progress": not quiet,
+    }
     results = []
     for name, values in settings.items():
-        results.append(
-            calibrate_sampler(
-                lists,
-                canonical,
-                name,
-                replications=replications,
-                prior_variance=prior_variance,
-                likelihood=likelihood,
-                metric=metric,
-                seed=seed,
-                jobs=jobs,
-                progress=not quiet,
-                **values,
-            )
-        )
+        results.append(calibrate_sampler(lists, canonical, name, **options, **values))
         print(results[-1])
     if output is not None:
         made = {"lists": nbest, "likelihood": str(likelihood)}
@@ -235,10 +230,8 @@ def _provenance(
     weights: str, prior_variance: float, seed: int, settings: dict[str, Any]
 ) -> dict[str, str]:
     """Return the rows of the provenance that all pages have."""
-    versions = {f"version of {name}": version(name) for name in _VERSIONS}
-    for name in _OTHERS:
-        with suppress(PackageNotFoundError):
-            versions[f"version of {name}"] = version(name)
+    packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
+    versions = {f"version of {name}": version(name) for name in packages}
     made = {"weights": weights, "prior variance σ_T": f"{prior_variance:g}", "seed": str(seed)}
     return {**made, "settings": json.dumps(settings), **versions}
 

@@ -35,8 +35,6 @@ class KnownTarget:
     `adapt(target.lists, target.weights, **target.options)` samples it.
 
     Attributes:
-        name: of the target.
-        purpose: what it tests, one sentence.
         lists: the adaptation sentences; the first hypothesis of each list is its oracle.
         weights: the canonical weights.
         options: of `adapt`: `oracle`, `likelihood`, `prior_variance`.
@@ -48,8 +46,6 @@ class KnownTarget:
     (('LM0',), array([-2.448]), array([1.065]))
     """
 
-    name: str
-    purpose: str
     lists: NBest
     weights: dict[str, float]
     options: dict[str, Any]
@@ -73,74 +69,49 @@ def target(name: str, seed: int = 0) -> KnownTarget:
         UsageError: if there is no such target, or the seed is invalid.
 
     >>> known = target("50-features")
-    >>> known.mean.shape, known.purpose
-    ((50,), 'Many weights: 50, of which the data determine some well and others hardly.')
+    >>> known.mean.shape
+    (50,)
     """
     build = TARGETS[one_of(name, TARGETS, "target")]
     return build(checked_seed(seed))
 
 
 def _two_hypotheses(seed: int) -> KnownTarget:
+    """Lists of two hypotheses, which are logistic regression: two correlated weights."""
     rng = np.random.default_rng(seed + 3)
     rows = rng.normal(size=(12, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
-    return _small(
-        "two-hypotheses",
-        "Lists of two hypotheses, which are logistic regression: two correlated weights.",
-        [row[None] for row in rows],
-        {"LM0": 0.3, "WP0": -0.2},
-        variance=2.0,
-    )
+    return _small([row[None] for row in rows], {"LM0": 0.3, "WP0": -0.2}, variance=2.0)
 
 
 def _lists(seed: int) -> KnownTarget:
-    rng = np.random.default_rng(seed)
-    return _small(
-        "lists",
-        "Lists of ten hypotheses, which are multinomial logistic regression: three weights.",
-        list(rng.normal(0.4, 1.0, size=(15, 9, 3))),
-        {"LM0": 0.3, "TM0": 0.1, "WP0": -0.2},
-        variance=1.0,
-    )
+    """Lists of ten hypotheses, which are multinomial logistic regression: three weights."""
+    rows = np.random.default_rng(seed).normal(0.4, 1.0, size=(15, 9, 3))
+    return _small(list(rows), {"LM0": 0.3, "TM0": 0.1, "WP0": -0.2}, variance=1.0)
 
 
 def _skewed(seed: int) -> KnownTarget:
+    """An asymmetric posterior of one weight: the skewness is about −0.8."""
     rows = np.random.default_rng(seed + 2).uniform(1, 4, (12, 1, 1))
-    purpose = "An asymmetric posterior of one weight: the skewness is about −0.8."
-    return _small("skewed", purpose, list(rows), {"LM0": 0.3}, variance=4.0)
+    return _small(list(rows), {"LM0": 0.3}, variance=4.0)
 
 
 def _separable(seed: int) -> KnownTarget:
+    """Some weights predict every oracle, so only the wide prior bounds the posterior."""
     rows = np.random.default_rng(seed).normal(size=(8, 1, 2))
     rows[..., 0] = 0.5 + np.abs(rows[..., 0])
-    return _small(
-        "separable",
-        "Some weights predict every oracle, so only the wide prior bounds the posterior.",
-        list(rows),
-        {"LM0": 0.0, "WP0": 0.0},
-        variance=100.0,
-    )
+    return _small(list(rows), {"LM0": 0.0, "WP0": 0.0}, variance=100.0)
 
 
 def _correlated(seed: int) -> KnownTarget:
+    """Ten strongly correlated weights: the condition number of their covariance is above 10⁴."""
     # Along direction k, the posterior standard deviation is about 2 / (√8 scale).
     scales = np.append(0.0, np.geomspace(1.5, 120.0, 9))
-    return _rotated(
-        "correlated",
-        "Ten strongly correlated weights: the condition number of their covariance is above 10⁴.",
-        scales,
-        np.random.default_rng(seed),
-        sentences=8,
-    )
+    return _rotated(scales, np.random.default_rng(seed), sentences=8)
 
 
 def _many(seed: int) -> KnownTarget:
-    return _rotated(
-        "50-features",
-        "Many weights: 50, of which the data determine some well and others hardly.",
-        np.geomspace(0.1, 10.0, 50),
-        np.random.default_rng(seed),
-        sentences=4,
-    )
+    """Many weights: 50, of which the data determine some well and others hardly."""
+    return _rotated(np.geomspace(0.1, 10.0, 50), np.random.default_rng(seed), sentences=4)
 
 
 #: Name -> the function that makes the target from a seed.
@@ -157,27 +128,19 @@ TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
 
 
 def _small(
-    name: str,
-    purpose: str,
-    differences: Sequence[Float64],
-    weights: dict[str, float],
-    variance: float,
+    differences: Sequence[Float64], weights: dict[str, float], variance: float
 ) -> KnownTarget:
     """Return a target of at most three weights, integrated on a grid."""
     lists = _lists_of(differences, tuple(weights))
     stored = [lists.features[lists.rows(s)][1:].astype(np.float64) for s in range(len(lists))]
     moments = _moments(stored, np.array(list(weights.values())), variance)
-    return KnownTarget(name, purpose, lists, weights, _options(lists, variance), *moments)
+    return KnownTarget(lists, weights, _options(lists, variance), *moments)
 
 
-def _rotated(
-    name: str, purpose: str, scales: npt.ArrayLike, rng: np.random.Generator, sentences: int
-) -> KnownTarget:
+def _rotated(scales: npt.ArrayLike, rng: np.random.Generator, sentences: int) -> KnownTarget:
     """Return a target of many weights: a product of one-dimensional ones in a random rotation.
 
     Args:
-        name: of the target.
-        purpose: what it tests.
         scales: (Q,) of the features along each direction.
         rng: for features and directions.
         sentences: for each direction; the oracle is better in every second one.
@@ -197,7 +160,7 @@ def _rotated(
     weights = dict(zip(names, canonical.tolist(), strict=True))
     covariance = directions @ (variances[:, None] * directions.T)
     options = _options(lists, 1.0)
-    return KnownTarget(name, purpose, lists, weights, options, directions @ mean, covariance)
+    return KnownTarget(lists, weights, options, directions @ mean, covariance)
 
 
 def _lists_of(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:

@@ -20,7 +20,7 @@ from bpa_ppl.decoding import RULES, rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import redecode, with_sentences_of
-from bpa_ppl.experiments.results import add_cell, claim, result_row, unfinished, write_tables
+from bpa_ppl.experiments.results import claim, result_row, write_json, write_tables
 from bpa_ppl.experiments.study import (
     SAMPLER,
     TUNER,
@@ -87,14 +87,13 @@ def run_study(
     """
     check_backend(backend, scheduler)
     for domain in study.domains:  # find mistakes in the files before the work starts
-        _check_files(study, domain, material(study, domain))
+        material(study, domain)
     methods = methods_by_cell(study)
     folder = Path(folder)
     claim(folder, study)
     # Processes keep the lists of few domains, so cells of a domain run together.
-    waiting = sorted(
-        unfinished(folder, methods), key=lambda cell: (cell.domain, methods[cell].nbest_size)
-    )
+    waiting = [cell for cell in methods if not (folder / "cells" / f"{cell.name}.json").exists()]
+    waiting.sort(key=lambda cell: (cell.domain, methods[cell].nbest_size))
     registered = [registry.registered for registry in _REGISTRIES]
     calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
     workers = parallel_workers(jobs, backend, scheduler, ordered=False)
@@ -102,8 +101,9 @@ def run_study(
         done = len(methods) - len(waiting)
         report(done, len(methods), "")
         start = time.monotonic()
-        for number, outcome in enumerate(parallel(calls), 1):
-            add_cell(folder, *outcome)
+        for number, (cell, row, seconds) in enumerate(parallel(calls), 1):
+            write_json(folder / "seconds" / f"{cell.name}.json", seconds)
+            write_json(folder / "cells" / f"{cell.name}.json", row)  # now it is finished
             left = (time.monotonic() - start) / number * (len(waiting) - number)
             report(done + number, len(methods), f"{timedelta(seconds=round(left))} left")
     return write_tables(folder, list(methods), study.metrics)
@@ -165,43 +165,6 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     named = zip(matched.names, matched.values, strict=True)
     counts = {metric: statistics(test, resolve(metric)) for metric in study.metrics}
     return Material(adapt, test, Weights(named, origin), counts)
-
-
-def _check_files(study: Study, domain: StudyDomain, data: Material) -> None:
-    """Raise a DataError if a method needs what the files of a domain do not have.
-
-    Raises:
-        DataError: if sentences to be decoded have no sources, or if the development set has other
-            features.
-    """
-    methods = study.every_method
-    decoded = {
-        "adapt_sources": data.adapt if any(method.redecode for method in methods) else None,
-        "test_sources": data.test if any(method.decode_test for method in methods) else None,
-    }
-    for name, lists in decoded.items():
-        if lists is not None and lists.sources is None:
-            key = "adapt_sources" if domain.held_out else name
-            message = f"the decoder needs sources: add {key} to [domains.{domain.name}]"
-            raise DataError(message, lists.origin, code="no-data")
-    if study.development is None:
-        return
-    extra = development(study)
-    if set(extra.feature_names) != set(data.adapt.feature_names):
-        odd = sorted(set(extra.feature_names) ^ set(data.adapt.feature_names))
-        message = f"{', '.join(odd)} is not in both {data.adapt.origin} and the development lists"
-        raise DataError(f"{message}: use the lists of one system", extra.origin, code="mismatch")
-
-
-@lru_cache(1)
-def development(study: Study) -> NBest:
-    """Return the lists of the out-of-domain development set; a method that needs it has it.
-
-    Raises:
-        DataError: if the files are invalid.
-    """
-    assert study.development is not None  # checked when the study was read
-    return _read(study.development)
 
 
 def _read(files: ListFiles, size: int = 0) -> NBest:
@@ -346,6 +309,7 @@ def decoding(
 
 @lru_cache(1)
 def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
-    """Return a sampler fitted to the development set, once for all cells."""
-    data = material(study, domain)
-    return sampler.fitted(development(study), data.weights, fixed=None, seed=study.seed)
+    """Return a sampler fitted to the out-of-domain development set, once for all cells."""
+    assert study.development is not None  # checked when the study was read
+    data, extra = material(study, domain), _read(study.development)
+    return sampler.fitted(extra, data.weights, fixed=None, seed=study.seed)

@@ -53,8 +53,6 @@ _KINDS = {"likelihood": (SAMPLER,), "redecode": (TUNER,), "decode_test": (SAMPLE
 _COMMON = (
     *("decode_test", "likelihood", "metric", "nbest_size", "prior_variance", "redecode", "rule"),
 )
-#: Samplers of the papers: in a study they use the published likelihood.
-_PUBLISHED = ("heuristic", "rwm-isotropic", "weight-trace")
 
 
 class Method(Component, frozen=True):
@@ -65,7 +63,8 @@ class Method(Component, frozen=True):
         kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
         metric: the criterion of the oracles, or of the tuner.
-        likelihood: of a sampler; empty uses the default of `adapt` for the metric.
+        likelihood: of a sampler; empty uses the default of `adapt`: that of a published sampler,
+            or of the metric.
         rule: the decision rule of `rerank`.
         prior_variance: σ_T.
         nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
@@ -124,9 +123,9 @@ class Method(Component, frozen=True):
         likelihood, engine = values.get("likelihood", self.likelihood), dict(self.engine_settings)
         of_likelihood = dict(self.likelihood_settings) if likelihood == self.likelihood else {}
         # The engine comes first, and reports the settings that nobody has.
-        shared = LIKELIHOODS[likelihood].__struct_fields__ if likelihood in LIKELIHOODS else ()
+        shared = set(LIKELIHOODS[likelihood].__struct_fields__ if likelihood in LIKELIHOODS else ())
         if self.kind == SAMPLER:
-            shared = tuple(set(shared) - set(SAMPLERS[self.engine].__struct_fields__))
+            shared -= set(SAMPLERS[self.engine].__struct_fields__)
         common: dict[str, Any] = {}
         for key, value in values.items():
             (common if key in _COMMON else of_likelihood if key in shared else engine)[key] = value
@@ -162,8 +161,6 @@ class Method(Component, frozen=True):
 def named_methods() -> dict[str, Method]:
     """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
     methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
-    for name in _PUBLISHED:
-        methods[name] = methods[name].with_settings({"likelihood": "oracle"})
     methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     for name, preset in PRESETS.items():

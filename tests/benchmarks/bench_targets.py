@@ -53,7 +53,7 @@ def targets(options: argparse.Namespace) -> None:
             cell = ("failed", "–") if isinstance(runs, Exception) else cells(exact, runs)
             found.setdefault(name, []).append(cell)
     for number, title in enumerate(("bias of means", "effective draws per second (evaluation)")):
-        table = Table(title, *(exact.name for exact in chosen), width=24)
+        table = Table(title, *options.targets, width=24)
         for name, of_targets in found.items():
             table.row(name, *(cell[number] for cell in of_targets))
 

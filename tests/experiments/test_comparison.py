@@ -353,7 +353,10 @@ def recorded(**changes: object) -> Draws:
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
         ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
         ({"attrs": {"likelihood": {"name": "oracle"}}}, "oracle.*, not .*margin.*gamma.*2.0"),
-        ({"attrs": {"prior": {"name": "horseshoe"}}}, "horseshoe.*, not .*isotropic.*variance.*0.1"),
+        (
+            {"attrs": {"prior": {"name": "horseshoe"}}},
+            "horseshoe.*, not .*isotropic.*variance.*0.1",
+        ),
         ({"constants": {"prior_mean": np.ones(3)}}, "values of prior_mean"),
     ],
 )

@@ -17,7 +17,7 @@ from raising import raises
 from small_demo import write_small_demo
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, Weights, corpus_score
+from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
 from bpa_ppl.experiments import read_study, redecode, run_study
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import decoding, material
@@ -150,7 +150,7 @@ def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -
 
 def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     study = edited(study_file, ('adapt_sources = "src"\n', ""))
-    with raises(DataError, "no-data", match="adapt_sources"):
+    with raises(UsageError, "missing", parameter="sources"):
         run_study(study, study_file.parent / "results")
 
 
@@ -175,15 +175,3 @@ def test_lists_of_another_text_are_refused(study_file: Path) -> None:
     decode = decoding(study, domain, study.methods[1], data.adapt.select([1, 2]), {})
     with raises(DataError, "mismatch", match="for 1 sentences, not for the 2"):
         decode(data.weights)
-
-
-def test_a_development_set_of_another_system_is_refused_before_the_study(
-    study_file: Path,
-) -> None:
-    lists = (study_file.parent / "nbest").read_text("utf-8")
-    (study_file.parent / "dev").write_text(lists.replace("LM0= ", "LM1= "), "utf-8")
-    added = '[development]\nnbest = "dev"\nreferences = ["ref"]\n[decoder]'
-    trace = ('"canonical",', '"canonical", "weight-trace",')
-    study = edited(study_file, trace, ("[decoder]", added))
-    with raises(DataError, "mismatch"):
-        run_study(study, study_file.parent / "results")

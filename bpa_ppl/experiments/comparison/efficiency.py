@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
 from bpa_ppl.posterior import Draws
@@ -203,6 +204,20 @@ def shown(value: float | Bounds | None) -> str:
         return "–"
     numbers = value if isinstance(value, tuple) else (value,)
     return "–".join(f"{float(f'{number:.4g}'):g}" for number in numbers)
+
+
+def table_of(rows: Sequence[Row], caption: str = "") -> Table:
+    """Return a table of rows that all have the same columns; their names become titles.
+
+    >>> table_of([{"sampler": "imh", "ess_per_second": 2.0}]).header
+    ['sampler', 'ESS per second']
+    """
+    cells = [
+        [cell if isinstance(cell, str) else shown(cell) for cell in row.values()] for row in rows
+    ]
+    names = (name.replace("r_hat", "R-hat").replace("ess", "ESS") for name in rows[0])
+    titles = [name.replace("_", " ") for name in names]
+    return Table(titles, cells, caption)
 
 
 def _evaluations(run: Draws) -> float | None:
