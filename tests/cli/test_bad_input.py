@@ -149,8 +149,6 @@ COMMANDS = [
     (f"{COMPARE} --posterior imh=poor.nc", "imh"),
     (f"{COMPARE} --posterior mine=none.nc", "none.nc: no such file"),
     (f"{COMPARE} --set draws=5", "'draws' (--set)"),
-    ("compare -w moses.ini -o report", "--target"),
-    ("compare nbest --target skewed -o report", "(--target)"),
     ("sweep nbest -w moses.ini -r ref -o report --vary draws=", "(--vary)"),
     ("calibrate nbest -w moses.ini --likelihood margin -r ref", "margin"),
     (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),

@@ -41,14 +41,6 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert "laplace" in done.out
 
 
-def test_compare_with_a_known_target(folder: Path) -> None:
-    few = ("--samplers", "imh,heuristic", "--set", "imh.draws=2000", "--runs", 2)
-    done = succeed("compare", "--target", "skewed", *few, "-o", "out", "-q")
-    rows = [line.split()[1:3] for line in done.out.splitlines()[1:3]]
-    assert rows == [["imh", "agrees"], ["heuristic", "not"]]
-    assert "heuristic" in Path("out/targets.csv").read_text("utf-8")
-
-
 def test_sweep_prints_a_table_and_writes_a_figure(folder: Path) -> None:
     vary = ("--vary", "draws=50,60")
     few = ("--runs", 2, "--sampler", "laplace", "--test", "nbest", "--test-references", "ref")

@@ -313,7 +313,7 @@ adapt_references = ["ref"]
 held_out = 1
 
 [domains.two]
-weights = "none"
+weights = "weights"
 adapt = "lists"
 adapt_references = ["ref"]
 test = "lists"
