@@ -1,4 +1,4 @@
-"""Parallel work by joblib: threads or processes of this machine, or a Dask cluster."""
+"""Parallel work by joblib: threads or processes of this machine."""
 
 from __future__ import annotations
 
@@ -9,37 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import islice
 from numbers import Integral
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bpa_ppl.errors import UsageError, one_of, quoted, require_extra
+from bpa_ppl.errors import UsageError, quoted
 from bpa_ppl.notes import Note, capture_notes, replay
 
-BACKENDS = ("local", "dask")
+if TYPE_CHECKING:
+    import joblib
+
 _AHEAD = 4  # calls for each worker that are read at once
 _WATCH = 0.5  # seconds between checks that the parent of a worker is running
 
 T = TypeVar("T")
-
-
-def check_backend(backend: str, scheduler: str | None) -> None:
-    """Raise a UsageError unless a backend can be used.
-
-    Args:
-        backend: `local` or `dask`.
-        scheduler: the address of the scheduler of a Dask cluster.
-
-    >>> check_backend("local", None)
-    """
-    one_of(backend, BACKENDS, "backend")
-    if (backend == "dask") != (scheduler is not None):
-        problem = "the backend dask and the address of a scheduler go together: give both"
-        raise UsageError(problem, parameter="scheduler", code="conflict")
-    if backend == "dask":
-        require_extra("the backend dask needs Dask", "dask", "distributed", parameter="backend")
 
 
 def check_jobs(jobs: Any) -> None:
@@ -100,21 +84,22 @@ class Parallel:
     Their warnings and notes are logged in this process.
 
     Args:
-        run: starts the calls of `_captured` with some arguments, and yields the results.
+        pool: the workers.
         width: how many calls run at the same time.
     """
 
-    run: Callable[[list[Any]], Iterable[tuple[Any, list[Note]]]]
+    pool: joblib.Parallel
     width: int
 
     def __call__(self, calls: Iterable[Any]) -> Iterator[Any]:
         """Start calls, and return an iterator of their results."""
+        from joblib import delayed
 
         def logged(result: tuple[Any, list[Note]]) -> Any:
             replay(result[1])
             return result[0]
 
-        return map(logged, self.run(list(calls)))
+        return map(logged, self.pool(delayed(_captured)(*call) for call in list(calls)))
 
     def in_order(self, calls: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield (item, result of its call) in order, while the next calls are read.
@@ -125,7 +110,7 @@ class Parallel:
             calls: items, each with a call.
 
         >>> from joblib import delayed
-        >>> with parallel_workers(2, "threads") as parallel:
+        >>> with parallel_workers(2, threads=True) as parallel:
         ...     list(parallel.in_order((n, delayed(abs)(n)) for n in (-1, -2)))
         [(-1, 1), (-2, 2)]
         """
@@ -145,28 +130,23 @@ class Parallel:
 
 @contextmanager
 def parallel_workers(
-    jobs: int, backend: str = "local", scheduler: str | None = None, *, ordered: bool = True
+    jobs: int, *, threads: bool = False, ordered: bool = True
 ) -> Iterator[Parallel]:
     """Yield workers, and end their work when the block is left.
 
     Args:
-        jobs: how many workers; -1 is one for every core. A Dask cluster has as many as it has.
-        backend: `local`, processes of this machine; `threads`; or `dask`.
-        scheduler: the address of the scheduler of a Dask cluster.
+        jobs: how many workers; -1 is one for every core.
+        threads: whether they are threads; else processes.
         ordered: whether results come in the order of the calls, or as they are finished.
 
     Raises:
-        UsageError: if `jobs` is not valid, no scheduler answers, or a worker is lost.
+        UsageError: if `jobs` is not valid, or a worker is lost.
 
     >>> from joblib import delayed
-    >>> with parallel_workers(2, "threads") as parallel:
+    >>> with parallel_workers(2, threads=True) as parallel:
     ...     list(parallel(delayed(abs)(n) for n in (-1, -2)))
     [1, 2]
     """
-    if backend == "dask":
-        with _cluster(scheduler, ordered) as workers:
-            yield workers
-        return
     import joblib
 
     width = number_of(jobs)
@@ -174,45 +154,13 @@ def parallel_workers(
     try:
         with joblib.Parallel(
             width,
-            backend="threading" if backend == "threads" else "loky",
+            backend="threading" if threads else "loky",
             return_as="generator" if ordered else "generator_unordered",
             batch_size=1,
             max_nbytes=None,  # arrays are sent without temporary files
-            **({} if backend == "threads" else of_processes),
+            **({} if threads else of_processes),
         ) as pool:
-            yield Parallel(lambda calls: pool(joblib.delayed(_captured)(*c) for c in calls), width)
+            yield Parallel(pool, width)
     except BrokenProcessPool as error:
         problem = "a worker process was killed, usually for lack of memory: use fewer jobs"
         raise UsageError(problem, parameter="jobs", code="damaged") from error
-
-
-@contextmanager
-def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
-    """Yield the workers of a Dask cluster; joblib's own backend hangs if one of them is killed."""
-    distributed = import_module("distributed")  # an optional dependency
-    try:
-        client = distributed.Client(scheduler, set_as_default=False)
-    except (OSError, ValueError) as error:
-        problem = f"no scheduler answers at {scheduler}: {error}"
-        raise UsageError(problem, parameter="scheduler", code="no-data") from error
-
-    def run(calls: list[Any]) -> Iterator[tuple[Any, list[Note]]]:
-        # Arguments are sent separately from the calls, shared arguments once.
-        arguments = {id(value): value for _, args, _ in calls for value in args}
-        scattered = client.scatter(list(arguments.values()), hash=False)
-        sent = dict(zip(arguments, scattered, strict=True))
-        futures = [
-            client.submit(_captured, function, [sent[id(v)] for v in args], options, pure=False)
-            for function, args, options in calls
-        ]
-        finished = futures if ordered else distributed.as_completed(futures, loop=client.loop)
-        return (future.result() for future in finished)
-
-    lost = distributed.KilledWorker, distributed.CancelledError, TimeoutError
-    try:
-        with client:
-            yield Parallel(run, max(1, sum(client.nthreads().values())))
-    except (*lost, distributed.comm.CommClosedError) as error:
-        problem = f"a worker of the cluster is lost ({type(error).__name__})"
-        remedy = "look at the log of its scheduler"
-        raise UsageError(f"{problem}: {remedy}", parameter="scheduler", code="damaged") from error

@@ -43,8 +43,6 @@ def external_posterior(
     names: Sequence[str],
     *,
     sites: Mapping[str, npt.ArrayLike] | None = None,
-    log_likelihood: Mapping[str, npt.ArrayLike] | None = None,
-    observed: Mapping[str, npt.ArrayLike] | None = None,
     **stats: npt.ArrayLike,
 ) -> InferenceData:
     """Return a posterior of another program.
@@ -53,16 +51,9 @@ def external_posterior(
         weights: draws (chains, draws, features).
         names: the names of the features.
         sites: draws of other sites (chains, draws, …).
-        log_likelihood: log-likelihoods of the observed sites (chains, draws, …).
-        observed: the values of the observed sites.
         stats: sampler statistics (chains, draws).
     """
-    groups = {
-        "posterior": {"weights": weights, **(sites or {})},
-        "sample_stats": stats,
-        "log_likelihood": log_likelihood or {},
-        "observed_data": observed or {},
-    }
+    groups = {"posterior": {"weights": weights, **(sites or {})}, "sample_stats": stats}
     return inference_data(
         {
             group: {name: np.asarray(values) for name, values in variables.items()}

@@ -88,7 +88,6 @@ def learn_prior(
     *posteriors: Annotated[Path, Parameter(required=True)],
     output: shared.OutputPath,
     without: list[str] | None = None,
-    report: str | None = None,
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -99,21 +98,15 @@ def learn_prior(
         output: Prior file (JSON).
         without: A feature, or the label of several, that the lists of the new domain lack. Their
             weights are set to 0.
-        report: Also write a page (HTML) on what domains share and where they differ.
     """
-    from bpa_ppl.diagnostics.learned_prior import as_table, learned_prior_page
-    from bpa_ppl.diagnostics.pages.figures import require_report
+    from bpa_ppl.diagnostics.learned_prior import as_table
     from bpa_ppl.sampling.learning import labelled, learn_hierarchy, record
 
-    if report is not None:
-        require_report()
     draws = labelled(posteriors)
     for one in () if unchecked else draws.values():
         bpa.diagnostics.refuse_unconverged(one)
     hierarchy = learn_hierarchy(draws, without=without or ())
     hierarchy.prior().write(output, record(hierarchy, draws))
-    if report is not None:
-        bpa.diagnostics.write_page(learned_prior_page(hierarchy, draws), report)
     shared.echo_status(as_table(hierarchy), quiet)
 
 

@@ -217,8 +217,8 @@ Weights = Annotated[
     str,
     Parameter(
         alias="-w",
-        help="Canonical weights: moses.ini, dense weights, JSON, YAML, or numbers in the order of "
-        "the columns; none, to start without; or equal, to start at the mean of the standardised "
+        help="Canonical weights: moses.ini, dense weights, JSON, or numbers in the order of the "
+        "columns; none, to start without; or equal, to start at the mean of the standardised "
         "features.",
     ),
 ]
@@ -512,9 +512,7 @@ def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
     outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
     if not outputs:
         return dict(values)
-    from bpa_ppl.formats.streams import open_descriptor
-
-    outputs |= {n: type(path)("-") for n, path in outputs.items() if open_descriptor(path) == 1}
+    outputs |= {n: type(path)("-") for n, path in outputs.items() if str(path) == "/dev/stdout"}
     # The name of a rater names no file; nor does a word that is no file, such as a setting.
     others = {name: value for name, value in values.items() if name not in (*outputs, "rater")}
     names = expanded(list(_texts(msgspec.to_builtins(others, enc_hook=str))))

@@ -22,14 +22,13 @@ def estimate(
 
     Args:
         texts: Text with one sentence per line, words separated by spaces; several files are one
-            text; - for stdin. Or one language model: an ARPA file, or a binary file of KenLM.
+            text; - for stdin. Or one language model, an ARPA file.
         order: Length of the longest n-grams, 1 to 5.
         output: ARPA file; .gz, .xz and .zst are compressed.
         test: Text to compute the perplexity of.
     """
     from bpa_ppl.formats.streams import STANDARD, origin_name, require_writable
     from bpa_ppl.text.arpa import write_arpa
-    from bpa_ppl.text.language_model import NgramModel
     from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
 
     if output is not None:
@@ -38,14 +37,13 @@ def estimate(
             raise UsageError(problem, parameter="output", code="conflict")
         require_writable(output)
     model = model_of(texts, order, progress=not quiet)
-    counts = (f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
-    sizes = ", ".join(counts) or f"a model of order {model.order}"
+    sizes = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
     if model.fallback:
         orders = ", ".join(map(str, model.fallback))
         sizes += f"; too few n-grams of order {orders} to estimate discounts: 0.5, 1, 1.5 are used"
     lines = [] if quiet else [sizes]
     lines += [f"{origin_name(path)}: {evaluate_text(model, [path])}" for path in test or ()]
-    if isinstance(model, NgramModel) and output is not None:
+    if output is not None:
         write_arpa(model, output)
     for line in lines:
         print(line, file=sys.stderr if output == STANDARD else sys.stdout)
@@ -63,8 +61,7 @@ def mix(
     `--add lm=IN,OUT,dev=DEV` computes features of lists with the same mixture.
 
     Args:
-        texts: Texts, or ARPA or binary KenLM files of models, each with a model of its own: of the
-            domain, general.
+        texts: Texts, or ARPA files of models, each with a model of its own: of the domain, general.
         dev: Text of the domain; the weights maximise its likelihood.
         order: Length of the longest n-grams of the models of texts, 1 to 5.
         test: Text to compute the perplexity of, too.

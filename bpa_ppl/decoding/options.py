@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import UsageError, one_of, quoted
-from bpa_ppl.workers import check_backend, number_of
+from bpa_ppl.workers import number_of
 
 if TYPE_CHECKING:
     from bpa_ppl.decoding.rules import Rule
@@ -49,13 +49,11 @@ class RerankOptions:
         unchecked: Use the posterior although it fails its check.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process, and
             the choices are the same.
-        backend: `local`, or `dask` for all workers of an existing cluster.
-        scheduler: Address of the Dask scheduler, such as `tcp://host:8786`.
         progress: True draws a bar on standard error.
 
     Raises:
-        UsageError: if there is no such rule, treatment of derivations or backend, or a number is
-            out of range.
+        UsageError: if there is no such rule or treatment of derivations, or a number is out of
+            range.
 
     >>> import numpy as np
     >>> from bpa_ppl import Draws
@@ -72,13 +70,10 @@ class RerankOptions:
     without: Iterable[str] | None = None
     unchecked: bool = False
     jobs: int = 1
-    backend: str = "local"
-    scheduler: str | None = None
     progress: bool | Reporter = False
 
     def __post_init__(self) -> None:
         one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
-        check_backend(self.backend, self.scheduler)
         number_of(self.jobs)
         if isinstance(self.draws, str) and self.draws.isdecimal():  # from the command line
             object.__setattr__(self, "draws", int(self.draws))

@@ -137,7 +137,7 @@ class Reranker:
             NotConverged: if the posterior fails `check` and `unchecked` is false.
             DataError: if the file cannot be read, or a file that features are computed from is
                 missing or has changed.
-            UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
+            UsageError: if there is no such rule or treatment of derivations, or no worker.
         """
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
@@ -195,7 +195,7 @@ class Reranker:
             UsageError: if there is no list.
         """
         tables = self._prepared(nbest)
-        if self.options.backend == "local" and number_of(self.options.jobs) == 1:
+        if number_of(self.options.jobs) == 1:
             parts = self._in_this_process(tables)
         else:
             parts = self._in_workers(tables)
@@ -363,16 +363,14 @@ class Reranker:
             yield self._part(lists, self._decider(lists.feature_names).choose(lists))
 
     def _in_workers(self, tables: Iterator[NBest]) -> Iterator[RerankedPart]:
-        options = self.options
         first: deque[NBest] = deque()
-        if options.backend == "local":
-            waiting = 0
-            while waiting < _SMALL and (lists := next(tables, None)) is not None:
-                first.append(lists)
-                waiting += len(lists.features)
-            if waiting < _SMALL:
-                yield from self._in_this_process(first)
-                return
+        waiting = 0
+        while waiting < _SMALL and (lists := next(tables, None)) is not None:
+            first.append(lists)
+            waiting += len(lists.features)
+        if waiting < _SMALL:
+            yield from self._in_this_process(first)
+            return
         from joblib import delayed
 
         def call(lists: NBest) -> Any:
@@ -381,7 +379,7 @@ class Reranker:
 
         queued = (first.popleft() for _ in range(len(first)))
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
-        with parallel_workers(options.jobs, options.backend, options.scheduler) as parallel:
+        with parallel_workers(self.options.jobs) as parallel:
             for lists, decisions in parallel.in_order(calls):
                 yield self._part(lists, decisions)
 
@@ -467,7 +465,7 @@ def rerank(
         NotConverged: if the posterior fails `check` and `unchecked` is false.
         DataError: if lists and posterior do not have the same features, or a file that features
             are computed from is missing or has changed.
-        UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
+        UsageError: if there is no such rule or treatment of derivations, or no worker.
 
     >>> from bpa_ppl import Draws
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))

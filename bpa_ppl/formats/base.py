@@ -41,7 +41,6 @@ class NBestFormat(Component, frozen=True):
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
         texts: the names of columns of texts, some of which may look like numbers.
-        judgements: the names of columns of numbers that are extras, never features.
 
     >>> from bpa_ppl.formats.base import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -54,7 +53,6 @@ class NBestFormat(Component, frozen=True):
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ()
-    judgements: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -242,10 +240,8 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     NBestFormat,
     {
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
-        "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
-        "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",
@@ -253,7 +249,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
         "espnet": "bpa_ppl.formats.espnet:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
-        "cdec": "bpa_ppl.formats.cdec:Cdec",
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )
@@ -265,8 +260,7 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "bpa_ppl.weight_formats",
     WeightFormat,
     {
-        "json": "bpa_ppl.formats.tree_weights:JsonWeights",
-        "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",
+        "json": "bpa_ppl.formats.json_weights:JsonWeights",
         "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
         "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
         "dense": "bpa_ppl.formats.line_weights:DenseWeights",

@@ -10,7 +10,7 @@ preferred, as in `bpa_ppl.rows.preference_pairs`.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, ClassVar, TextIO
@@ -174,29 +174,6 @@ def json_columns(blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Colu
         if columns is not None:
             reader.nested = columns.nested
             yield columns
-
-
-def json_values(
-    blocks: Iterable[bytes], origin: str
-) -> Generator[tuple[Sequence[Any], Sequence[int]], None, None]:
-    r"""Yield what the lines of each block say, and their numbers; blank lines are left out.
-
-    Args:
-        blocks: of whole lines.
-        origin: the name of the file, for messages.
-
-    Raises:
-        DataError: with file and line, if one is not JSON, or an object has a key twice.
-
-    >>> list(json_values([b'{"a": 1}\n\n[2]\n'], "dev.jsonl"))
-    [([{'a': 1}, [2]], [1, 3])]
-    """
-    first = 1
-    for block in blocks:
-        values, lines = _values(block, range(first, first + line_count(block)), origin)
-        if values:
-            yield values, lines
-        first += line_count(block)
 
 
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:

@@ -14,7 +14,7 @@ from bpa_ppl.rows.base import finite
 from bpa_ppl.rows.schema import looks_numeric
 
 _LABELLED = re.compile(
-    r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]+)\s+(?P<value>[^\s=]+)"
+    r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]*[^\s=:])\s+(?P<value>[^\s=]+)"
 )
 _NAME = re.compile(r"[^\s=#\[][^\s=#]*")
 _SECTION = re.compile(r"\s*\[(?P<name>[^\]]*)\]")
@@ -59,7 +59,7 @@ class DenseWeights(WeightFormat, frozen=True):
         names = list(weights)
         for name in names:
             if not _NAME.fullmatch(name):
-                problem = f"the name {quoted(name)} has =, # or a space: write JSON or YAML"
+                problem = f"the name {quoted(name)} has =, # or a space: write JSON"
                 raise DataError(problem, code="bad-name")
         ordered = [names[i] for _, positions in grouped(names) for i in positions]
         values = iter([shortest(float(weights[name])) for name in ordered])

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
+from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.gathering import Gatherer
@@ -114,8 +113,6 @@ def iter_nbest(
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
-    A thread prefetches the next table, except from a pipe.
-
     Args:
         path: as for `read_nbest`, like all other arguments.
         chunk: the number of sentences in each table; the last one has the rest.
@@ -140,10 +137,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict, empty)
-    # A thread that waits for a pipe cannot be stopped.
-    is_file = isinstance(path, str | Path) and os.path.isfile(path)
-    return ahead(tables) if is_file else tables
+    return _tables(path, chunk, references, sources, format, first_id, bad, strict, empty)
 
 
 def write_nbest(
@@ -219,11 +213,7 @@ def _tables(
     strict: bool,
     empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
-    """Check the options at once; yield the tables when asked for them.
-
-    An error in them also ends the threads that read the file. If the garbage collector had to end
-    these threads, it could do so while a new thread holds the lock that they need to end.
-    """
+    """Check the options at once; yield the tables when asked for them."""
     chosen = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     checked_first_id(first_id)
@@ -234,11 +224,10 @@ def _tables(
     file = InputFile(path)
 
     def tables() -> Iterator[NBest]:
-        with closing(file):
-            reader = _format_of(file, chosen)
-            schema = schema_of(reader, options)
-            with closing(of for of in reader.columns(file, schema.options)) as columns:
-                yield from Gatherer(schema, lines, empty).tables(columns, chunk)
+        reader = _format_of(file, chosen)
+        schema = schema_of(reader, options)
+        columns = reader.columns(file, schema.options)
+        yield from Gatherer(schema, lines, empty).tables(columns, chunk)
 
     return tables()
 
@@ -257,8 +246,7 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     'moses'
     """
     chosen = None if format == AUTO else _resolved(format)
-    with closing(InputFile(path)) as file:
-        return NBEST_FORMATS.name_of(_format_of(file, chosen))
+    return NBEST_FORMATS.name_of(_format_of(InputFile(path), chosen))
 
 
 def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
@@ -268,7 +256,6 @@ def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         texts=reader.texts,
-        judgements=reader.judgements,
     )
 
 

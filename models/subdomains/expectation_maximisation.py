@@ -32,9 +32,9 @@ from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.component import Component, CountOrNone, NotNegative
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.subdomains.lexicon import Lexicons
+from bpa_ppl.models.subdomains.weighted_text import WeightedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter
-from bpa_ppl.text.kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.workers import Parallel

@@ -1,19 +1,19 @@
-"""Reranking at scale: processes, a Dask cluster, killed workers, and memory by format.
+"""Reranking at scale: processes, killed workers, and memory by format.
 
     python tests/benchmarks/bench_scale.py [--tables NAME ...] [--sizes 1000000x5 20000x100]
         [--workers 2] [--formats moses jsonl ...]
 
 Tables:
-    scale    `bpa rerank` of Moses lists (lists × hypotheses) by one process, `--jobs` and a Dask
-             cluster on this machine, and with a worker killed in the middle
+    scale    `bpa rerank` of Moses lists (lists × hypotheses) by one process and by `--jobs`, and
+             with a worker killed in the middle
     formats  peak memory of one process for 2,000 and for 20,000 lists of 5 hypotheses
 
 The lists repeat those of `authored/`, or the first hypotheses of each, without references. Each run
 is a command of its own. *Lists per CPU second* divides by the CPU time of all processes: it is the
 rate of one core. Memory is that of the command, and the sum over the command and all workers; it is
-sampled ten times a second, and the scheduler of the cluster is not included. A killed worker is the
-busiest one, after half of the time of the uninterrupted run: the command must write the same bytes,
-or end with exit code 2, one line and no output. Up to 100,000 hypotheses start no workers.
+sampled ten times a second. A killed worker is the busiest one, after half of the time of the
+uninterrupted run: the command must write the same bytes, or end with exit code 2, one line and no
+output. Up to 100,000 hypotheses start no workers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,9 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from itertools import cycle, groupby, product
-from math import ceil, floor
+from contextlib import suppress
+from itertools import cycle, groupby
 from pathlib import Path
-from textwrap import fill
 from time import perf_counter, sleep
 from typing import Any, NamedTuple
 
@@ -187,48 +184,27 @@ def cpu_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-@contextmanager
-def dask_cluster(workers: int) -> Iterator[tuple[str, ...]]:
-    """Start a Dask cluster on this machine, and yield the options of the command that use it."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, processes=True
-    ) as cluster:
-        yield "--backend", "dask", "--scheduler", cluster.scheduler_address
-
-
-#: Ways to run the command: from a number of workers to its options.
-WAYS: dict[str, Callable[[int], AbstractContextManager[tuple[str, ...]]]] = {
-    "one process": lambda _: nullcontext(()),
-    "processes": lambda workers: nullcontext(("--jobs", f"{workers}")),
-    "Dask": dask_cluster,
-}
-
-
 def scale_table(options: Any) -> None:
-    """Print a table for each size, and when a cluster pays."""
+    """Print a table for each size."""
     folder = scratch_folder()
     path = folder / "lists.zst"
     rates = "lists a second", "lists per CPU second"
     columns = "seconds", *rates, "times as fast", "MiB", "MiB with workers", "output"
+    jobs = "--jobs", f"{options.workers}"
     for size in options.sizes:
         count, hypotheses = map(int, size.split("x"))
         lists, weights = authored_lists(hypotheses, _FEATURES)
         write_posterior(folder / "posterior.nc", lists, weights, "moses")
         write_many(lists, count, path)
+        one = run_rerank(folder, path)
+        several = run_rerank(folder, path, *jobs)
+        killed = run_rerank(folder, path, *jobs, kill_after=several.seconds / 2)
+        name = f"processes, {options.workers} workers"
+        runs = {"one process": one, name: several, f"{name}, one of them killed": killed}
         table = Table(f"{count:,} lists of {hypotheses}", *columns)
-        runs: dict[str, Run] = {}
-        for killed, way in ((False, "one process"), *product((False, True), list(WAYS)[1:])):
-            with WAYS[way](options.workers) as arguments:
-                kill_after = runs[way].seconds / 2 if killed else 0.0
-                run = run_rerank(folder, path, *arguments, kill_after=kill_after)
-            name = way if way == "one process" else f"{way}, {options.workers} workers"
-            one = runs.setdefault("one process", run)
-            if not killed:
-                runs[way] = run
+        for label, run in runs.items():
             table.row(
-                f"{name}, one of them killed" if killed else name,
+                label,
                 f"{run.seconds:.1f}",
                 f"{count / run.seconds:,.0f}" if run.digest else "",
                 f"{count / run.cpu_with_workers:,.0f}" if run.digest else "",
@@ -238,24 +214,7 @@ def scale_table(options: Any) -> None:
                 run.message or ("same bytes" if run.digest == one.digest else "OTHER BYTES"),
             )
             if run.digest not in (one.digest, ""):
-                sys.exit(f"{name}: the output differs from that of one process")
-        print(f"\n{fill(cluster_verdict(one, runs['Dask']), 99)}", flush=True)
-
-
-def cluster_verdict(one: Run, dask: Run) -> str:
-    """Return when a cluster pays: the command reads, sends and writes, whatever its workers do."""
-    in_workers = dask.cpu_with_workers - dask.cpu
-    share = (
-        f"One process needs {one.cpu:.0f} s of CPU time. With a cluster, the command needs "
-        f"{dask.cpu:.0f} s to read, send and write, and its workers together {in_workers:.0f} s"
-    )
-    if one.cpu <= dask.cpu:
-        return f"{share}: no cluster is faster than one process."
-    fewest, most = floor(in_workers / one.cpu) + 1, ceil(in_workers / dask.cpu)
-    return (
-        f"{share}: a cluster pays from {fewest} free cores for its workers on; about {most} keep "
-        f"the command busy, which is then {one.cpu / dask.cpu:.1f} times as fast as one process."
-    )
+                sys.exit(f"{label}: the output differs from that of one process")
 
 
 def formats_table(options: Any) -> None:
@@ -282,5 +241,5 @@ if __name__ == "__main__":
         {"scale": scale_table, "formats": formats_table},
         sizes=("1000000x5", "20000x100"),
         workers=2,
-        formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq", "sockeye"),
+        formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq"),
     )

@@ -110,8 +110,6 @@ COMMANDS = [
     (f"adapt nbest renamed -r ref,ref {POOL}", "LM0"),
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --jobs 0", "jobs"),
-    (f"{RERANK} --backend slurm", "slurm"),
-    (f"{RERANK} --backend dask", "dask"),
     (f"{RERANK} --first-id 1", "sentence id 0"),
     (f"{PLAIN} --scores scores.txt", "(--list-size)"),
     (f"{PLAIN} --list-size 2 --format csv", "csv"),
@@ -150,8 +148,6 @@ COMMANDS = [
     (f"{COMPARE} --posterior imh=poor.nc", "imh"),
     (f"{COMPARE} --posterior mine=none.nc", "none.nc: no such file"),
     (f"{COMPARE} --set draws=5", "'draws' (--set)"),
-    ("compare -w moses.ini -o report", "--target"),
-    ("compare nbest --target skewed -o report", "(--target)"),
     ("sweep nbest -w moses.ini -r ref -o report --vary draws=", "(--vary)"),
     ("calibrate nbest -w moses.ini --likelihood margin -r ref", "margin"),
     (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),

@@ -17,11 +17,11 @@ from bpa_ppl.cli.app import app
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError
+from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.quality import METRICS
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.tuning import TUNERS
 
 LISTS = bpa.NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
 #: Parameters that are groups of options.

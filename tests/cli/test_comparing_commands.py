@@ -41,14 +41,6 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert "laplace" in done.out
 
 
-def test_compare_with_a_known_target(folder: Path) -> None:
-    few = ("--samplers", "imh,heuristic", "--set", "imh.draws=2000", "--runs", 2)
-    done = succeed("compare", "--target", "skewed", *few, "-o", "out", "-q")
-    rows = [line.split()[1:3] for line in done.out.splitlines()[1:3]]
-    assert rows == [["imh", "agrees"], ["heuristic", "not"]]
-    assert "heuristic" in Path("out/targets.csv").read_text("utf-8")
-
-
 def test_sweep_prints_a_table_and_writes_a_figure(folder: Path) -> None:
     vary = ("--vary", "draws=50,60")
     few = ("--runs", 2, "--sampler", "laplace", "--test", "nbest", "--test-references", "ref")
@@ -104,7 +96,7 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     assert {line.split("=")[0][-1:] for line in changed} == {"0"}
     lists, start = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
     chosen = {"tuner": "mira", "epochs": 3, "metric": "ter", "seed": 2, "fixed": ["LM0"]}
-    assert bpa.read_weights("new.ini") == bpa.reestimate(lists, start, **chosen).weights
+    assert bpa.read_weights("new.ini") == bpa.experiments.reestimate(lists, start, **chosen).weights
 
 
 @pytest.fixture

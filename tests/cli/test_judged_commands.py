@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.posterior import read_draws
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
-ADAPT = (*LISTS, "-w", "w.yaml", "--gain", "comet", "--sampler", "map")
+ADAPT = (*LISTS, "-w", "w.txt", "--gain", "comet", "--sampler", "map")
 RERANK = ("rerank", "lists.jsonl", "-p", "p.nc", "-o", "out")
 SYSTEMS = ("--categorical", "system")
 
@@ -28,7 +28,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
     folder = tmp_path_factory.mktemp("judged")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        Path("w.yaml").write_text("logprob: 0.1\n")
+        Path("w.txt").write_text("logprob 0.1\n")
         write_json_lines(judged_lists(30), Path("lists.jsonl"))
         return folder, succeed(*ADAPT, *SYSTEMS)
 

@@ -51,8 +51,6 @@ def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
         same = bpa.learn_prior(["talks.nc", "leaflets.nc"])
     np.testing.assert_allclose(prior.mean, same.mean)
     np.testing.assert_allclose(prior.covariance, same.covariance)
-    succeed(*LEARN, "--report", "p.html")
-    assert "leaflets" in (learned / "p.html").read_text()
     done = succeed("learn-prior", "leaflets.nc", "-o", "one.json", "--without", "LengthWords")
     assert "LengthWords" not in (Prior.read("one.json").names or ())
     assert "LengthWords" not in done.err

@@ -1,11 +1,7 @@
-"""Several processes, or a Dask cluster, give the same bytes as one process."""
+"""Several processes give the same bytes as one process."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ import pytest
 from external_posterior import external_posterior
 from random_lists import NAMES, random_lists, random_sizes
 
-from bpa_ppl import NBest, Reranked, UsageError, rerank
+from bpa_ppl import NBest, rerank
 from bpa_ppl.decoding import reranking
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
@@ -33,27 +29,11 @@ def posterior() -> Any:
     return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3)), NAMES)
 
 
-def assert_equal(ours: Reranked, theirs: Reranked) -> None:
-    for field in fields(Reranked):
-        first, other = getattr(ours, field.name), getattr(theirs, field.name)
-        if isinstance(first, np.ndarray):
-            assert first.tobytes() == other.tobytes(), field.name
-        else:
-            assert first == other, field.name
-
-
 class CustomRule(Rule, frozen=True):
     """A rule that workers cannot import and receive by pickling."""
 
     def log_scores(self, features: Any, draws: Any) -> Any:
         return features[:, 0]
-
-
-class KillingRule(CustomRule, frozen=True):
-    """A rule that kills its process, like the out-of-memory killer."""
-
-    def log_scores(self, features: Any, draws: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -94,34 +74,3 @@ def test_small_input_starts_no_process(
         reranking, "parallel_workers", lambda *_: pytest.fail("a process was started")
     )
     assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == LISTS
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
-def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> None:
-    distributed = pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
-    local_result = rerank(lists, posterior, unchecked=True)
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, dashboard_address=None, processes=True
-    ) as cluster:
-        address = cluster.scheduler_address
-        options = {"backend": "dask", "scheduler": address, "unchecked": True}
-        cluster_result = rerank(lists, posterior, **options)
-        with distributed.Client(cluster) as client:
-            known = client.run(lambda: "bpa_ppl.decoding.decider" in sys.modules)
-        with pytest.raises(UsageError, match=r"a worker of the cluster is lost"):
-            rerank(lists, posterior, rule=KillingRule(), **options)
-    assert list(known.values()) == [True]
-    assert_equal(local_result, cluster_result)
-
-
-def test_unreachable_scheduler_raises(lists: NBest, posterior: Any) -> None:
-    dask = pytest.importorskip("dask", reason="needs Dask: install the extra dask")
-    # Dask is loaded before, and its settings are restored afterwards.
-    pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
-    address = "tcp://127.0.0.1:1"
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-        pytest.raises(UsageError, match=f"no scheduler answers at {address}"),
-    ):
-        rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)

@@ -221,10 +221,7 @@ def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
     assert (found["few"].agrees, found["more"].agrees) == (None, True)
     bounds = [found.as_dict()["samplers"][name]["bound"] for name in ("few", "more")]
     assert bounds[0] > MAX_BIAS >= bounds[1]
-    assert found["few"].reason.endswith("not 1000")
-    short = [Draws({"weights": tied(autoregressive(0.0, 4, 400, 3, seed=999))}, NAMES)]
-    off = runs(lambda x: x + np.array([0.2, 0, 0]), count=1, draws=400)
-    assert "and the reference" in compare({"off": off}, short)["off"].reason
+    assert " 5 times as many draws" in found["few"].reason
 
 
 def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[Draws]) -> None:
@@ -355,11 +352,14 @@ def recorded(**changes: object) -> Draws:
         ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
         ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
-        ({"attrs": {"likelihood": {"name": "oracle"}}}, r"oracle, not margin \(gamma 2.0\)"),
-        ({"attrs": {"prior": {"name": "horseshoe"}}}, r"horseshoe, not isotropic \(variance 0.1\)"),
+        ({"attrs": {"likelihood": {"name": "oracle"}}}, "oracle.*, not .*margin.*gamma.*2.0"),
+        (
+            {"attrs": {"prior": {"name": "horseshoe"}}},
+            "horseshoe.*, not .*isotropic.*variance.*0.1",
+        ),
         ({"constants": {"prior_mean": np.ones(3)}}, "values of prior_mean"),
     ],
 )
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
-    with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named};"):
+    with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named}.*;"):
         compare({"mine": [recorded(**changes)]}, [recorded()])

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from moment_checks import assert_moments, assert_weighted_moments
+from moment_checks import assert_moments
 from raising import raises
 from reference_model import given, pairs
 from targets import SENTENCES, TARGETS, by_domain
@@ -27,7 +27,6 @@ needs_nutpie = pytest.mark.skipif(
 )
 CHAINS = [
     pytest.param("blackjax:nuts", {"warmup": 300}, marks=needs_blackjax),
-    pytest.param("blackjax:mclmc", {"steps_per_draw": 5}, marks=needs_blackjax),
     pytest.param("nutpie", {"warmup": 200}, marks=needs_nutpie),
 ]
 
@@ -48,28 +47,12 @@ def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any])
     steps = draws.statistics["n_steps"]
     assert steps.shape == (4, 1000)
     assert steps.min() >= 1
-    if sampler == "blackjax:mclmc":
-        assert set(np.unique(steps)) == {10}  # two gradients in each of five steps
-    else:
-        assert draws.warmup["weights"].shape == (4, settings["warmup"], 2)
-        assert len(np.unique(steps)) > 1
+    assert draws.warmup["weights"].shape == (4, settings["warmup"], 2)
+    assert len(np.unique(steps)) > 1
     again = as_draws(target.adapt(sampler, **settings))
     np.testing.assert_array_equal(again.weights, draws.weights)
     other = as_draws(target.adapt(sampler, seed=1, **settings))
     assert not np.array_equal(other.weights, draws.weights)
-
-
-@needs_blackjax
-def test_pathfinder_is_weighted() -> None:
-    target = TARGETS["plane"]()
-    with jax.numpy_rank_promotion("allow"):  # BlackJAX relies on it
-        posterior = target.adapt("blackjax:pathfinder", draws=4000)
-    draws = as_draws(posterior)
-    assert draws.kind == "weighted"
-    assert draws.log_weight is not None
-    assert draws.attrs["pareto_k"] < 0.7
-    assert_weighted_moments(draws.flat, draws.log_weight[0], target.mean, target.covariance)
-    assert "Pareto k̂" in str(check(posterior))
 
 
 @needs_nutpie
@@ -98,15 +81,9 @@ def test_simulation_based_calibration(sampler: str, settings: dict[str, Any]) ->
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
-    for sampler in ("blackjax:nuts", "blackjax:pathfinder", "nutpie"):
+    for sampler in ("blackjax:nuts", "nutpie"):
         with raises(UsageError, "missing-package", parameter="sampler", match="the extra compare"):
             TARGETS["plane"]().adapt(sampler)
-
-
-@needs_blackjax
-def test_mclmc_needs_two_weights() -> None:
-    with raises(UsageError, "not-supported", parameter="sampler"):
-        TARGETS["balanced"]().adapt("blackjax:mclmc")
 
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api" / "density.md").read_text("utf-8")

@@ -25,9 +25,9 @@ from bpa_ppl import (
 )
 from bpa_ppl.experiments import redecode
 from bpa_ppl.experiments.redecoding import Decoder, Redecoded, merge
-from bpa_ppl.tuning import Tuned, Tuner
-from bpa_ppl.tuning.base import TuningProblem
-from bpa_ppl.tuning.reestimation import Reestimation
+from bpa_ppl.experiments.tuning import Tuned, Tuner
+from bpa_ppl.experiments.tuning.base import TuningProblem
+from bpa_ppl.experiments.tuning.reestimation import Reestimation
 
 DECODER = Path(__file__).with_name("source_decoder.py")
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})

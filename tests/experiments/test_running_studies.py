@@ -53,7 +53,9 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     seed = seed_of(study, cell)
     posterior = bpa_ppl.adapt(adaptation, lists.weights, sampler="map", prior_variance=1, seed=seed)
     adapted = bpa_ppl.rerank(lists.test, posterior).choice
-    tuned = bpa_ppl.reestimate(adaptation, lists.weights, tuner="mira", seed=seed).weights
+    tuned = bpa_ppl.experiments.reestimate(
+        adaptation, lists.weights, tuner="mira", seed=seed
+    ).weights
     chosen = {
         ("canonical", ""): lists.test.best(lists.test.scores(lists.weights.values_array)),
         ("map", "prior_variance=1"): adapted,

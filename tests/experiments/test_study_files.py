@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from raising import raises
 
 from bpa_ppl import DataError
@@ -32,7 +32,7 @@ def test_settings_are_read(study_file: Path) -> None:
     mert_ter = study.methods[-1]
     assert (mert_ter.engine, mert_ter.metric) == ("mert", "ter")
     assert mert_ter.engine_settings == (("restarts", 2),)
-    assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
+    assert study.domains[0].adapt == study_file.parent / "nbest"
 
 
 def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
         ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
         ('"mira"', '"weight-trace"', "no-data", r"weight-trace .* \[development\]"),
         ('"nbest"', '"lists"', "missing-file", "lists;"),
-        ("held_out = 10", "", None, r"\[domains.leaflet\]: test is missing"),
+        ("held_out = 10", "", None, r"\[domains.leaflet\]: .*test is missing"),
         ("restarts = 2", "epochs = 2", None, r"\[variants.mert-ter\]: .*epochs"),
         ('methods = ["map"]', 'methods = ["nuts"]', "unknown-name", "nuts"),
         # settings of likelihoods and samplers
@@ -93,8 +93,7 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
     assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
     methods = named_methods()
-    published = [methods[name] for name in ("mcmc", "heur-vit", "rwm-isotropic")]
-    assert {method.resolved_likelihood() for method in published} == {Oracle()}
+    assert methods["published"].resolved_likelihood() == Oracle()
     assert methods["imh"].resolved_likelihood() is None
 
 

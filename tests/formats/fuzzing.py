@@ -409,8 +409,6 @@ def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any
 def _all_printed(tried: Subject, content: bytes, values: np.ndarray) -> None:
     tokens = _BETWEEN.split(b" ".join([content, *tried.beside.values()]))
     printed = _numbers_in(tokens, np.float32)
-    if tried.name == "cdec":  # a feature that a line does not print is 0
-        printed.add(0.0)
     if "scores.npy" in tried.beside:
         printed |= {k / 8 for k in range(6)}
     strange = {value for value in values.tolist() if value not in printed and -value not in printed}

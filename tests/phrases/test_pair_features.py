@@ -12,6 +12,7 @@ from raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.phrases import PhraseCounts
+from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.pair_features import (
     GENERAL,
     PAIR_FEATURES,
@@ -22,7 +23,6 @@ from bpa_ppl.phrases.pair_features import (
     svm_examples,
     svm_feature,
 )
-from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
 
 

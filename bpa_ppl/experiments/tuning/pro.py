@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, NotNegative, Positive, Share
-from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
+from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 
 
 class Pro(Tuner, frozen=True):

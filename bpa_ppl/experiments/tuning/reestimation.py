@@ -8,12 +8,12 @@ from typing import Any
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import checked_seed, require
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.experiments.tuning.base import TUNERS, Tuner, TuningProblem, tuning_lists
+from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import METRICS, Metric, compared, resolve
 from bpa_ppl.quality.scoreboard import Scoreboard
-from bpa_ppl.tuning.base import TUNERS, Tuner, TuningLists, TuningProblem, lay_out
-from bpa_ppl.weights import AnyWeights, Match, Weights, match
+from bpa_ppl.weights import AnyWeights, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,31 +22,30 @@ class Reestimation:
 
     Attributes:
         weights: one for each feature of the lists, including fixed ones.
-        metric: its name, "bleu", "ter" or that of a column.
-        before: the corpus score, in percent, of the lists reranked with the canonical weights.
-        after: the same with the new weights.
+        scores: of the translations by the canonical and by the new weights; the metric that was
+            optimised comes first.
         visited: (steps, features) all weights that the tuner visited, in the order of `weights`.
-        decimals: the number of decimals of printed scores.
-        scores: all scores of the translations, before and after.
-
-    >>> import numpy as np
-    >>> print(Reestimation(Weights({"LM0": 1.0}), "bleu", 20.0, 21.5, np.ones((3, 1))))
-    BLEU of the lists: 20.00 → 21.50
     """
 
     weights: Weights
-    metric: str
-    before: float
-    after: float
+    scores: Scoreboard
     visited: Float64
-    decimals: int = 2
-    scores: Scoreboard | None = None
+
+    @property
+    def before(self) -> float:
+        """The corpus score of the lists reranked with the canonical weights."""
+        return self.scores.before[0].value
+
+    @property
+    def after(self) -> float:
+        """The same with the new weights."""
+        return self.scores.after[0].value
 
     def __str__(self) -> str:
-        name = self.metric.upper() if self.metric in METRICS else self.metric
-        before, after = (f"{value:.{self.decimals}f}" for value in (self.before, self.after))
-        others = [] if self.scores is None else self.scores.changes[1:]
-        return ", ".join([f"{name} of the lists: {before} → {after}", *others])
+        score = self.scores.after[0]
+        name = score.metric.upper() if score.metric in METRICS else score.metric
+        before, after = (f"{value:.{score.decimals}f}" for value in (self.before, self.after))
+        return ", ".join([f"{name} of the lists: {before} → {after}", *self.scores.changes[1:]])
 
 
 def reestimate(
@@ -92,52 +91,12 @@ def reestimate(
     require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
     seed = checked_seed(seed)
     chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
-    matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
+    matched, lists = tuning_lists(nbest, weights, goal, fixed, defaults)
     with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
         problem = TuningProblem(lists, goal, matched.free_values, seed, report)
         tuned = chosen.tune(problem)
-    points = problem.start, tuned.weights
-    before, after = (goal.signed(problem.gain(point)) for point in points)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
-    visited, scores = matched.full(tuned.visited), scores_of(nbest, lists, goal, *points)
-    return Reestimation(result, goal.key, before, after, visited, goal.decimals, scores)
-
-
-def scores_of(
-    nbest: NBest, lists: TuningLists, metric: Metric, before: Float64, after: Float64
-) -> Scoreboard:
-    """Return the scores of the choices by the canonical and by the new weights.
-
-    Args:
-        nbest: the lists, with the columns of the metric.
-        lists: the same lists for tuners.
-        metric: what is optimised.
-        before: (Q,) weights.
-        after: (Q,) weights.
-    """
-    first, second = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
-    return compared(nbest, first, second, metric, titles=("canonical", "tuned"))
-
-
-def prepare_lists(
-    nbest: NBest,
-    weights: AnyWeights,
-    metric: Metric,
-    fixed: Iterable[str] | None = None,
-    defaults: Mapping[str, float] | None = None,
-) -> tuple[Match, TuningLists]:
-    """Return weights matched to the features of lists, and the lists for tuners.
-
-    Args:
-        nbest: the lists, with the columns of the metric.
-        weights: as for `reestimate`, like the other arguments.
-        metric: what is optimised.
-        fixed: as above.
-        defaults: as above.
-
-    Raises:
-        DataError: as `reestimate`.
-    """
-    lists = demote_to_extras(nbest, metric.columns)
-    matched = match(weights, lists, fixed=fixed, defaults=defaults)
-    return matched, lay_out(nbest, matched, metric)
+    points = problem.start, tuned.weights
+    first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
+    scores = compared(nbest, first, after, goal, titles=("canonical", "tuned"))
+    return Reestimation(result, scores, matched.full(tuned.visited))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import planted_lists, problem_of, random_lists
+from tuning_problems import planted_lists, problem_of, random_lists
 
-from bpa_ppl.tuning import TUNERS, Tuned, pro
-from bpa_ppl.tuning.base import TuningLists, TuningProblem
-from bpa_ppl.tuning.mert import Mert
-from bpa_ppl.tuning.mira import Mira
+from bpa_ppl.experiments.tuning import TUNERS, Tuned, pro
+from bpa_ppl.experiments.tuning.base import TuningLists, TuningProblem
+from bpa_ppl.experiments.tuning.mert import Mert
+from bpa_ppl.experiments.tuning.mira import Mira
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from bpa_ppl.progress import Reporter
 from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
-from bpa_ppl.weights import Match
+from bpa_ppl.weights import AnyWeights, Match, match
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +52,6 @@ class TuningLists:
         rows = np.flatnonzero(scores == np.repeat(highest, np.diff(self.offsets)))
         return rows[np.searchsorted(rows, starts)]
 
-    def gain(self, metric: Metric, weights: Float64) -> float:
-        """Return the corpus score of the lists reranked, in percent; higher is better."""
-        sums = self.counts[self.best(weights)].sum(axis=0)
-        return float(metric.signed(metric.value(sums)))
-
 
 @dataclass(frozen=True, eq=False)
 class TuningProblem:
@@ -72,12 +68,13 @@ class TuningProblem:
     lists: TuningLists
     metric: Metric
     start: Float64
-    seed: int
-    progress: Reporter
+    seed: int = 0
+    progress: Reporter = lambda done, total, note: None
 
     def gain(self, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
-        return self.lists.gain(self.metric, weights)
+        sums = self.lists.counts[self.lists.best(weights)].sum(axis=0)
+        return float(self.metric.signed(self.metric.value(sums)))
 
     def best_of(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
         """Return the best of the last weights of each step; report progress after each.
@@ -98,8 +95,7 @@ class TuningProblem:
         return Tuned(best, np.array(visited))
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
+class Tuned(NamedTuple):
     """The result of a tuner.
 
     Attributes:
@@ -114,7 +110,7 @@ class Tuned:
 class Tuner(Component, frozen=True):
     """A method to re-estimate weights; the fields are its settings.
 
-    >>> from bpa_ppl.tuning.base import TUNERS
+    >>> from bpa_ppl.experiments.tuning.base import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).settings()["epochs"]
     5
     """
@@ -124,29 +120,41 @@ class Tuner(Component, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not tune")
 
 
-def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
-    """Return lists for tuners, with features in the order of `matched`.
+def tuning_lists(
+    nbest: NBest,
+    weights: AnyWeights,
+    metric: Metric,
+    fixed: Iterable[str] | None = None,
+    defaults: Mapping[str, float] | None = None,
+) -> tuple[Match, TuningLists]:
+    """Return weights matched to the features of lists, and the lists for tuners.
 
     Features that the metric reads are left out.
 
+    Args:
+        nbest: the lists, with the columns of the metric.
+        weights: as for `reestimate`, like the other arguments.
+        metric: what is optimised.
+        fixed: as above.
+        defaults: as above.
+
     Raises:
-        DataError: if they lack what the metric needs.
+        DataError: if lists and weights do not fit together, or lack what the metric needs.
 
     >>> from bpa_ppl.quality import TER
-    >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
-    >>> lists = lay_out(nbest, match({"LM0": 2, "W0": 3}, nbest, fixed=["W0"]), TER())
+    >>> _, lists = tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
     >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
     ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
     nbest = demote_to_extras(nbest, metric.columns)
-    columns = places_of(matched.names, nbest.feature_names)
-    features = nbest.features[:, columns].astype(np.float64)
+    matched = match(weights, nbest, fixed=fixed, defaults=defaults)
+    features = nbest.features[:, places_of(matched.names, nbest.feature_names)].astype(np.float64)
     free = np.ascontiguousarray(features[:, matched.free])
-    fixed = features[:, ~matched.free] @ matched.values[~matched.free]
-    return TuningLists(nbest.offsets, free, fixed, statistics(nbest, metric))
+    rest = features[:, ~matched.free] @ matched.values[~matched.free]
+    return matched, TuningLists(nbest.offsets, free, rest, statistics(nbest, metric))
 
 
 TUNERS: Registry[Tuner] = Registry(
@@ -154,8 +162,8 @@ TUNERS: Registry[Tuner] = Registry(
     "bpa_ppl.tuners",
     Tuner,
     {
-        "mert": "bpa_ppl.tuning.mert:Mert",
-        "mira": "bpa_ppl.tuning.mira:Mira",
-        "pro": "bpa_ppl.tuning.pro:Pro",
+        "mert": "bpa_ppl.experiments.tuning.mert:Mert",
+        "mira": "bpa_ppl.experiments.tuning.mira:Mira",
+        "pro": "bpa_ppl.experiments.tuning.pro:Pro",
     },
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import problem_of, random_lists
+from tuning_problems import problem_of, random_lists
 
-from bpa_ppl.tuning.mert import best_step, envelopes, error_surface
+from bpa_ppl.experiments.tuning.mert import best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:

@@ -5,6 +5,3 @@ from .base import (
     Tuned as Tuned,
     Tuner as Tuner,
 )
-from .reestimation import (
-    reestimate as reestimate,
-)

@@ -14,7 +14,7 @@ from numba import njit
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.component import Count, CountOrNone, NotNegative
-from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
+from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 
 # Narrower intervals are ignored, because of rounding errors (as in Moses).
 _NARROWEST = 1e-4

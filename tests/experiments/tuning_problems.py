@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpa_ppl.experiments.tuning.base import TuningLists, TuningProblem
 from bpa_ppl.quality import resolve
-from bpa_ppl.tuning.base import TuningLists, TuningProblem
 
 
 def random_lists(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from functools import cache
@@ -10,15 +11,39 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import problem_of
+from tuning_problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
+from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import TuningLists, tuning_lists
 from bpa_ppl.quality import BLEU
-from bpa_ppl.tuning import TUNERS
-from bpa_ppl.tuning.base import TuningLists, lay_out
-from bpa_ppl.weights import match
 
 SEEDS = range(1)
+
+
+@pytest.fixture(scope="session")
+def original(shared_data: Path) -> Callable[[str], TuningLists]:
+    """The statistics that the extractor of Moses wrote, by metric."""
+    return cache(lambda metric: _extracted(shared_data / "tools", metric))
+
+
+def _extracted(folder: Path, metric: str) -> TuningLists:
+    features = _blocks(folder / f"features-{metric}.txt.gz")
+    scores = np.concatenate(_blocks(folder / f"scores-{metric}.txt.gz"))
+    # BLEU: match, total, match, total, …, reference length. TER: hundredths of edits and words.
+    counts = scores[:, [0, 2, 4, 6, 1, 3, 5, 7, 8]] if metric == "bleu" else scores[:, :2] / 100
+    offsets = np.concatenate([[0], np.cumsum([len(block) for block in features])])
+    return TuningLists(offsets, np.concatenate(features), np.zeros(len(counts)), counts)
+
+
+def _blocks(path: Path) -> list[np.ndarray]:
+    blocks: list[list[list[float]]] = []
+    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+        if "_TXT_BEGIN_" in line:
+            blocks.append([])
+        elif "_TXT_END_" not in line:
+            blocks[-1].append([float(word) for word in line.split()])
+    return [np.array(block) for block in blocks]
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +112,7 @@ def test_our_lists_are_those_of_the_extractor(
     tools = shared_data / "tools"
     lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = Weights(zip(lists.feature_names, start, strict=True))
-    laid_out, extracted = lay_out(lists, match(weights, lists), BLEU()), original("bleu")
+    laid_out, extracted = tuning_lists(lists, weights, BLEU())[1], original("bleu")
     for point in np.random.default_rng(0).normal(size=(20, len(start))):
         np.testing.assert_array_equal(
             laid_out.counts[laid_out.best(point)], extracted.counts[extracted.best(point)]
