@@ -16,14 +16,12 @@ from bpa_ppl.cli import options
 from bpa_ppl.cli.app import app
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.quality import METRICS
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
 
-LISTS = bpa.NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
 #: Parameters that are groups of options.
 GROUPS = {"reading", "options", "extra"}
 
@@ -56,9 +54,7 @@ def test_every_option_has_a_help_text() -> None:
     ("words", "mention"),
     [
         ("adapt x --metrc ter", "Did you mean --metric?"),
-        ("rerank x -p x.nc --drws=3", "Did you mean --draws?"),
         ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
-        ("adapt x -w none -o x.nc --set draws", "expected NAME=VALUE, not 'draws' (--set)"),
         ("adapt x -w none -o x.nc --set drws=5", "no setting drws: did you mean draws?"),
         ("adapt x -o x.nc", "--weights"),
         ("adapted x", '"adapt"'),
@@ -70,13 +66,6 @@ def test_the_nearest_option_is_named(words: str, mention: str) -> None:
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
     assert mention in done.err
-
-
-def test_misspelled_options_of_python() -> None:
-    with pytest.raises(UsageError, match=r"option metrc: did you mean metric\?"):
-        bpa.adapt(LISTS, None, metrc="ter")
-    with pytest.raises(UsageError, match=r"no option drws: did you mean draws\?"):
-        bpa.rerank(LISTS, LISTS, drws=3)  # type: ignore
 
 
 def test_help_names_every_choice() -> None:

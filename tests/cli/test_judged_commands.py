@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from pathlib import Path
@@ -138,27 +137,6 @@ def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, A
     del mqm[0]["candidates"][0]["qe_a"]
     write("lists.jsonl", mqm)
     refused(*adapt, "--features", "qe_a", mention="missing for some")
-
-
-def test_details_have_the_ids_of_the_user(mqm: list[dict[str, Any]]) -> None:
-    succeed(*MQM, "--sampler", "map")
-    succeed(*RERANK, "--details", "details.tsv")
-    header, *rows = [line.split("\t") for line in Path("details.tsv").read_text().splitlines()]
-    assert header[-2:] == ["translation", "canonical_translation"]
-    succeed(*RERANK, "--details", "details.jsonl.gz")
-    details = list(
-        map(json.loads, gzip.decompress(Path("details.jsonl.gz").read_bytes()).splitlines())
-    )
-    assert [one["text"] for one in details] == Path("out").read_text().splitlines()
-    for n, (one, row, line) in enumerate(zip(details, rows, mqm, strict=True)):
-        assert one["id"] == row[0] == f"doc-{n}"
-        assert line["candidates"][one["choice"]]["text"] == one["text"]
-        assert line["candidates"][one["canonical_choice"]]["text"] == one["canonical_text"]
-        assert one["changed"] is (one["text"] != one["canonical_text"])
-        assert set(one) == {
-            *("id", "text", "choice", "changed", "probability"),
-            *("canonical_text", "canonical_choice", "canonical_probability"),
-        }
 
 
 def test_equal_weights_need_no_judgement(mqm: list[dict[str, Any]]) -> None:
