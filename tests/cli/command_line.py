@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -14,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, write_posterior
+from bpa_ppl import write_posterior
 from bpa_ppl.cli.app import main
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import read_draws
@@ -110,14 +111,9 @@ def write_draws_around(
     point = read_draws(mode)
     noise = np.random.default_rng(0).normal(size=(*shape, point.flat.shape[1]))
     logs = {name: np.tile(v[0, 0], (*shape, 1)) for name, v in point.log_likelihood.items()}
-    drawn = Draws(
-        {"weights": point.flat[0] + 0.03 * noise},
-        point.features,
-        log_likelihood=logs if likelihood else {},
-        sentence_sites=point.sentence_sites if likelihood else (),
-        sentence_ids=point.sentence_ids if likelihood else None,
-        fixed=point.fixed,
-        constants={n: v for n, v in point.constants.items() if likelihood or n != "oracle_score"},
-        attrs={**point.attrs, "sampler": sampler},
-    )
-    write_posterior(drawn, path)
+    parts = {"values": {"weights": point.flat[0] + 0.03 * noise}, "log_likelihood": logs}
+    if not likelihood:
+        parts |= {"log_likelihood": {}, "sentence_sites": (), "sentence_ids": None}
+    attrs = {**point.attrs, "sampler": sampler}
+    more = {"kind": "chains", "log_density": None, "log_prior": {}, "statistics": {}}
+    write_posterior(replace(point, attrs=attrs, **more, **parts), path)

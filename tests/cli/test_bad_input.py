@@ -54,7 +54,6 @@ RERANK = "rerank nbest -p good.nc -o new.txt"
 COMPARE = "compare nbest -w moses.ini -r ref -o report"
 TUNE = "tune nbest -r ref -w moses.ini -o new.json -q"
 POOL = "-w moses.ini --sampler map -o new.nc"
-MIX = "lm mix ref rest.ref"
 
 #: Commands, and the parts of their messages.
 COMMANDS = [
@@ -65,7 +64,6 @@ COMMANDS = [
     ("rerank strange -p good.nc -o new.txt", "strange: no feature LexicalReordering0", "Other"),
     ("oracle nbest", "(--references)"),
     (f"adapt nbest {POOL}", "(--references)"),
-    (f"adapt empty -r ref {POOL}", "empty: the file is empty"),
     ("check none.nc", "none.nc: no such file"),
     ("check short.nc", "short.nc: "),
     # Outputs.
@@ -77,24 +75,21 @@ COMMANDS = [
     ("features nbest --add lm=ref,order=2 -o ref", "ref is also another file"),
     ("weights good.nc --template moses.ini -o moses.ini", "moses.ini is also another file"),
     ("judge nbest -o nbest", "nbest is also another file"),
+    ("judge nbest", "--output"),
+    ("judge nbest -o a --features LM1", "LM1"),
+    (f"{ADAPT} --judgements moses.ini", "moses.ini:1"),
     (f"{ADAPT} -o none/x", "none/x: "),
     # Options of `adapt`.
     (f"{ADAPT} --default LM0=big", "'big' (--default)"),
-    (f"{ADAPT} --likelihood margin:gamma", "'gamma' (--likelihood)"),
     (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
-    (f"adapt nbest rest -r ref,rest.ref,ref {POOL}", "ref,rest.ref,ref (--references)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
     (f"adapt nbest renamed -r ref,ref {POOL}", "LM0"),
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --jobs 0", "jobs"),
-    (f"{RERANK} --first-id 1", "sentence id 0"),
     (f"{PLAIN} --scores scores.txt", "(--list-size)"),
     (f"{PLAIN} --list-size 2 --format csv", "csv"),
-    (f"{PLAIN} --list-size 7", "one: "),
     (f"{PLAIN} --format jsonl --extract a", "(--format)"),
-    (f"{PLAIN} --list-size 2 --extract a", "(--extract)"),
-    ("weights good.nc -o w --point draw --draw 9", "draw 9"),
     ("report good.nc -o r -r ref", "--nbest"),
     # Posteriors and priors.
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),
@@ -103,20 +98,14 @@ COMMANDS = [
     ("learn-prior good.nc -o p.json", "good: it holds only its mode"),
     ("learn-prior drawn.nc films.nc -o p.json", "drawn and films"),
     # Lists and texts.
-    ("lists nbest --gain none", "'none'", "(--metric)"),
     ("features nbest -o more.nbest", "(--add)"),
     ("features nbest -o more.nbest --add lm", "lm needs text"),
-    ("features nbest -o more.nbest --add lm=self", "references"),
-    (f"{MIX} --dev rest.ref", "(--dev)"),
     ("lm ref --test empty -o new", "empty: "),
     ("lm broken.arpa -o new.arpa", "(--output)"),
     # Comparisons and tuning.
     ("compare nbest -w moses.ini -o report", "(--references)"),
-    (f"{COMPARE} --runs 0", "one run"),
     (f"{COMPARE} --posterior imh=poor.nc", "imh"),
     (f"{COMPARE} --set draws=5", "'draws' (--set)"),
-    ("sweep nbest -w moses.ini -r ref -o report --vary draws=", "(--vary)"),
-    ("calibrate nbest -w moses.ini --likelihood margin -r ref", "margin"),
     (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),
 ]
 

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from command_line import run, succeed
 
 import bpa_ppl as bpa
@@ -14,7 +13,6 @@ import bpa_ppl as bpa
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
 SHORT = ("--runs", 2, "--reference-draws", 1000, "--reference-sampler", "imh", "-q")
-CALIBRATE = ("calibrate", *LISTS)
 
 
 def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) -> None:
@@ -28,41 +26,11 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert list(result) == ["laplace", "heuristic", "map", "mine"]
     assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
     assert result["heuristic"]["verdict"] != "agrees"
-    assert result["laplace"]["efficiency"]["draws"] == 1500
-    assert result["laplace"]["efficiency"]["seconds"] > 0
-    assert result["laplace"]["downstream"]["sentences"] == 12
-    assert result["mine"]["efficiency"]["seconds"] is None
-    assert len(result["laplace"]["efficiency"]["per_run"]) == 2
+    efficiency = result["laplace"]["efficiency"]
+    assert (efficiency["draws"], len(efficiency["per_run"])) == (1500, 2)
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "failed: map" in html.replace("F", "f")
-    assert "laplace" in done.out
-
-
-def test_sweep_prints_a_table_and_writes_a_figure(folder: Path) -> None:
-    vary = ("--vary", "draws=50,60")
-    few = ("--runs", 2, "--sampler", "laplace", "--test", "nbest", "--test-references", "ref")
-    done = succeed("sweep", *LISTS, "-r", "ref", *vary, *few, "-o", "out", "-q")
-    assert "BLEU" in done.out
-    assert len(done.out.splitlines()) == 4
-    assert len(Path("out/sweep.csv").read_text("utf-8").splitlines()) == 5
-    assert Path("out/sweep.png").stat().st_size > 10_000
-
-
-@pytest.mark.slow
-def test_calibrate_prints_the_verdict(folder: Path) -> None:
-    calibrate = (*CALIBRATE, "--replications", 40, "-q", "--jobs", 2)
-    good = succeed(*calibrate, "--samplers", "laplace", "-o", "page.html")
-    assert "laplace, 40 replications: calibrated" in good.out
-    assert "<svg" not in good.out
-    assert "log p(A|λ)" in Path("page.html").read_text("utf-8")
-    # A walk that is far too short has not left its start.
-    short = ("--samplers", "rwm-isotropic", "--set", "rwm-isotropic.draws=20")
-    poor = run(*calibrate, *short, "--set", "rwm-isotropic.warmup=1", "-o", "numbers.json")
-    assert poor.code == 3
-    assert "raise draws" in poor.out
-    (result,) = json.loads(Path("numbers.json").read_text("utf-8"))
-    assert result["passed"] is False
 
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import Outcome, refused, succeed
@@ -90,65 +88,3 @@ def test_variances_of_single_features(lists: bpa.NBest) -> None:
         (("--gain", "logprob"), "(--default)"),
     ):
         refused(*ADAPT, *option, mention=mention)
-
-
-MQM = (*LISTS, "-w", "none", "--gain", "mqm", "-q")
-
-
-def records(count: int, seed: int) -> list[dict[str, Any]]:
-    """Return judged sentences with text ids."""
-    return [
-        {
-            "id": f"doc-{n}",
-            "candidates": [
-                {"text": one.text(row), "logprob": float(h), "mqm": float(mqm)}
-                for row, (h, mqm) in enumerate(one.features[:, :2])
-            ],
-        }
-        for n, one in enumerate(judged_lists(count, seed))
-    ]
-
-
-def write(name: str, lines: list[dict[str, Any]]) -> None:
-    Path(name).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-
-
-@pytest.fixture
-def mqm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Lists with a human score, in `lists.jsonl`."""
-    monkeypatch.chdir(tmp_path)
-    lines = records(20, seed=1)
-    write("lists.jsonl", lines)
-    return lines
-
-
-def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, Any]]) -> None:
-    for line in mqm:
-        for k, one in enumerate(line["candidates"]):
-            one |= {"qe_a": k, "qe_b": -k, "place": k}
-    write("lists.jsonl", mqm)
-    adapt = (*MQM, "--sampler", "map")
-    chosen = ("logprob", "qe_a", "place")
-    options = [word for name in chosen for word in ("--features", name)]
-    succeed(*adapt, *options, "--exclude", "place")
-    assert read_draws("p.nc").features == ("logprob", "qe_a")
-    assert "not used" not in succeed(*RERANK, "-q").err
-    refused(*adapt, "--features", "qe_c", mention="qe_c")
-    del mqm[0]["candidates"][0]["qe_a"]
-    write("lists.jsonl", mqm)
-    refused(*adapt, "--features", "qe_a", mention="missing for some")
-
-
-def test_equal_weights_need_no_judgement(mqm: list[dict[str, Any]]) -> None:
-    """The references inside the lists are not used."""
-    write("new.jsonl", [line | {"references": ["a"]} for line in records(20, seed=3)])
-    equal = ("--weights", "equal", "-o", "p.nc", "--lower-is-better")
-    without = ("adapt", "new.jsonl", "--no-sentences", *equal)
-    done = succeed(*without, "logprob", "--exclude", "mqm")
-    assert "\nthe posterior equals its prior: no sentence was judged\n" in f"\n{done.err}"
-    assert read_draws("p.nc").attrs["adaptation_sentences"] == 0
-    assert read_draws("p.nc").canonical[0] < 0
-    succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
-    succeed("adapt", "lists.jsonl", *equal, "logprob", "--gain", "mqm", "--sampler", "map")
-    assert read_draws("p.nc").attrs["canonical_weights"] == "equal"
-    refused(*without, "comet", mention="comet")

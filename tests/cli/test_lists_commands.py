@@ -14,8 +14,6 @@ import bpa_ppl as bpa
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.lm_mixtures import MixtureModel
-from bpa_ppl.text.model_files import evaluate_text
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", "p.nc")
 RERANK = ("rerank", "nbest", "-p", "p.nc", "-o", "out")
@@ -75,16 +73,12 @@ def test_features_are_recorded_computed_again_and_reported(texts: Path) -> None:
     refused(*moved, mention="moved.txt: has changed")
 
 
-@pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with texts, which is the current one."""
+def test_a_language_model_is_written_and_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("domain.txt").write_text(TEXT, "utf-8")
     Path("held-out.txt").write_text("the cat sat\na bird\n", "utf-8")
-
-
-@pytest.mark.usefixtures("corpus")
-def test_a_language_model_is_written_and_evaluated() -> None:
     done = succeed("lm", "domain.txt", "--order", 2, "-o", "a.arpa.gz", "--test", "held-out.txt")
     assert done.err == ""
     model = NgramModel.estimate([line.split() for line in TEXT.splitlines()], 2)
@@ -101,15 +95,3 @@ def test_a_language_model_is_written_and_evaluated() -> None:
     assert again.out.splitlines()[2].startswith("domain.txt: perplexity ")
     whole = succeed("lm", "-", "-o", "-", stdin=TEXT * 2)  # the model, so that messages are notes
     assert (whole.out.startswith("\\data\\"), "1-grams" in whole.err) == (True, True)
-
-
-@pytest.mark.usefixtures("corpus")
-def test_a_mixture_of_language_models() -> None:
-    Path("general.txt").write_text("the house\nof the law\n", "utf-8")
-    Path("dev.txt").write_text("the cat\nof a law\n", "utf-8")
-    texts = ("domain.txt", "general.txt")
-    done = succeed("lm", "mix", *texts, "--dev", "dev.txt", "--order", 2, "--test", "held-out.txt")
-    mixture = MixtureModel.fit_files([NgramModel.train([text], 2) for text in texts], ["dev.txt"])
-    first, *_, last = done.out.splitlines()
-    assert first.startswith(f"dev.txt: domain.txt, alpha = {mixture.weights[0]:.4f}, perplex")
-    assert last == f"held-out.txt: mixture, {evaluate_text(mixture, ['held-out.txt'])}"

@@ -1,4 +1,4 @@
-"""The page of a session in Chromium: keys, undo, a killed server, a telephone, dark colours."""
+"""The page of a session in Chromium: keys, undo, a killed server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from browser import CHROMIUM, CTRL, SHIFT, Browser, Page
 from judge_lists import judge_lists, running
 
-from bpa_ppl import NBest
 from bpa_ppl.judging import Session
 
 pytest.importorskip("starlette", reason="the extra `serve` is not installed")
@@ -113,23 +112,6 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
         assert all(address.startswith(url) for address in page.requests)
 
 
-def test_differences_are_marked_and_named(browser: Browser, session: Session) -> None:
-    with running(session) as url:
-        page = opened(browser, url)
-        sides = ("first", "second")
-        words = {side: text(page, article(place, "mark")) for place, side in enumerate(sides)}
-        assert set(words.values()) < {"red", "blue", "old"}
-        style = "getComputedStyle(document.querySelector('mark')).textDecorationLine"
-        assert page.get(style) == "underline"
-        tree = page.call("Accessibility.getFullAXTree")["nodes"]
-        named = [(n["role"]["value"], n.get("name", {}).get("value", "").strip()) for n in tree]
-        for side, word in words.items():
-            assert ("StaticText", f"Only in the {side}: {word}.") in named
-            assert ("button", f"{side.title()} is better") in named
-            assert ("article", side.title()) in named
-        assert {"main", "status", "alert", "complementary"} <= {role for role, _ in named}
-
-
 def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
     journal = tmp_path / "j.jsonl"
     tests = Path(__file__).parent
@@ -155,21 +137,3 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
         assert text(page, article(0)) == asked
         page.key("u")
         wait_for(page, "#heading", "Question 2")
-
-
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_buttons_stay_in_sight_with_long_candidates(
-    browser: Browser, width: int, height: int
-) -> None:
-    long = [["one " * 3000, "two " * 3000]] * 3
-    session = Session(NBest.from_lists(long, [[[1.0], [0.0]]] * 3, ["quality"]))
-    with running(session) as url:
-        page = opened(browser, url)
-        page.resize(width, height)
-        page.wait(f"innerWidth === {width}")
-        assert page.get("document.documentElement.scrollHeight") > 2 * height
-        choose, answers = (
-            page.get(f"document.querySelector('{part}').getBoundingClientRect().toJSON()")
-            for part in ("article .choose", ".answers")
-        )
-        assert 0 < choose["top"] < choose["bottom"] <= answers["top"] < answers["bottom"] <= height
