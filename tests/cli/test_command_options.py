@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import fields
 
@@ -11,8 +10,6 @@ from command_line import run
 from cyclopts import App
 from cyclopts.argument import Argument
 
-import bpa_ppl as bpa
-from bpa_ppl.cli import options
 from bpa_ppl.cli.app import app
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
@@ -84,10 +81,3 @@ def test_the_options_of_a_command_are_those_of_python(command: str, kind: type) 
     assert {"model", "progress", "oracle"}.isdisjoint(shown)
     for name in set(library) & set(shown) - {"settings", "extra"}:
         assert shown[name].field_info.default == library[name].default, name
-
-
-@pytest.mark.parametrize("function", ["read_nbest", "iter_nbest"])
-def test_reading_options_are_arguments_of_the_library(function: str) -> None:
-    theirs = inspect.signature(getattr(bpa, function)).parameters
-    ours = options.Reading().arguments()
-    assert ours == {name: theirs[name].default for name in ours}

@@ -215,10 +215,8 @@ def test_differences_of_scripts() -> None:
         ({"answers": 9}, "continue"),  # the prior may be wrong
         ({"least": 0.5}, "continue"),  # choices are uncertain
         ({"predicted": 5.0, "predicted_before": 4.0, "random": 8}, "continue"),  # may be chance
-        ({"predicted": 6.0, "predicted_before": 4.0, "random": 8}, "stop"),
         ({"predicted": 10.0}, "no-help"),
         ({"predicted_before": 15.0}, "no-help"),
-        ({"predicted": 10.0, "random": 19}, "continue"),
     ],
 )
 def test_advice(changes: dict[str, Any], code: str) -> None:
