@@ -7,18 +7,14 @@ import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 
-from bpa_ppl import write_posterior
 from bpa_ppl.cli.app import main
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior import read_draws
 
 # The program starts as from a terminal, even where Ctrl-C is ignored for background jobs.
 PROGRAM = (
@@ -99,21 +95,3 @@ def start(*arguments: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
-
-
-def write_draws_around(
-    mode: Path, path: Path, shape: tuple[int, int], sampler: str, *, likelihood: bool = True
-) -> None:
-    """Write a posterior of draws around a mode, (chains, draws), as if of a sampler.
-
-    Each draw has the log-likelihood of the mode, or none.
-    """
-    point = read_draws(mode)
-    noise = np.random.default_rng(0).normal(size=(*shape, point.flat.shape[1]))
-    logs = {name: np.tile(v[0, 0], (*shape, 1)) for name, v in point.log_likelihood.items()}
-    parts = {"values": {"weights": point.flat[0] + 0.03 * noise}, "log_likelihood": logs}
-    if not likelihood:
-        parts |= {"log_likelihood": {}, "sentence_sites": (), "sentence_ids": None}
-    attrs = {**point.attrs, "sampler": sampler}
-    more = {"kind": "chains", "log_density": None, "log_prior": {}, "statistics": {}}
-    write_posterior(replace(point, attrs=attrs, **more, **parts), path)

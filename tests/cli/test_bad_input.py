@@ -6,14 +6,10 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import refused, run, write_draws_around
-
-import bpa_ppl as bpa
-from bpa_ppl.posterior import read_draws
+from command_line import refused, run
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +26,6 @@ def spoiled(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "rest.ref": "".join(references[8:]),
         "one": "".join(lines[:10]),
         "few.ini": "LM0= 0.5\n",
-        "strange": "0 ||| a ||| Other= 1 ||| 1\n0 ||| b ||| Other= 2 ||| 2\n",
-        "renamed": "".join(lines).replace("LM0=", "LM1="),
         "empty": "",
         "broken.arpa": "\\data\\\n",
     }
@@ -40,11 +34,6 @@ def spoiled(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "report").mkdir()
     os.link(folder / "nbest", folder / "hard-link")
     (folder / "short.nc").write_bytes((originals / "good.nc").read_bytes()[:5000])
-    mode = folder / "good.nc"
-    write_draws_around(mode, folder / "drawn.nc", (4, 500), "imh", likelihood=False)
-    drawn = read_draws(folder / "drawn.nc")
-    names = tuple(f"Other{number}" for number in range(len(drawn.features)))
-    bpa.write_posterior(replace(drawn, features=names), folder / "films.nc")
     return folder
 
 
@@ -61,7 +50,6 @@ COMMANDS = [
     ("adapt beyond -r ref -w moses.ini -o new.nc", "beyond:120: ", "id 99: ref has 12 lines"),
     (f"{ADAPT} -r nbest", "nbest:1: "),
     (f"{ADAPT} -w few.ini", "few.ini: no weight for LexicalReordering0"),
-    ("rerank strange -p good.nc -o new.txt", "strange: no feature LexicalReordering0", "Other"),
     ("oracle nbest", "(--references)"),
     (f"adapt nbest {POOL}", "(--references)"),
     ("check none.nc", "none.nc: no such file"),
@@ -84,7 +72,6 @@ COMMANDS = [
     (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
-    (f"adapt nbest renamed -r ref,ref {POOL}", "LM0"),
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --jobs 0", "jobs"),
     (f"{PLAIN} --scores scores.txt", "(--list-size)"),
@@ -94,9 +81,7 @@ COMMANDS = [
     # Posteriors and priors.
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),
     (f"{ADAPT} --prior none.nc", "none.nc: no such file"),
-    (f"{ADAPT} --prior good.nc", "only its mode", "(--prior)"),
     ("learn-prior good.nc -o p.json", "good: it holds only its mode"),
-    ("learn-prior drawn.nc films.nc -o p.json", "drawn and films"),
     # Lists and texts.
     ("features nbest -o more.nbest", "(--add)"),
     ("features nbest -o more.nbest --add lm", "lm needs text"),

@@ -40,12 +40,6 @@ def adapted(
     return originals[1]
 
 
-@pytest.fixture
-def lists(adapted: Outcome) -> bpa.NBest:
-    """The lists in `lists.jsonl`."""
-    return judged_lists(30)
-
-
 def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in adapted.err
     assert "best single system (eve)" in adapted.err
@@ -66,14 +60,14 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     assert "adapted" not in alone
 
 
-def test_a_lower_column_is_better(lists: bpa.NBest) -> None:
+def test_a_lower_column_is_better(adapted: Outcome) -> None:
     shown = succeed("oracle", "lists.jsonl", "--metric", "-comet", "-w", "none").out.splitlines()
     values = [float(row.split()[1]) for row in shown[1:4]]
     assert values[1] < values[0] < values[2]
     assert "column:comet|better:lower" in shown
 
 
-def test_variances_of_single_features(lists: bpa.NBest) -> None:
+def test_variances_of_single_features(adapted: Outcome) -> None:
     chosen = ("0.5", "system=eve=2", "system=ann=3")
     succeed(*ADAPT, *SYSTEMS, *(word for value in chosen for word in ("--prior-variance", value)))
     draws = read_draws("p.nc")
