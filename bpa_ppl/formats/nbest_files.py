@@ -281,12 +281,9 @@ def _resolved(format: str | NBestFormat) -> NBestFormat:
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:
-    """Return the first format that detects the first line of a file, or lines further on."""
+    """Return the first format that detects the first line of a file."""
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect(line):
-            return kind()
-    for _, kind in NBEST_FORMATS.loaded():
-        if kind().detect_within(file.beginning):
             return kind()
     for regex, problem in _SPOILED.items():
         if re.match(regex, line):
