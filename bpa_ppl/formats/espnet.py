@@ -87,12 +87,10 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
         for key, (text, line) in keyed_lines(origin).items():
             if folder == folders[0]:
                 records[key] = line, {ID: key, CANDIDATES: []}
-            tables: dict[Path, Any] = {
-                folders[0] / TEXT: records,
-                **{folder / n: of for n, of in others.items()},
-            }
-            if absent_from := [path for path, table in tables.items() if key not in table]:
-                problem = f"{quoted(key)} is not in {absent_from[0]}: give whole results of one run"
+            lacking = [folder / name for name, table in others.items() if key not in table]
+            if key not in records or lacking:
+                path = lacking[0] if lacking else folders[0] / TEXT
+                problem = f"{quoted(key)} is not in {path}: give whole results of one run"
                 raise DataError(problem, origin, line, code="mismatch")
             candidate: dict[str, Any] = {TEXT: text}
             if SCORE in others:
