@@ -267,7 +267,6 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     {
         "json": "bpa_ppl.formats.json_weights:JsonWeights",
         "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
-        "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
         "dense": "bpa_ppl.formats.line_weights:DenseWeights",
     },
 )

@@ -188,16 +188,15 @@ class _Reader:
         self._numbers: dict[str | int, int] = {}  # places of prompts
         for name, source in (self._read_requests() if format.requests else {}).items():
             self._numbers[name] = self._samples.add_prompt(0, name, source)
-        self._named: bool | None = None  # whether lines have a custom_id
-        self._batch = False
+        self._batch = False  # whether lines are those of a batch
 
     def columns(self, blocks: Iterable[bytes]) -> Columns:
         """Return the columns of all answers."""
         for line, number in _decoded(blocks, self._options.origin):
             self._read(line, number)
-        if self._named is None:
-            raise self._options.error("empty: there are no responses in it", code="no-data")
         samples = self._samples
+        if not any(samples.lines):
+            raise self._options.error("empty: there are no responses in it", code="no-data")
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {named(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
@@ -224,15 +223,8 @@ class _Reader:
 
     def _place(self, line: _Line, number: int) -> int:
         """Return the place of the prompt that a line belongs to, among all prompts."""
-        has_name = line.custom_id is not None
-        if self._named is None:
-            self._named = has_name
-        if has_name is not self._named:
-            problem = "a custom_id, but the lines before have none"
-            if not has_name:
-                problem = "no custom_id, but the lines before have one"
-            raise self._options.error(f"{problem}: write all lines in the same way", number)
         self._batch = self._batch or line.response is not None
+        has_name = line.custom_id is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
         key = number if name is None else name
         if self._format.requests and key not in self._numbers:
@@ -330,8 +322,9 @@ class _Reader:
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
         first, names = self._options.first_id, list(self._numbers)
-        if self._named and not self._format.requests:
-            matched = [of for name in names if (of := _NUMBERED.fullmatch(str(name)))]
+        if not self._format.requests:
+            texts = [name for name in names if isinstance(name, str)]
+            matched = [of for name in texts if (of := _NUMBERED.fullmatch(name))]
             numbers = [int(of[2]) for of in matched]
             if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
                 return numbers

@@ -190,7 +190,6 @@ SAMPLES = {
             (chat("r-9", 5), "bad-line"),
             (chat("r-9", logprob="x"), "bad-line"),
             (chat([8]), "bad-line"),
-            ('{"choices": []}', "bad-line"),
             ('{"custom_id": "9", "body": {"messages": []}}', "bad-line"),
             ('{"custom_id": "9", "response": {"body": {"object": "response"}}}', "bad-line"),
             ('{"custom_id": "9", "response": {"body": {"data": []}}}', "bad-line"),
