@@ -14,7 +14,6 @@ import msgspec
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
-from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 from bpa_ppl.rows import Columns, ReadOptions
@@ -156,20 +155,11 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     source: str = SOURCE
     reference: str = REFERENCE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names = self._fields()
-        if "" in names.values() or repeated(names.values()):
-            problem = f"the columns must have names that differ, not {', '.join(names.values())}"
-            raise UsageError(problem, parameter="format", code="invalid-setting")
-
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        return {usual: name for usual, name in self._fields().items() if name != usual}
-
-    def _fields(self) -> dict[str, str]:
-        fields = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
-        return {field: getattr(self, field) for field in fields if hasattr(self, field)}
+        usual_names = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
+        names = {usual: getattr(self, usual, usual) for usual in usual_names}
+        return {usual: name for usual, name in names.items() if name != usual}
 
 
 def gathered(

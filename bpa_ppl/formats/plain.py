@@ -174,11 +174,8 @@ def _read_array(path: str) -> npt.NDArray[Any]:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         problem = f"not an array of NumPy ({reason}): create it again"
         raise DataError(problem, path, code="damaged") from error
-    if (
-        not isinstance(array, np.ndarray)
-        or array.ndim not in (1, 2)
-        or array.dtype.kind not in "fiu"
-    ):
+    numeric = isinstance(array, np.ndarray) and array.dtype.kind in "fiu"
+    if not numeric or array.ndim not in (1, 2):
         problem = "not an array of numbers of shape (lines,) or (lines, columns)"
         raise DataError(problem, path, code="bad-number")
     return array[:, np.newaxis] if array.ndim == 1 else array
