@@ -145,8 +145,6 @@ def test_negatives_of_the_svm(weigh: list[str]) -> None:
         (["--scale", "root"], "--scale"),
         (["--negatives", "all"], "--negatives"),
         (["--dev", "{folder}/in.parquet"], "(--dev)"),
-        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "corpus OUT are swapped"),
-        (["--in-corpus", "{folder}/in.t", "{folder}/in.s"], "corpus IN are swapped"),
     ],
 )
 def test_mixtures_that_cannot_be_fitted(
@@ -191,7 +189,6 @@ def test_from_texts_to_subdomains() -> None:
     ("arguments", "mention"),
     [
         (("fr", "en", "-k", "1"), "1 (-k)"),
-        (("fr", "en", "--set", "k=3"), "(-k)"),
         (("fr", "en", "--induction", "lda", "--soft"), "em"),
         (("fr", "en", "-o", "no/folder/sub.parquet"), "no/folder/sub.parquet: "),
         (("fr", "en", "-o", "-"), "(--output)"),

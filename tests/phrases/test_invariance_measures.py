@@ -8,7 +8,7 @@ from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
 
 from bpa_ppl.phrases import NumberedText, Subdomains
-from bpa_ppl.phrases.subdomains import chebyshev, posteriors, renyi_entropy
+from bpa_ppl.phrases.subdomains import chebyshev, renyi_entropy
 from bpa_ppl.phrases.tree import PhraseTree
 
 RNG = np.random.default_rng(5)
@@ -34,15 +34,9 @@ def test_counts_agree_with_loop(assignment: np.ndarray) -> None:
     words = tree.words(phrase.encode() for phrase in PHRASES)
     lengths = np.diff(words[1]).astype(np.int32)
     numbers = tree.numbers(words, np.arange(len(PHRASES) + 1), 0 * lengths, lengths)
-    counts = tree.count(TEXT, subdomains.assignment, 3)[numbers]
+    counts = tree.count(TEXT, subdomains.posteriors())[numbers]
     np.testing.assert_allclose(counts, expected, rtol=1e-6)
     assert [p for p, n in zip(PHRASES, counts.sum(axis=1), strict=True) if n == 0] == ["x", "a x"]
-
-
-def test_phrase_posteriors() -> None:
-    counts, weights = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), np.array([0.5, 0.3, 0.2])
-    plain = posteriors(counts, weights)
-    np.testing.assert_allclose(plain, [[0.75, 0.25, 0], weights])
 
 
 def test_renyi_entropies_agree_with_formula_and_scipy() -> None:

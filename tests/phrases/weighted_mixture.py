@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bpa_ppl.models.instance_weighting import MixtureData, Phi, Variant
-from bpa_ppl.models.instance_weighting.density import log_likelihoods
+from bpa_ppl.models.instance_weighting.density import probabilities
 
 
 def weighted_mixture(data: MixtureData, variant: Variant, deviation: float) -> None:
@@ -32,6 +32,8 @@ def weighted_mixture(data: MixtureData, variant: Variant, deviation: float) -> N
     gamma = numpyro.sample("gamma", scale) if variant.smoothed else jnp.zeros(())
     wide = dist.Normal(0.0, deviation).expand([len(data.names)])
     weights = numpyro.sample("weights", wide.to_event(1))
-    each = log_likelihoods(data._replace(names=()), variant, Phi(mixing, gamma, weights))
+    phi, used = Phi(mixing, gamma, weights), data.supported & (data.weight > 0)
+    p = jnp.where(used, probabilities(data._replace(names=()), variant, phi), 1.0)
+    each = data.weight * jnp.log(p)
     with numpyro.plate("pair", len(data.weight)):
         numpyro.factor("dev", each)
