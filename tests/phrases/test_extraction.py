@@ -11,7 +11,7 @@ import pytest
 from phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, UsageError
+from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases import read_counts
 from bpa_ppl.phrases.extraction import extract_phrases, select_lines
 from bpa_ppl.text.language_model import NgramModel
@@ -162,10 +162,3 @@ def test_lines_with_the_lowest_perplexity_are_selected(tmp_path: Path) -> None:
     for share in (0.0, 1.1, float("nan")):
         with raises(UsageError, parameter="keep"):
             select_lines(model, path, share)
-
-
-def test_a_model_of_another_language_is_warned_about(tmp_path: Path) -> None:
-    (tmp_path / "en").write_text("the black cat\nthe dog\n")
-    model = NgramModel.estimate([["le", "chat"], ["le", "chien"]], order=1)
-    with pytest.warns(BpaWarning, match="100% of the words of .*en"):
-        select_lines(model, tmp_path / "en", 0.5)

@@ -6,18 +6,15 @@ from dataclasses import replace
 from math import exp
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpyro.infer.util import potential_energy, unconstrain_fn
 from phrase_pairs import counts_by_pair
 from raising import raises
-from weighted_mixture import weighted_mixture
+from scipy.stats import norm
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
-    FORMS,
     MixtureData,
     Phi,
     Variant,
@@ -36,7 +33,6 @@ from bpa_ppl.models.instance_weighting.density import (
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
-from bpa_ppl.phrases.pair_features import PAIR_FEATURES
 from bpa_ppl.phrases.tables import Side
 
 NAMES = ("one", "two", "three")
@@ -90,16 +86,6 @@ def data(tables: Tables) -> MixtureData:
     assert (result.in_total == 0).any()
     assert 0 < result.support < 1
     return result
-
-
-@pytest.fixture(scope="module")
-def dense_data() -> MixtureData:
-    """Data with two features and more than a hundred dev pairs, for posteriors."""
-    rng = np.random.default_rng(8)
-    inside, outside = random_counts(rng, 40, first=2), random_counts(rng, 90)
-    dev = random_counts(rng, 120)
-    features = rng.normal(size=(len(outside), 2)).astype(np.float32)
-    return mixture_data(inside, outside, dev, features, NAMES[:2])
 
 
 def random_phi(variant: Variant, data: MixtureData) -> Phi:
@@ -166,21 +152,6 @@ def test_probabilities_agree_with_equations(tables: Tables, side: Side) -> None:
         expected = reference_probabilities(tables, side, variant, phi)
         assert result == pytest.approx(expected, rel=1e-12), variant
         assert (result > 0).tolist() == data.supported.tolist()
-
-
-def test_forms_are_the_published_ones() -> None:
-    """Sections 3.3 and 3.4: without γ, without counts, exponential, and with some features."""
-    for mixture in ("linear", "map"):
-        plain = Variant(mixture)  # type: ignore[arg-type]
-        assert {form: variant_named(form, mixture) for form in FORMS} == {
-            "weighted": plain,
-            "gamma-0": replace(plain, smoothed=False),
-            "flat": replace(plain, flat=True),
-            "exponential": replace(plain, link="exponential"),
-            "general": replace(plain, features=PAIR_FEATURES[:14]),
-            "similarity": replace(plain, features=PAIR_FEATURES[14:]),
-            "svm": replace(plain, features=("svm",)),
-        }
 
 
 def test_density_is_finite_where_factors_overflow(data: MixtureData) -> None:
@@ -259,28 +230,18 @@ def test_weigh_computes_both_directions(tables: Tables) -> None:
         assert small_batches.columns[name] == pytest.approx(column)
 
 
-def unconstrained_sites(variant: Variant, data: MixtureData, z: np.ndarray) -> dict[str, jax.Array]:
-    """Return unconstrained values of φ as a dictionary of NumPyro sites."""
-    phi = constrained(variant, z)
-    sites = {variant.mixing_name: phi.mixing, "weights": jnp.asarray(phi.weights)}
-    if variant.smoothed:
-        sites["gamma"] = phi.gamma
-    return unconstrain_fn(weighted_mixture, (data, variant, 1.2), {}, sites)
-
-
-def test_density_and_mode_agree_with_numpyro_program(dense_data: MixtureData) -> None:
-    variant = variant_named("weighted")
-    theirs = jax.jit(
-        jax.value_and_grad(
-            lambda z: -potential_energy(weighted_mixture, (dense_data, variant, 1.2), {}, z)
-        )
-    )
-    points = np.random.default_rng(1).normal(size=(3, 4))
-    ours = densities(dense_data, variant, points)
-    result = [theirs(unconstrained_sites(variant, dense_data, z)) for z in points]
-    assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in result]), rel=1e-9)
-    mode = fit(dense_data, variant, **PRIOR).z
-    slope = theirs(unconstrained_sites(variant, dense_data, mode))[1]
+def test_density_agrees_with_scipy_and_the_fit_is_its_mode(tables: Tables) -> None:
+    variant, data = variant_named("weighted"), mixture_data(*tables, NAMES)
+    points = np.random.default_rng(1).normal(size=(3, 5))
+    expected = []
+    for z in points:  # log β and log γ ~ N(0, 2²), weights ~ N(0, 1.2²)
+        phi = Phi(exp(z[0]), exp(z[1]), z[2:])
+        p = np.array(reference_probabilities(tables, "target", variant, phi))
+        likelihood = data.weight @ np.log(np.where(data.supported, p, 1.0))
+        expected.append(likelihood + norm.logpdf(z, 0, [2, 2, 1.2, 1.2, 1.2]).sum())
+    assert np.diff(densities(data, variant, points)) == pytest.approx(np.diff(expected), rel=1e-9)
+    mode = fit(data, variant, **PRIOR).z
+    with placed(variant.apply(data)) as arrays:
+        _, slope = value_and_gradient(arrays, variant, 1.2, mode)
     # The gradient of a sum over hundreds of pairs; it is large away from the mode.
-    assert np.concatenate(list(map(np.atleast_1d, slope.values()))) == pytest.approx(0, abs=1e-3)
-    assert all(max(np.abs(s).max() for s in slopes.values()) > 1 for _, slopes in result)
+    assert np.asarray(slope) == pytest.approx(0, abs=1e-3)

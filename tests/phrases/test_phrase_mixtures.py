@@ -82,14 +82,6 @@ def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
     assert -result.log_likelihood <= min(others) + 1e-9
 
 
-def test_fit_reaches_both_ends_of_the_range() -> None:
-    inner, outer = PhraseCounts.of("aa", "xy", [1, 1]), PhraseCounts.of("aa", "zw", [1, 1])
-    for pairs, alpha in (("xy", 1.0), ("zw", 0.0)):  # only in IN, only in OUT
-        dev = PhraseCounts.of("aa", pairs, [3, 1])
-        counts = counts_of(inner, outer, dev, "target")
-        assert fit("linear", counts, dev.count, "target").value == pytest.approx(alpha, abs=2e-6)
-
-
 def test_a_given_value_is_evaluated_and_not_fitted() -> None:
     inner, outer, dev = random_table(1), random_table(2), random_table(3)
     mixed, fits = mix(inner, outer, dev, "linear", 0.3)
