@@ -11,7 +11,6 @@ from . import (
     quality as quality,
     sampling as sampling,
     sklearn as sklearn,
-    tuning as tuning,
 )
 from .decoding import (
     Reranked as Reranked,
@@ -46,9 +45,6 @@ from .quality import (
     corpus_score as corpus_score,
     gains as gains,
     oracles as oracles,
-)
-from .tuning import (
-    reestimate as reestimate,
 )
 from .weights import (
     Weights as Weights,
@@ -86,9 +82,6 @@ from .sampling.description import (
 )
 from .sampling.learning import (
     learn_prior as learn_prior,
-)
-from .tuning.reestimation import (
-    Reestimation as Reestimation,
 )
 
 __version__: str

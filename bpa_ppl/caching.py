@@ -1,7 +1,7 @@
-"""The cache folder: scores of COMET and JAX's compiled programs, kept between runs.
+"""The cache folder of JAX's compiled programs, and hashes of content.
 
-`BPA_PPL_CACHE` names the folder, which can be deleted at any time. What is found there is run as a
-program, by JAX or by pickle, so nobody else may be able to write into it.
+`BPA_PPL_CACHE` names the folder, which can be deleted at any time. JAX runs what it finds
+there as a program, so nobody else may be able to write into it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,9 +18,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
-T = TypeVar("T")
-
-_LIMIT = 1 << 30  # bytes of results
 _MIN_COMPILE_SECONDS = 0.1  # by default JAX caches only programs that took a second to compile
 _jax_process: int | None = None  # in which JAX was used first
 
@@ -128,28 +123,3 @@ def content_hash(nbest: NBest) -> str:
     content.update(json.dumps(nbest.strings).encode())
     content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
     return content.hexdigest()[:16]
-
-
-def recalled(function: Callable[..., T], *args: Any) -> T:
-    """Return the result of a function, from the cache folder if it was computed there before.
-
-    Args:
-        function: of a module; its results are computed again when its own code changes.
-        args: which a result depends on; they can be pickled.
-    """
-    from joblib import Memory
-
-    folder = own_folder()
-    if folder is None:
-        return function(*args)
-    result: T = Memory(folder / "results", verbose=0).cache(function)(*args)
-    return result
-
-
-def limit_results() -> None:
-    """Delete the results of `recalled` that were used least recently, beyond 1 GiB in all."""
-    from joblib import Memory
-
-    folder = own_folder()
-    if folder is not None:
-        Memory(folder / "results", verbose=0).reduce_size(_LIMIT)

@@ -34,18 +34,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         base: the base class of all members.
         members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
             of a component with variants.
-        adapter: `module:function` that makes a component of an object of another library, given
-            the object and settings; None if it cannot.
 
     >>> from bpa_ppl.sampling import SAMPLERS
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
 
-    def __init__(
-        self, kind: str, group: str, base: type[C], members: Mapping[str, str], adapter: str = ""
-    ):
-        self.kind, self.group, self.base, self.adapter = kind, group, base, adapter
+    def __init__(self, kind: str, group: str, base: type[C], members: Mapping[str, str]):
+        self.kind, self.group, self.base = kind, group, base
         #: The members as help names them: those with variants have a placeholder.
         self._titles = {title.partition(":")[0]: title for title in members}
         #: Those registered in this process; worker processes need them registered again.
@@ -141,7 +137,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """Return a component with its settings.
 
         Args:
-            chosen: its name, the component itself, or an object that the adapter understands.
+            chosen: its name, or the component itself.
             settings: of the component, if only its name is given.
 
         Raises:
@@ -155,11 +151,6 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             member, variant = self[chosen], chosen.partition(":")[2]
             fixed = {member.variant: variant} if member.variant and variant else {}
             return member.configured(f"{self.kind} {chosen}", {**(settings or {}), **fixed})
-        if self.adapter and not isinstance(chosen, Component):
-            adapt = EntryPoint("adapter", self.adapter, self.group).load()
-            adapted: C | None = adapt(chosen, settings or {})
-            if adapted is not None:
-                return adapted
         if settings:
             name = next(iter(settings))
             problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"

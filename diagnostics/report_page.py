@@ -69,7 +69,6 @@ def posterior_page(
     *,
     title: str = "Posterior of the weights",
     top: int = 8,
-    more: Sequence[Section] = (),
     answer: tuple[Verdict, Sequence[Section]] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior.
@@ -79,7 +78,6 @@ def posterior_page(
         title: of the page.
         top: the number of weights or other parameters, those that mix worst, whose chains are
             plotted.
-        more: sections to put after the weights.
         answer: a verdict and sections to put first, such as whether adapting helped.
 
     Raises:
@@ -101,7 +99,6 @@ def posterior_page(
         *(() if answer is None else answer[1]),
         *_comparison(draws),
         _weights(draws, report),
-        *more,
         *([] if raters is None else [raters.section()]),
         *_others(draws),
         _diagnostics(draws, report),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import to_floats
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Match
 
@@ -100,7 +100,6 @@ def tabulate(
     domain: npt.ArrayLike | None = None,
     weight: npt.ArrayLike | None = None,
     rater: npt.ArrayLike | None = None,
-    multiple: int = 1,
 ) -> Lists:
     """Convert n-best lists into the tables of a model.
 
@@ -118,11 +117,9 @@ def tabulate(
         weight: (sentences,) the exponent of the probability of each observation; None is 1.
         rater: (sentences,) number of the rater of each, for likelihoods that need it; every number
             from 0 to the largest stands for a rater.
-        multiple: the number of sentences in a block is a multiple of this.
 
     Raises:
-        DataError: if an oracle is out of range, another array does not fit the lists, or the table
-            does not fit into memory.
+        DataError: if an oracle is out of range, or another array does not fit the lists.
         UsageError: if an argument has another type.
 
     >>> from bpa_ppl.weights import match
@@ -133,11 +130,8 @@ def tabulate(
     """
     require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
     require(match, Match, "weights are matched to the lists by bpa_ppl.weights.match", "match")
-    if multiple < 1:
-        raise UsageError(f"multiple must be at least 1, not {multiple}", parameter="multiple")
     groups = _grouped(nbest.sizes)
-    shapes = [_shape(len(members), width, multiple) for width, members in groups]
-    _check_memory(shapes, int(match.free.sum()))
+    shapes = [_shape(len(members), width) for width, members in groups]
     domains = _of_sentences(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
     raters = None if rater is None else _of_sentences(rater, "rater", nbest)
     weights = None if weight is None else _of_sentences(weight, "weight", nbest)
@@ -309,11 +303,10 @@ def _hashes(rows: Float32) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-def _shape(sentences: int, width: int, multiple: int) -> tuple[int, int, int]:
+def _shape(sentences: int, width: int) -> tuple[int, int, int]:
     """Return (blocks, sentences per block, rows per list) that hold so many lists."""
     rounded = _rounded_up(sentences)
     per_block = min(max(_BLOCK_ROWS // width, 1), rounded)
-    per_block = -(-per_block // multiple) * multiple
     return -(-rounded // per_block), per_block, width
 
 
@@ -341,17 +334,3 @@ def _rounded_up(number: int) -> int:
     """
     grain = 1 << max(0, max(number, 1).bit_length() - 4)
     return max(-(-number // grain) * grain, 1)
-
-
-def _check_memory(shapes: list[tuple[int, int, int]], features: int) -> None:
-    import psutil
-
-    # The table, with base and hypothesis, and its copy on JAX's device while it is moved.
-    needed = sum(b * s * n for b, s, n in shapes) * 4 * 2 * (features + 2)
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise DataError(
-            f"the table of the adaptation sentences needs {needed / 2**30:.1f} GiB of memory, and "
-            f"{free / 2**30:.1f} GiB are free: use fewer sentences or shorter lists (truncate)",
-            code="too-large",
-        )

@@ -213,8 +213,7 @@ def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
     with invalid_record_error():
         if (column := gain_column(attrs)) is not None:
             return column
-        metric = METRICS.resolve(name) if name in METRICS else None
-    return metric if metric is not None and metric.installed else None
+        return METRICS.resolve(name) if name in METRICS else None
 
 
 def gain_column(attrs: Mapping[str, Any]) -> Column | None:

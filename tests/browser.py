@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -46,17 +44,9 @@ class Browser:
     def __init__(self, profile: Path) -> None:
         (read, self._out), (self._in, write) = os.pipe(), os.pipe()
         command = [sys.executable, "-S", "-c", START, str(read), str(write), str(CHROMIUM)]
-        self._process = subprocess.Popen(
-            [
-                *command,
-                *OPTIONS,
-                "--hide-scrollbars",
-                "--remote-debugging-pipe",
-                f"--user-data-dir={profile}",
-            ],
-            pass_fds=(read, write),
-            stderr=subprocess.DEVNULL,
-        )
+        command += [*OPTIONS, "--hide-scrollbars", "--remote-debugging-pipe"]
+        command += [f"--user-data-dir={profile}"]
+        self._process = subprocess.Popen(command, pass_fds=(read, write), stderr=subprocess.DEVNULL)
         os.close(read)
         os.close(write)
         self._buffer, self._number = b"", 0
@@ -65,12 +55,7 @@ class Browser:
     def __enter__(self) -> Browser:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._out)
         self._process.kill()
         self._process.wait()
@@ -117,9 +102,8 @@ class Page:
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
+        attached = browser.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")
         self.go(url)
@@ -168,33 +152,19 @@ class Page:
 
     def resize(self, width: int, height: int) -> None:
         """Set the size of the page."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def prefer(self, scheme: str) -> None:
         """Prefer a colour scheme: `light` or `dark`."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=features)
 
-    def picture(self, path: Path) -> None:
-        """Write a PNG file of the whole page."""
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        path.write_bytes(base64.b64decode(data))
-
     @property
     def messages(self) -> list[str]:
         """What the page has written on the console, and the browser about it."""
-        result = []
-        for event in self._events("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            result.append(json.dumps(event))
-        for event in self._events("Log.entryAdded"):
-            result.append(event["entry"]["text"])
-        return result
+        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+        return [json.dumps(event) for event in self._events(*kinds)]
 
     @property
     def requests(self) -> list[str]:

@@ -61,6 +61,7 @@ LONG = (
     "test_comparison.py",
     "test_demo.py",
     "test_doctests.py",
+    "test_examples.py",
     "test_preference_likelihood.py",
     "test_reranker.py",
     "test_workers.py",

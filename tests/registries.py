@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bpa_ppl import decoding, features, formats, models, quality, sampling, tuning
+from bpa_ppl import decoding, features, formats, models, quality, sampling
+from bpa_ppl.experiments import tuning
 from bpa_ppl.registry import Registry
 
 PACKAGES = (decoding, features, formats, models, quality, sampling, tuning)

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
-from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler
+from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling import Target as Density
 
 SENTENCES = 12
@@ -42,15 +42,6 @@ def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.deterministic("weights", weights[0])
     with numpyro.plate("sentence", len(lists.oracle)):
         likelihood.observe(lists, weights)
-
-
-class AtStart(Sampler, frozen=True):
-    """The starting point as the only draw, for tests of what `adapt` does with any draws."""
-
-    exact = False
-
-    def sample(self, target: Density) -> Sampled:
-        return Sampled(z={n: np.asarray(v)[None, None] for n, v in target.start.items()})
 
 
 class Target(NamedTuple):

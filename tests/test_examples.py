@@ -1,18 +1,28 @@
-"""The scripts in examples/ run in any folder and print the documented results."""
+"""Python in the README, in pages, notebooks and examples/ runs and prints what it should."""
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from judged_lists import judged_lists, write_json_lines
 
+import bpa_ppl
 from bpa_ppl import check, read_posterior
 from bpa_ppl.posterior import import_arviz
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+ROOT = Path(__file__).resolve().parent.parent
+#: Each has a how-to page of the same name, with the same code.
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+HOOK = runpy.run_path(str(ROOT / "docs" / "hooks" / "notebooks.py"))
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -24,39 +34,74 @@ def empty_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
 
 
-def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run an example as a program, in this process because importing JAX is slow."""
+def code_of(page: str) -> list[str]:
+    """Return the blocks of Python in a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+
+
+def ter_in(printed: str) -> list[float]:
+    return [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", printed)]
+
+
+def test_neural_systems_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json_lines(judged_lists(40), Path("judged.jsonl"))
+    write_json_lines(judged_lists(30, seed=2).without("comet"), Path("new.jsonl"))
+    scope: dict[str, Any] = {}
+    exec(code_of("README.md")[1], scope)
+    assert "converged" in capsys.readouterr().out
+    chosen = [text.split()[1] for text in scope["chosen"]]
+    assert len(chosen) == 30
+    assert chosen.count("eve") > 20
+    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+
+
+def test_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = code_of("docs/index.md")
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    assert ter_in(printed) == pytest.approx([55.2], abs=0.3)
+
+
+@pytest.mark.parametrize("sampler", ["map", pytest.param("auto", marks=pytest.mark.slow)])
+def test_tutorial(
+    sampler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("examples").symlink_to(ROOT / "examples")
+    monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler=sampler))
+    exec("".join(code_of("docs/tutorial.md")), {})
+    printed = capsys.readouterr().out
+    assert "keep this package insert to reach of the person" in printed
+    before, *_, with_text = ter_in(printed)
+    assert before == pytest.approx(57.55, abs=0.005)
+    assert with_text == pytest.approx(54.2, abs=0.3 if sampler == "auto" else 0.8)
+    assert Path("adapted.json").exists()
+
+
+def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Run an example, in this process because importing JAX is slow, and return what it writes."""
     monkeypatch.setattr(sys, "argv", [name])
-    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-
-
-def written_files() -> list[str]:
-    return sorted(path.name for path in Path().iterdir())
-
-
-def test_every_example_has_a_test() -> None:
-    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert {path.stem for path in EXAMPLES.glob("*.py")} < tested
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+    return {path.name for path in Path().iterdir()}
 
 
 @pytest.mark.slow
 def test_compare_samplers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_example("compare_samplers.py", monkeypatch)
+    written = run_example("compare_samplers.py", monkeypatch)
     output = capsys.readouterr().out
     verdicts = re.findall(r"^(imh|rwm|heuristic) +(\w+)", output, flags=re.MULTILINE)
     assert verdicts == [("imh", "agrees"), ("rwm", "agrees"), ("heuristic", "DIFFERS")]
-    assert {f"wrote {name}" for name in written_files()} <= set(output.splitlines())
-    assert {"index.html", "comparison.json"} <= set(written_files())
+    assert {f"wrote {name}" for name in written} <= set(output.splitlines())
+    assert {"index.html", "comparison.json"} <= written
 
 
 @pytest.mark.usefixtures("without_drawing")
 def test_inspect_posterior(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_example("inspect_posterior.py", monkeypatch)
-    assert written_files() == ["posterior.nc", "report.html"]
+    assert run_example("inspect_posterior.py", monkeypatch) == {"posterior.nc", "report.html"}
     assert capsys.readouterr().out.startswith(str(check(read_posterior("posterior.nc"))))
     assert "Converged" in Path("report.html").read_text("utf-8")
 
@@ -64,9 +109,54 @@ def test_inspect_posterior(
 def test_predictive_decoding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_example("predictive_decoding.py", monkeypatch)
+    assert run_example("predictive_decoding.py", monkeypatch) == set()
     output = capsys.readouterr().out
     changes = re.findall(r"TER .* ([+-][\d.]+)$", output, re.MULTILINE)
     assert [float(change) < 0 for change in changes] == [True] * 3
     assert output.splitlines()[-1].startswith("  reference  ")
-    assert written_files() == []
+
+
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "name", ["llm-tutorial", "neural-lists", pytest.param("own-model", marks=pytest.mark.slow)]
+)
+def test_notebook_reproduces_its_outputs(name: str) -> None:
+    path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"
+    cells = [cell for cell in HOOK["cells_of"](path) if cell["cell_type"] == "code"]
+    for cell, output in zip(cells, HOOK["run"](cells), strict=True):
+        expected = HOOK["printed"](cell)
+        if HOOK["VARIES"] in cell["metadata"].get("tags", ()):
+            assert bool(output) == bool(expected)
+            assert ("NOT converged" in output, "FAILED" in output) == (False, False)
+        else:
+            assert re.sub(NUMBER, "#", output) == re.sub(NUMBER, "#", expected)
+            numbers, stored = (
+                [float(number) for number in re.findall(NUMBER, text)]
+                for text in (output, expected)
+            )
+            assert numbers == pytest.approx(stored, rel=0.02, abs=0.3)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+def test_notebook_has_the_code_of_its_how_to(path: Path) -> None:
+    snippets = [code.strip() for code in code_of(f"docs/how-to/{path.stem}.md")]
+    assert snippets
+    cells = ["".join(cell["source"]) for cell in HOOK["cells_of"](path)]
+    assert [code for code in snippets if code not in cells] == []
+
+
+def test_markdown_of_notebook_has_text_code_and_output() -> None:
+    output = {"name": "stdout", "output_type": "stream", "text": ["1\n", "2\n"]}
+    cells = [
+        {"cell_type": "markdown", "source": ["# A title"]},
+        {"cell_type": "code", "source": ["print(1)\n", "print(2)"], "outputs": [output]},
+    ]
+    Path("one.ipynb").write_text(json.dumps({"cells": cells}))
+    assert HOOK["markdown"](Path("one.ipynb")) == (
+        "# A title\n\n[Download the notebook](one.ipynb)\n\n"
+        "```python\nprint(1)\nprint(2)\n```\n\n```text\n1\n2\n```\n"
+    )
+    assert HOOK["run"](cells) == ["1\n2\n"]

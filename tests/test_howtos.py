@@ -1,4 +1,4 @@
-"""The commands and examples in the documentation run, in the order of their page."""
+"""The commands in the documentation run, in the order of their page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 from cyclopts import CycloptsError
-from judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, NBest, read_nbest, write_nbest
@@ -63,48 +62,41 @@ def parse(line: str) -> None:
 
 
 def test_command_options_exist() -> None:
+    assert len(SHOWN) > 25
     for page, line in SHOWN:
         try:
             parse(line)
         except CycloptsError as error:
             pytest.fail(f"{page}: {line}: {error}")
-
-
-def test_unknown_options_are_detected() -> None:
-    assert len(SHOWN) > 25
     with pytest.raises(CycloptsError, match="Unknown option"):
         parse("bpa adapt lists --no-such-option")
-    with pytest.raises(CycloptsError, match="Unknown command"):
-        parse("bpa adpt lists")
 
 
 @pytest.fixture
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Change to a folder with small files under all names that the pages use."""
     monkeypatch.chdir(tmp_path)
     data = ROOT / "examples" / "demo_data"
-    lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
-    source = (data / "leaflet.src").read_text("utf-8").splitlines()
-    references = [refs[0] for refs in lists.references or ()]
-    for path in data.glob("recipes.*"):
+    lists = read_nbest(data / "leaflet.nbest100.gz")
+    source, references = (
+        (data / f"leaflet.{kind}").read_text("utf-8").splitlines() for kind in ("src", "ref")
+    )
+    for path in [*data.glob("recipes.*"), data / "moses.ini", data / "leaflet.domain.txt"]:
         Path(path.name).write_bytes(path.read_bytes())
-    for name in ("moses.ini", "leaflet.domain.txt"):
-        Path(name.removeprefix("leaflet.")).write_text((data / name).read_text("utf-8"))
-    for number, name in enumerate(["adapt", "test", "new", "dev", "pool", "lists"]):
+    Path("domain.txt").write_bytes(Path("leaflet.domain.txt").read_bytes())
+    for number, name in enumerate(["adapt", "test", "new", "dev", "lists"]):
         part = slice(30 * number, 30 * number + 30)
-        table = NBest.concatenate([lists[part].truncate(20)], renumber=True)
-        write_nbest(table, f"{name}.nbest")
+        write_nbest(NBest.concatenate([lists[part].truncate(20)], renumber=True), f"{name}.nbest")
         write_lines(f"{name}.ref", references[part])
-        write_lines(f"{name}.fr", source[part])
+    write_lines("adapt.fr", source[:30])
     for name, table in {"large": "test", "adapt": "adapt", "test": "test"}.items():
         content = gzip.compress(Path(f"{table}.nbest").read_bytes())
         Path(f"{name}.nbest.gz").write_bytes(content)
-    Path("leaflet.domain.txt").write_text(Path("domain.txt").read_text("utf-8"))
-    for name, sentences in (("memory", range(120)), ("general", range(60, 240))):
-        write_lines(f"{name}.fr", [source[s] for s in sentences])
-        write_lines(f"{name}.en", [references[s] for s in sentences])
-        write_lines(f"{name}.align", ["0-0 1-1" for _ in sentences])
-        write_lines(f"{name}.txt", [references[s] for s in sentences])
+    for name, part in (("memory", slice(120)), ("general", slice(60, 240))):
+        write_lines(f"{name}.fr", source[part])
+        write_lines(f"{name}.en", references[part])
+        write_lines(f"{name}.align", ["0-0 1-1"] * len(source[part]))
+    write_lines("general.txt", references[60:])
     write_lines("dev.txt", references[:30])
     for name, count in (("judged", 40), ("new", 30)):
         write_lines(f"{name}.jsonl", [candidate_line(s) for s in range(count)])
@@ -114,7 +106,6 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_responses(["ein Haus", "eine Katze"] * 5, "answers.jsonl", "requests.jsonl")
     write_responses(["ein Hund"] * 5, "new-answers.jsonl", "new-requests.jsonl")
     write_lines("adapt.en", ["a house", "a cat"] * 5)
-    return tmp_path
 
 
 def write_responses(sources: list[str], answers: str, requests: str) -> None:
@@ -175,77 +166,37 @@ BEFORE = {
 }
 #: Pages that are tried each time; their posteriors are Laplace approximations.
 QUICK = ("llm-tutorial.md", "README.md")
+RUN = {page for page, _ in SHOWN} - set(QUICK)
 
 
-def run_page(page: str, adapt_options: str = "") -> None:
-    """Run the commands of a page, and those that it assumes."""
+@pytest.mark.usefixtures("working_folder", "without_drawing")
+@pytest.mark.parametrize(
+    "page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in sorted(RUN))]
+)
+def test_page_commands_run(page: str) -> None:
     for line in BEFORE.get(page, "").splitlines():
         run_command(f"bpa {line}")
-    page_commands = [line for name, line in SHOWN if name == page]
-    for line in page_commands:
+    for line in (line for name, line in SHOWN if name == page):
         if not any(word in line for word in NOT_RUN):
-            run_command(line.replace("bpa adapt ", f"bpa adapt {adapt_options}"))
+            sampler = "--sampler laplace " if page in QUICK else ""
+            run_command(line.replace("bpa adapt ", f"bpa adapt {sampler}"))
             for written in re.findall(r" -o (\S+)", line):
                 assert Path(written).stat().st_size > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", sorted({page for page, _ in SHOWN}))
-def test_page_commands_run(page: str, working_folder: Path) -> None:
-    run_page(page)
-
-
-@pytest.mark.usefixtures("without_drawing")
-@pytest.mark.parametrize("page", QUICK)
-def test_page_commands_run_with_a_quick_sampler(page: str, working_folder: Path) -> None:
-    run_page(page, "--sampler laplace ")
-
-
-README = (ROOT / "README.md").read_text("utf-8")
-TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
-SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
-
-
-def test_example_of_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "index.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(code, {})
-    printed = capsys.readouterr().out
-    assert "converged" in printed
-    (ter,) = re.findall(r"TER (\d+\.\d+)", printed)
-    assert float(ter) == pytest.approx(55.2, abs=0.3)
-
-
+@pytest.mark.usefixtures("working_folder")
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_tutorial_runs_with_the_mode(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its posteriors by the default sampler: tests/test_packaging.py."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "how-to" / "own-criterion.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page.split("## COMET")[1], re.DOTALL)
+    before, after = re.split(r"# comet-score.*--to_json.*\n", code)
     monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler="map"))
-    exec("".join(re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)), {})
-    ter = [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", capsys.readouterr().out)]
-    assert ter[0] == pytest.approx(57.55, abs=0.005)
-    assert ter[-1] < 55
-    assert (tmp_path / "adapted.json").exists()
-
-
-@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_examples_for_neural_systems(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_json_lines(judged_lists(40), Path("judged.jsonl"))
-    write_json_lines(judged_lists(30, seed=2).without("comet"), Path("new.jsonl"))
-    scope: dict[str, Any] = {}
-    (line,) = re.findall(r"`(bpa adapt judged\.jsonl .*?)`", SECTION)
-    parse(line)
-    (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
-    assert len(code.strip().splitlines()) <= 6
-    exec(code, scope)
-    assert "converged" in capsys.readouterr().out
-    chosen = [text.split()[1] for text in scope["chosen"]]
-    assert len(chosen) == 30
-    assert chosen.count("eve") > 20
+    scope: dict[str, Any] = {"bpa": bpa_ppl}
+    exec(before, scope)
+    texts = [Path(f"all.{name}").read_text("utf-8").splitlines() for name in ("src", "mt", "ref")]
+    assert set(map(len, texts)) == {len(scope["lists"].features)}
+    scores = [{"COMET": len(text) / 100} for text in texts[1]]
+    Path("scores.json").write_text(json.dumps({"all.mt": scores}), "utf-8")
+    exec(after, scope)
+    assert scope["posterior"].attrs["oracle_metric"] == "comet"
     assert "comet" not in scope["posterior"]["posterior"]["feature"].values

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import pkgutil
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -52,21 +48,3 @@ def test_public_names() -> None:
     assert set(bpa_ppl.__all__) == set(dir(bpa_ppl))
     with pytest.raises(AttributeError, match="reranked"):
         _ = bpa_ppl.reranked
-
-
-def test_packages_are_imported_lazily() -> None:
-    names = ("quality", "diagnostics", "models", "sampling")
-    every = ", ".join(f"bpa.{name}.__all__" for name in names)
-    code = f"import sys, bpa_ppl as bpa; assert 'jax' not in sys.modules; print([{every}])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = [import_module(f"bpa_ppl.{name}").__all__ for name in names]
-    assert ast.literal_eval(run.stdout) == expected
-
-
-@pytest.mark.slow
-def test_mypy_reports_misspelt_names(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text("import bpa_ppl as bpa\nbpa.adapt\nbpa.adaptt\nbpa.Weigths\n")
-    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", str(script)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert re.findall(r"script.py:(\d)", run.stdout) == ["3", "4"], run.stdout

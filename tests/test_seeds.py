@@ -16,33 +16,32 @@ from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.demo import run_demo
 from bpa_ppl.errors import SEEDS, checked_seed
 from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
+from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality import bootstrap
 from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.tuning import TUNERS
 
 INVALID_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 Function = Callable[..., Any]
 
 
-def resample(nbest: NBest, seed: Any) -> Draws:
-    return Draws(
-        {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
-    ).resampled(seed)
-
-
 SAMPLING = [name for name in SAMPLERS if name != "weight-trace"]
 FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
-    **{name: partial(bpa_ppl.reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
+    **{
+        name: partial(bpa_ppl.experiments.reestimate, weights=WEIGHTS, tuner=name)
+        for name in TUNERS
+    },
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
     "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
     "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
-    "draws": resample,
+    "draws": lambda _, seed: Draws(
+        {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
+    ).resampled(seed),
 }
 
 

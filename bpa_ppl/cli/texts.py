@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -23,38 +22,28 @@ def estimate(
 
     Args:
         texts: Text with one sentence per line, words separated by spaces; several files are one
-            text; - for stdin. Or one language model: an ARPA file, or a binary file of KenLM.
+            text; - for stdin. Or one language model, an ARPA file.
         order: Length of the longest n-grams, 1 to 5.
         output: ARPA file; .gz, .xz and .zst are compressed.
         test: Text to compute the perplexity of.
     """
     from bpa_ppl.formats.streams import STANDARD, origin_name, require_writable
     from bpa_ppl.text.arpa import write_arpa
-    from bpa_ppl.text.language_model import NgramModel
     from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
 
-    finished = any(map(is_model, texts))
-    if finished and output is not None:
-        raise UsageError(
-            f"{texts[0]} is a language model already: give a text",
-            parameter="output",
-            code="conflict",
-        )
     if output is not None:
+        if any(map(is_model, texts)):
+            problem = f"{texts[0]} is a language model already: give a text"
+            raise UsageError(problem, parameter="output", code="conflict")
         require_writable(output)
     model = model_of(texts, order, progress=not quiet)
-    counts = (f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
-    sizes = ", ".join(counts) or f"a model of order {model.order}"
+    sizes = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
     if model.fallback:
         orders = ", ".join(map(str, model.fallback))
         sizes += f"; too few n-grams of order {orders} to estimate discounts: 0.5, 1, 1.5 are used"
     lines = [] if quiet else [sizes]
-    again = not finished and all(map(os.path.isfile, texts))  # a pipe is read once
-    own = [texts] if again and not quiet else []
-    for paths in [[path] for path in test] if test else own:
-        what = ", ".join(map(origin_name, paths)) if test else "the training text itself"
-        lines.append(f"{what}: {evaluate_text(model, paths)}")
-    if isinstance(model, NgramModel) and output is not None:
+    lines += [f"{origin_name(path)}: {evaluate_text(model, [path])}" for path in test or ()]
+    if output is not None:
         write_arpa(model, output)
     for line in lines:
         print(line, file=sys.stderr if output == STANDARD else sys.stdout)
@@ -72,8 +61,7 @@ def mix(
     `--add lm=IN,OUT,dev=DEV` computes features of lists with the same mixture.
 
     Args:
-        texts: Texts, or ARPA or binary KenLM files of models, each with a model of its own: of the
-            domain, general.
+        texts: Texts, or ARPA files of models, each with a model of its own: of the domain, general.
         dev: Text of the domain; the weights maximise its likelihood.
         order: Length of the longest n-grams of the models of texts, 1 to 5.
         test: Text to compute the perplexity of, too.
@@ -84,11 +72,8 @@ def mix(
     if len(texts) < 2:
         raise UsageError("a mixture needs at least two texts or models", parameter="texts")
     if dev in texts:
-        raise UsageError(
-            f"{dev} is one of the texts of the mixture: give other text of the domain",
-            parameter="dev",
-            code="conflict",
-        )
+        problem = f"{dev} is one of the texts of the mixture: give other text of the domain"
+        raise UsageError(problem, parameter="dev", code="conflict")
     models = [model_of([text], order, progress=not quiet) for text in texts]
     mixture = MixtureModel.fit_files(models, [dev])
     for path in [dev, *(test or ())]:

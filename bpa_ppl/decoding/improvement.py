@@ -1,17 +1,14 @@
-"""Whether adapting the weights improved the choices from new lists, and which features did.
-
-Also the sections of the report on both.
-"""
+"""Whether adapting the weights improved the choices from new lists, and the section on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
@@ -39,14 +36,12 @@ from bpa_ppl.diagnostics.choices import (
 )
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.recipes import columns_of
-from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Column, Metric, Score
+from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.scoreboard import Scoreboard, length_of, metrics_of, title_of
+from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of, title_of
 from bpa_ppl.quality.scoring import choice_score, one_each, statistics
 
 if TYPE_CHECKING:
@@ -200,23 +195,6 @@ class Improvement:
         return "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """The choices without some of the features.
-
-    Attributes:
-        what: `canonical`, `adapted`, or a description of the removed features.
-        features: the removed features.
-        scores: of the corpus, one per metric.
-        changed: the number of choices that differ from those with all features.
-    """
-
-    what: str
-    features: tuple[str, ...]
-    scores: tuple[Score, ...]
-    changed: int
-
-
 def evaluate_improvement(
     nbest: NBest,
     posterior: Posterior,
@@ -368,81 +346,6 @@ def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> 
     return Change(name, score, label, metric.decimals)
 
 
-def contributions(
-    nbest: NBest, posterior: Posterior, *, moved_files: MovedFiles | None = None
-) -> list[Contribution]:
-    """Compare the choices with those that would be made without each added feature.
-
-    One weight vector decides: the posterior mean. Without a feature it is the mean given that the
-    weight of the feature is 0, as if the posterior were Gaussian: others may take its place, as
-    they would if the weights were adapted without it. (On real lists within 0.05 TER of what
-    adapting again without a source gives, and within 0.5 where all sources are left out.)
-
-    Args:
-        nbest: lists as for `evaluate_improvement`.
-        posterior: from `adapt(add=…)`.
-        moved_files: as for `rerank`.
-
-    Returns:
-        the canonical choices, those with all features, those without any of the added ones, and
-        those without each source, and each feature of a source that has several.
-
-    Raises:
-        DataError: if no feature was added, or the lists lack references or what features need.
-    """
-    draws = as_draws(posterior)
-    sources = columns_of(draws.attrs)
-    if not sources:
-        raise DataError(
-            "the posterior has no added features: adapt with some (add)", code="missing-feature"
-        )
-    if (goal := criterion(nbest, draws)) is None:
-        raise no_gains(nbest, draws)
-    metrics = metrics_of(goal)
-    lists = Preparation.recorded(draws, moved_files)(nbest)
-    complete = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
-
-    def of(label: str, features: tuple[str, ...], weights: Float64) -> Contribution:
-        choice = lists.best(lists.scores(draws.aligned(lists, weights[None])[0]))
-        scores = tuple(choice_score(lists, choice, metric) for metric in metrics)
-        pairs = zip(lists.chosen(choice), lists.chosen(complete), strict=True)
-        return Contribution(label, features, scores, sum(a != b for a, b in pairs))
-
-    rows = [] if draws.canonical is None else [of("canonical", (), draws.canonical)]
-    rows.append(of("adapted", (), draws.mean))
-    for label, features in _left_out(sources):
-        rows.append(of(label, features, mean_without(draws, features)))
-    return rows
-
-
-def mean_without(draws: Draws, features: Sequence[str]) -> Float64:
-    """Return the posterior mean of the weights given that some are 0, (Q,), if it is Gaussian.
-
-    Where a feature never moves, such as in a single draw, the others stay where they are.
-
-    >>> rng = np.random.default_rng(1)
-    >>> both = rng.multivariate_normal([1, 2], [[1, 0.5], [0.5, 1]], (1, 50000))
-    >>> mean_without(Draws({"weights": both}, ("a", "b")), ["b"]).round(1).tolist()
-    [0.0, 0.0]
-    """
-    out = np.isin(draws.features, list(features))
-    mean = draws.mean
-    if len(draws.flat) > 1:
-        covariance = np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance))
-        shift = np.linalg.pinv(covariance[np.ix_(out, out)]) @ mean[out]
-        mean = mean - covariance[:, out] @ shift
-    return np.asarray(np.where(out, 0.0, mean))
-
-
-def _left_out(sources: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    if len(sources) > 1:
-        yield "without any of them", tuple(name for names in sources.values() for name in names)
-    for label, names in sources.items():
-        yield f"without {label}", names
-        if len(names) > 1:
-            yield from ((f"without the column {name}", (name,)) for name in names)
-
-
 def improvement_section(
     result: Improvement, caveats: Sequence[str] = ()
 ) -> tuple[Verdict, Section]:
@@ -466,34 +369,3 @@ def improvement_section(
         blocks.append(result.comparison.block())
     blocks.append(f"Signatures: {', '.join(scores)}.")
     return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
-
-
-def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:
-    """Return the contributions of added features as a section of a page.
-
-    Args:
-        rows: from `contributions`.
-        sentences: the number of sentences.
-    """
-    full = next(row for row in rows if row.what == "adapted")
-    header = ["choices"]
-    for score in full.scores:
-        header += [title_of(score), "change", *(["length"] if length_of(score) else [])]
-    cells = [
-        [row.what, *_scored(row, full), str(row.changed) if row is not full else ""] for row in rows
-    ]
-    note = (
-        f"Corpus scores of {sentences} sentences, and their differences from those with all "
-        "features. Choices use the posterior mean; without a feature, the mean given that its "
-        "weight is 0, so that other features can replace it."
-    )
-    table = Table((*header, "choices that differ"), cells, note)
-    return Section("What the added features contributed", (table,))
-
-
-def _scored(row: Contribution, full: Contribution) -> Iterator[str]:
-    for score, best in zip(row.scores, full.scores, strict=True):
-        yield f"{score.value:.{score.decimals}f}"
-        yield "" if row is full else f"{score.value - best.value:+.{score.decimals}f}"
-        if length := length_of(score):
-            yield f"{length:.3f}"

@@ -286,7 +286,7 @@ def rerank_to(
 class Summary:
     """Summary of a text that is reranked part by part.
 
-    Scores are those by the criterion of the posterior, unless it is slow, such as COMET.
+    Scores are those by the criterion of the posterior.
 
     Args:
         draws: the posterior; the choices are compared with the baselines that it records.
@@ -315,8 +315,7 @@ class Summary:
         """Count the choices from some more lists."""
         lists, choices = part.lists, part.result
         if not self.sentences:
-            goal = criterion(lists, self._draws)
-            self._goal = None if goal is None or goal.slow else goal
+            self._goal = criterion(lists, self._draws)
             metrics = () if self._goal is None else metrics_of(self._goal)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)

@@ -38,8 +38,7 @@ def report_page(
         lists: new lists: the page shows which choices changed compared with the canonical weights
             or, where none were given, with the best simple baseline; what each feature contributed;
             and the shares of the systems. With what its criterion needs, references or the column
-            that it was adapted to, it begins with whether it helped by that criterion, and shows
-            the contributions of added features.
+            that it was adapted to, it begins with whether it helped by that criterion.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.
@@ -58,27 +57,22 @@ def report_page(
 
     require_report()
     draws = without_features(as_draws(posterior), without)
-    answer, sections = None, list[Section]()
-    if lists is not None:
-        answer, sections = _of_lists(draws, lists, moved_files)
-    return posterior_page(draws, title=title, top=top, more=sections, answer=answer)
+    answer = None if lists is None else _of_lists(draws, lists, moved_files)
+    return posterior_page(draws, title=title, top=top, answer=answer)
 
 
 def _of_lists(
     draws: Draws, lists: NBest, moved_files: MovedFiles | None
-) -> tuple[tuple[Verdict, list[Section]], list[Section]]:
-    """Return whether it helped and which choices changed, and what added features contributed."""
+) -> tuple[Verdict, list[Section]]:
+    """Return whether it helped, and which choices changed."""
     from bpa_ppl.decoding.improvement import (
         compare_choices,
-        contributions,
-        contributions_section,
         evaluate_improvement,
         improvement_section,
     )
     from bpa_ppl.diagnostics import check
     from bpa_ppl.diagnostics.baselines.comparing import criterion, no_gains
     from bpa_ppl.diagnostics.choices import changes_section, systems_section
-    from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]
     caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
@@ -86,15 +80,11 @@ def _of_lists(
         changes = compare_choices(lists, draws, moved_files=moved_files)
         reason = no_gains(lists, draws).message.removeprefix(f"{lists.origin}: ")
         verdict = Verdict(f"It is unknown whether it helped: {reason}.", None, caveats)
-        return (verdict, [*systems_section(changes), *changes_section(changes)]), []
+        return verdict, [*systems_section(changes), *changes_section(changes)]
     result = evaluate_improvement(lists, draws, moved_files=moved_files)
     verdict, section = improvement_section(result, caveats)
     systems = systems_section(result.choices, result.criterion.title)
-    answer = verdict, [section, *systems, *changes_section(result.choices, result.criterion)]
-    if not columns_of(draws.attrs):
-        return answer, []
-    rows = contributions(lists, draws, moved_files=moved_files)
-    return answer, [contributions_section(rows, len(lists))]
+    return verdict, [section, *systems, *changes_section(result.choices, result.criterion)]
 
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:

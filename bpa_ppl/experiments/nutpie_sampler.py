@@ -12,17 +12,12 @@ from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.base import Sampler, require_memory
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.target import Sampled, Target
 
-#: Statistics of nutpie, and their names in ArviZ.
-_STATISTICS = {
-    "mean_tree_accept": "acceptance_rate",
-    "energy": "energy",
-    "n_steps": "n_steps",
-    "diverging": "diverging",
-}
+#: Statistics that nutpie names as ArviZ does.
+_STATISTICS = ("energy", "n_steps", "diverging")
 
 
 class Nutpie(Sampler, frozen=True):
@@ -47,7 +42,6 @@ class Nutpie(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw by nutpie."""
         self.require_packages()
-        require_memory(target, self.chains * (self.warmup + self.draws))
         starts = target.initial_positions(self.chains, target.seed)
         target.progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
@@ -86,6 +80,7 @@ class Nutpie(Sampler, frozen=True):
         return Sampled(
             z=unflatten(draws.weights, target.start),
             log_density=statistics["logp"],
-            statistics={ours: statistics[name] for name, ours in _STATISTICS.items()},
+            statistics={name: statistics[name] for name in _STATISTICS}
+            | {"acceptance_rate": statistics["mean_tree_accept"]},
             warmup=unflatten(draws.warmup[WEIGHTS], target.start),
         )

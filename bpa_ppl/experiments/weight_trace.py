@@ -11,10 +11,10 @@ import numpy as np
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.heuristic import weighted_vectors
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import Sampled, Target
-from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import match
 
 

@@ -10,12 +10,6 @@ from .consensus import (
 from .length import (
     Length as Length,
 )
-from .lexicon import (
-    Lexicon as Lexicon,
-)
 from .lm import (
     LanguageModel as LanguageModel,
-)
-from .neural import (
-    QualityEstimate as QualityEstimate,
 )

@@ -5,7 +5,7 @@ See `bpa_ppl.registry` for formats in other packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -14,7 +14,6 @@ import msgspec
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
-from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 from bpa_ppl.rows import Columns, ReadOptions
@@ -41,7 +40,6 @@ class NBestFormat(Component, frozen=True):
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
         texts: the names of columns of texts, some of which may look like numbers.
-        judgements: the names of columns of numbers that are extras, never features.
 
     >>> from bpa_ppl.formats.base import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -54,7 +52,6 @@ class NBestFormat(Component, frozen=True):
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ()
-    judgements: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -71,16 +68,6 @@ class NBestFormat(Component, frozen=True):
         ['id', 'text']
         """
         return json_keys(first_line)
-
-    def detect_within(self, beginning: bytes) -> bool:
-        """Return whether a file has lines of this format after others that no format detects.
-
-        Some programs print their lists between the lines of a log.
-
-        Args:
-            beginning: the first lines, or more.
-        """
-        return False
 
     def detect_folder(self, folder: Path) -> bool:
         """Return whether a folder, which may not exist, holds lists of this format."""
@@ -104,25 +91,14 @@ class NBestFormat(Component, frozen=True):
                 number += 1
                 yield line
 
-        reader = RecordReader(options)
-        records: list[dict[str, Any]] = []
-        numbers: list[int] = []
-        candidates = 0
         try:
-            for record in self.records(lines(), options):
-                records.append(record)
-                numbers.append(number)
-                candidates += len(record.get(CANDIDATES, ())) or 1
-                if candidates >= _AT_ONCE:
-                    yield reader.columns(records, numbers)
-                    records, numbers, candidates = [], [], 0
+            records = self.records(lines(), options)
+            yield from gathered(((number, record) for record in records), options)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
             problem = f"this line cannot be read ({error}): correct it"
             raise options.error(problem, number) from error
-        if records:
-            yield reader.columns(records, numbers)
 
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
         """Yield a dictionary for each hypothesis, or each sentence: see `bpa_ppl.rows.schema`.
@@ -179,20 +155,37 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     source: str = SOURCE
     reference: str = REFERENCE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names = self._fields()
-        if "" in names.values() or repeated(names.values()):
-            problem = f"the columns must have names that differ, not {', '.join(names.values())}"
-            raise UsageError(problem, parameter="format", code="invalid-setting")
-
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        return {usual: name for usual, name in self._fields().items() if name != usual}
+        usual_names = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
+        names = {usual: getattr(self, usual, usual) for usual in usual_names}
+        return {usual: name for usual, name in names.items() if name != usual}
 
-    def _fields(self) -> dict[str, str]:
-        fields = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
-        return {field: getattr(self, field) for field in fields if hasattr(self, field)}
+
+def gathered(
+    records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
+) -> Iterator[Columns]:
+    """Yield the columns of records, of about a thousand candidates at a time.
+
+    Args:
+        records: the line and the fields of each.
+        options: how to read.
+
+    >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
+    >>> next(gathered(records, ReadOptions("dev"))).sentences
+    {'id': [7]}
+    """
+    reader = RecordReader(options)
+    batch: list[tuple[int, dict[str, Any]]] = []
+    candidates = 0
+    for numbered in records:
+        batch.append(numbered)
+        candidates += len(numbered[1].get(CANDIDATES, ())) or 1
+        if candidates >= _AT_ONCE:
+            yield reader.columns([of for _, of in batch], [line for line, _ in batch])
+            batch, candidates = [], 0
+    if batch:
+        yield reader.columns([of for _, of in batch], [line for line, _ in batch])
 
 
 def json_keys(line: bytes) -> list[str]:
@@ -242,10 +235,8 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     NBestFormat,
     {
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
-        "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
-        "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",
@@ -253,7 +244,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
         "espnet": "bpa_ppl.formats.espnet:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
-        "cdec": "bpa_ppl.formats.cdec:Cdec",
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )
@@ -265,10 +255,8 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "bpa_ppl.weight_formats",
     WeightFormat,
     {
-        "json": "bpa_ppl.formats.tree_weights:JsonWeights",
-        "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",
+        "json": "bpa_ppl.formats.json_weights:JsonWeights",
         "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
-        "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
         "dense": "bpa_ppl.formats.line_weights:DenseWeights",
     },
 )

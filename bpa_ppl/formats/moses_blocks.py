@@ -63,16 +63,12 @@ def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
     numbers = [id_of(text.encode()) for text in ids.dictionary.to_pylist()]
     if None in numbers:
         raise ValueError("not an id")
-    if layout.sparse:
-        columns = _sparse_values(_texts(block, starts[scores], ends[scores] + 1), layout)
-        columns.append(values_of(pc.utf8_trim(cells(scores + 1), " ").cast(pa.float64())))
-    else:
-        codes: Any = block
-        if layout.after:
-            codes = np.frombuffer(block, np.uint8).copy()
-            codes[ends[after - 1]] = _NEWLINE
-        lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]
-        columns = _dense_values(lines, layout)
+    codes: Any = block
+    if layout.after:
+        codes = np.frombuffer(block, np.uint8).copy()
+        codes[ends[after - 1]] = _NEWLINE
+    lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]
+    columns = _values(lines, layout)
     values = np.empty((len(columns), len(texts)), np.float32)
     with np.errstate(over="ignore"):
         for row, column in zip(values, columns, strict=True):
@@ -128,7 +124,7 @@ def _texts(block: Any, starts: Int64, ends: Int64) -> Any:
     return every.take(pa.Array.from_buffers(pa.int64(), len(starts), [None, places]))
 
 
-def _dense_values(data: Any, layout: Layout) -> list[npt.NDArray[np.float64]]:
+def _values(data: Any, layout: Layout) -> list[npt.NDArray[np.float64]]:
     """Return the columns of values, the total last, if all lines have the same labels."""
     tokens: list[bytes | None] = []
     for label, count in layout.shape:
@@ -145,26 +141,9 @@ def _numbers(data: Any, tokens: Sequence[bytes | None]) -> list[npt.NDArray[np.f
     """Return the columns of numbers in lines of tokens; of all others the text is given."""
     types = [pa.float64() if token is None else pa.binary(len(token)) for token in tokens]
     columns = []
-    for token, column in zip(tokens, csv_columns(data, " ", types), strict=True):
+    for token, column in zip(tokens, csv_columns(data, types), strict=True):
         if token is None:
             columns.append(values_of(column))
         elif not column.buffers()[1].equals(pa.py_buffer(token * len(column))):
             raise ValueError("other labels")
     return columns
-
-
-def _sparse_values(cells: Any, layout: Layout) -> list[npt.NDArray[np.float64]]:
-    """Return the columns of features, of which each line names some."""
-    counts = values_of(pc.count_substring(cells, "="))
-    data = cells.buffers()[2].to_pybytes().replace(b" ", b"\n")
-    types = [pa.dictionary(pa.int32(), pa.string()), pa.float64()]
-    names, numbers = csv_columns(data, "=", types, ignore_empty_lines=True)
-    place_of = {label: place for place, (label, _) in enumerate(layout.shape)}
-    places = [place_of.get(name, -1) for name in names.dictionary.to_pylist()]
-    rows = np.repeat(np.arange(len(cells)), counts)
-    cell_of = np.array(places)[values_of(names.indices)] * len(cells) + rows
-    if np.any(counts == 0) or -1 in places or len(np.unique(cell_of)) < len(cell_of):
-        raise ValueError("other features")
-    values = np.zeros(len(place_of) * len(cells))
-    values[cell_of] = values_of(numbers)
-    return list(values.reshape(len(place_of), len(cells)))

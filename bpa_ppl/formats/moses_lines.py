@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ _SOFT = r" *(?:[\d.eE+-]+(?:,[\d.eE+-]+)*(?: +|$))*"
 _LEFT_OUT, _UNKNOWN = "", "?"
 _AFTER = "fields after the scores"
 _SCORES_OF_WORDS = "WordScores, which has a value for each word,"
-_SPARSE = ": if features that are absent are zero, read the file as cdec"
+_ABSENT = ": print a feature that is absent with the value 0, or write JSON lines"
 _LONGEST_ID = 18  # digits that fit 64 bits
 # Up to this number of bytes in a first block, loading Arrow takes longer than it saves.
 _ARROW_FROM = 1 << 20
@@ -58,15 +58,12 @@ class Layout:
         between: the fields between the text and the features: the names under which they are
             kept, or "" for one that is left out.
         after: the same for the fields after the scores.
-        sparse: whether a line may lack features, which are zero there, or have them in another
-            order; each label then has one value.
     """
 
     shape: tuple[tuple[str, int], ...]
     has_total: bool
     between: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    sparse: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,7 +103,7 @@ class LineParser:
 
     Args:
         options: how to read.
-        first: the columns, or the first lines of the file, which show them.
+        first: the first lines of the file, which show the columns.
         soft: whether a field between text and features may be a soft alignment, as of Marian.
 
     Attributes:
@@ -116,23 +113,19 @@ class LineParser:
         DataError: with file and line, if the first line is not as it should be.
     """
 
-    def __init__(self, options: ReadOptions, first: Layout | bytes, soft: bool = False):
+    def __init__(self, options: ReadOptions, first: bytes, soft: bool = False):
         self.options = options
         self.error = options.error
         self.soft = soft
         self._read_by_arrow = False
         self._warned: set[str] = set()
-        self.layout = first if isinstance(first, Layout) else Layout((), has_total=False)
-        if isinstance(first, bytes):
-            self.layout = self._layout(split_lines(first))
+        self.layout = self._layout(split_lines(first))
         names, reserved = self.layout.names, {TEXT, TOTAL, *self.layout.kept}
         if len(set(names)) < len(names):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
         if odd := reserved.intersection(names):
             problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
             raise self.error(problem, 1, "bad-name")
-        self._every = range(len(names) + self.layout.has_total)
-        self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
 
     def columns(self, block: bytes, first: int) -> Iterator[Columns]:
         """Yield the columns of a block, in parts.
@@ -165,11 +158,16 @@ class LineParser:
     def _columns_of(self, lines: list[bytes], first: int) -> Columns:
         numbers = range(first, first + len(lines))
         pairs = zip(lines, numbers, strict=True)
-        ids, texts, tokens, columns, kept = zip(*(self._row(*pair) for pair in pairs), strict=True)
-        values = self._values(tokens, columns, numbers)
+        ids, texts, tokens, kept = zip(*(self._row(*pair) for pair in pairs), strict=True)
+        values = all_finite(list(chain.from_iterable(tokens)))
+        if values is None:
+            rows = zip(tokens, numbers, strict=True)
+            values = np.array([self.options.number(v, n) for of_line, n in rows for v in of_line])
+        with np.errstate(over="ignore"):
+            table = values.astype(np.float32).reshape(len(lines), -1)
         extras = dict(zip(self.layout.kept, map(list, zip(*kept, strict=True)), strict=True))
         places = np.arange(len(lines))
-        hypotheses = self.layout.hypotheses(places, values.T, extras)
+        hypotheses = self.layout.hypotheses(places, table.T, extras)
         origin, pairs = self.options.origin, zip(texts, numbers, strict=True)
         strings = [decoded(text, origin, number).strip(" ") for text, number in pairs]
         return Columns(
@@ -181,33 +179,8 @@ class LineParser:
             strings=strings,
         )
 
-    def _values(
-        self,
-        tokens: Sequence[list[bytes]],
-        columns: Sequence[Sequence[int]],
-        numbers: Sequence[int],
-    ) -> Float32:
-        """Return (lines, values) the numbers in some lines; infinity for those to be dropped.
-
-        Args:
-            tokens: of each line.
-            columns: of the tokens of each line.
-            numbers: of the lines.
-        """
-        values = all_finite(list(chain.from_iterable(tokens)))
-        if values is None:
-            pairs = zip(tokens, numbers, strict=True)
-            values = np.array([self.options.number(v, n) for of_line, n in pairs for v in of_line])
-        table = np.zeros((len(tokens), len(self._every)), np.float32)
-        of_tokens = np.repeat(np.arange(len(tokens)), list(map(len, tokens)))
-        with np.errstate(over="ignore"):
-            table[of_tokens, np.array(list(chain.from_iterable(columns)), np.int64)] = values
-        return table
-
-    def _row(
-        self, line: bytes, number: int
-    ) -> tuple[int, bytes, list[bytes], Sequence[int], list[str]]:
-        """Return the id, the text, the tokens of numbers, their columns, and the extras."""
+    def _row(self, line: bytes, number: int) -> tuple[int, bytes, list[bytes], list[str]]:
+        """Return the id, the text, the tokens of numbers, and the extras."""
         fields = self._fields(line, number)
         identifier = id_of(fields.id)
         if identifier is None:
@@ -216,16 +189,15 @@ class LineParser:
             raise self.error(f"{problem}: a line must read {SHAPE}", number)
         text = self._text(fields, number)
         counts, values = self._features(fields.features, number)
-        columns = self._columns(counts, number)
+        if tuple(counts.items()) != self.layout.shape:
+            raise self.error(_difference(counts, dict(self.layout.shape)), number, "mismatch")
         values += self._total(fields, number)
-        return identifier, text, values, columns, self._extras(fields, number)
+        return identifier, text, values, self._extras(fields, number)
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
         fields = SEPARATOR.split(line)
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
-        if self.layout.sparse:  # a line may have no features
-            at = len(fields) - 2 if len(fields) > 3 else 0
         if not at:
             few = len(fields) < 3
             problem = f"only {counted(len(fields), 'field')}" if few else "no feature field"
@@ -254,7 +226,7 @@ class LineParser:
             (_AFTER, not all(layout.after)),
         ):
             if left_out:
-                self._leave_out(what, 1)
+                self._leave_out(what)
         return layout
 
     def _kinds_after(self, start: int, lines: list[bytes]) -> list[str]:
@@ -291,7 +263,7 @@ class LineParser:
                 problem = f"{quoted(field.strip())} is not the {name} that the first line has there"
                 raise self.error(f"{problem}, such as `{EXAMPLES[name]}`", number)
         if len(after) > sum(map(bool, layout.after)):
-            self._leave_out(_AFTER, number)
+            self._leave_out(_AFTER)
         return [field.strip(b" ").decode("ascii") for name, field in named if name]
 
     def _text(self, fields: Fields, number: int) -> bytes:
@@ -317,24 +289,6 @@ class LineParser:
             raise self.error("a total score, but the first line has none", number)
         return []
 
-    def _columns(self, counts: dict[str, int], number: int) -> Sequence[int]:
-        """Return the columns of the values of one line, from the number of each label."""
-        if not self.layout.sparse:
-            if tuple(counts.items()) != self.layout.shape:
-                raise self.error(_difference(counts, dict(self.layout.shape)), number, "mismatch")
-            return self._every
-        columns = []
-        for label, count in counts.items():
-            column = self._column_of.get(label)
-            if column is None:
-                problem = f"the feature {label} is not in the first lines"
-                advice = "put a line with all features first"
-                raise self.error(f"{problem}: {advice}", number, "mismatch")
-            if count != 1:
-                raise self.error(f"{label}= has {count} values: give it one", number)
-            columns.append(column)
-        return [*columns, len(self._column_of)]
-
     def _features(self, field: bytes, number: int) -> tuple[dict[str, int], list[bytes]]:
         """Return the number of values of each label, and all values as printed."""
         counts: dict[str, int] = {}
@@ -345,7 +299,7 @@ class LineParser:
             if equals:
                 left_out = printed + equals == WORD_SCORES
             if left_out:
-                self._leave_out(_SCORES_OF_WORDS, number)
+                self._leave_out(_SCORES_OF_WORDS)
                 continue
             if equals:
                 label = decoded(printed, self.options.origin, number)
@@ -366,11 +320,8 @@ class LineParser:
                 raise self.error(f"{label}= has no value after it", number)
         return counts, values
 
-    def _leave_out(self, what: str, number: int) -> None:
-        """Warn once per file about what is not read, or raise an error if reading is strict."""
-        if self.options.strict:
-            problem = f"{what} cannot be kept, and reading is strict"
-            raise self.error(problem, number, "not-supported", "strict")
+    def _leave_out(self, what: str) -> None:
+        """Warn once per file about what is not read."""
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")
@@ -420,6 +371,6 @@ def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
     for label in {**expected, **found}:
         count, usual = found.get(label, 0), expected.get(label, 0)
         if count != usual:
-            advice = "" if count and usual else _SPARSE
+            advice = "" if count and usual else _ABSENT
             return f"{label}= has {count} values, but in the first line {usual}{advice}"
     return "the features are in another order than in the first line"

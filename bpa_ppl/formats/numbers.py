@@ -41,24 +41,22 @@ def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
     import pyarrow as pa
 
     try:
-        columns = csv_columns(data, " ", [pa.float64()] * width)
+        columns = csv_columns(data, [pa.float64()] * width)
     except (pa.ArrowException, ValueError):
         return None
     values = np.stack(list(map(values_of, columns)), axis=1)
     return values if np.all(np.abs(values) < TOO_LARGE) else None
 
 
-def csv_columns(data: Any, delimiter: str, types: Sequence[Any], **options: Any) -> list[Any]:
-    r"""Return the columns of a table without a header, in types of Arrow; see `csv_table`.
+def csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
+    r"""Return the columns of a table separated by spaces, in types of Arrow; see `csv_table`.
 
     >>> import pyarrow as pa
-    >>> csv_columns(b"1=2\n", "=", [pa.int64(), pa.int64()])[1].to_pylist()
+    >>> csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
     [2]
     """
     named = {str(place): kind for place, kind in enumerate(types)}
-    return [
-        column.combine_chunks() for column in csv_table(data, delimiter, named, **options).columns
-    ]
+    return [column.combine_chunks() for column in csv_table(data, " ", named).columns]
 
 
 def csv_table(
@@ -69,7 +67,6 @@ def csv_table(
     quoted: bool = False,
     decimal_point: str = ".",
     missing: Sequence[str] = (),
-    ignore_empty_lines: bool = False,
     threads: bool = False,
 ) -> Any:
     """Return a table, read by PyArrow.
@@ -81,7 +78,6 @@ def csv_table(
         quoted: whether cells may be quoted, and may then have line breaks.
         decimal_point: of numbers.
         missing: cells of numbers that are missing.
-        ignore_empty_lines: whether lines may be empty.
         threads: whether columns are converted in several threads.
 
     Raises:
@@ -101,7 +97,7 @@ def csv_table(
             delimiter=delimiter,
             quote_char='"' if quoted else False,
             newlines_in_values=quoted,
-            ignore_empty_lines=ignore_empty_lines,
+            ignore_empty_lines=False,
         ),
         csv.ConvertOptions(
             column_types=types,

@@ -62,7 +62,6 @@ class Metric(Component, frozen=True):
         decimals: how many of a score are printed.
         columns: the names of the features and extras that it reads.
         threads: whether threads can score in parallel; otherwise processes do.
-        slow: whether scores take so long that `rerank` does not compute any.
 
     >>> ter = METRICS.resolve("ter")
     >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
@@ -81,17 +80,11 @@ class Metric(Component, frozen=True):
     decimals: ClassVar[int] = 2
     columns: ClassVar[tuple[str, ...]] = ()
     threads: ClassVar[bool] = False
-    slow: ClassVar[bool] = False
 
     @property
     def title(self) -> str:
         """The name of the metric in tables."""
         return type(self).__name__
-
-    @property
-    def installed(self) -> bool:
-        """Whether the programs that it needs are installed."""
-        return True
 
     @property
     def width(self) -> int:
@@ -152,14 +145,6 @@ class Metric(Component, frozen=True):
         """
         settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
         return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
-
-    def cache_signature(self, references: References) -> str | None:
-        """Return a text that sentence scores depend on, besides texts and settings.
-
-        They are then cached, so that interrupted work continues where it was. By default it is
-        None: scores are computed faster than they are read.
-        """
-        return None
 
     def score(self, sums: Float64, references: References) -> Score:
         """Return the corpus score of counts, (S,), summed over the sentences of a text.
@@ -318,8 +303,6 @@ METRICS: Registry[Metric] = Registry(
         "ter+bleu": "bpa_ppl.quality.mixed:TERAndBLEU",
         "wer": "bpa_ppl.quality.wer:WER",
         "cer": "bpa_ppl.quality.wer:CER",
-        "unbabel-comet": "bpa_ppl.quality.comet:Comet",
-        "unbabel-cometkiwi": "bpa_ppl.quality.comet:CometKiwi",
         "column": "bpa_ppl.quality.column:Column",
     },
 )

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.caching import limit_results, recalled
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
@@ -148,15 +147,12 @@ def scores_and_gains(
     # A metric that reads columns gets all of them at once.
     step = len(nbest) if metric.columns else _CHUNK
     chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
-    key = metric.cache_signature(inputs.references)
     parts = list[Float64]()
     with parallel_workers(jobs, threads=metric.threads) as parallel:
-        for part in parallel(map(delayed(_both), repeat(metric), chunks, repeat(key))):
+        for part in parallel(map(delayed(_both), repeat(metric), chunks)):
             parts.append(part)
             if progress is not None:
                 progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
-    if key is not None:
-        limit_results()
     values = np.concatenate(parts)
     scores, gain = values.reshape(-1, 2)[inverse].T
     return scores, gain
@@ -307,12 +303,7 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
     return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 
-def _both(metric: Metric, chunk: _Inputs, key: str | None) -> Float64:
-    """Return the score and the gain of each text as a flat array, cached if there is a key."""
-    return _computed(metric, chunk) if key is None else recalled(_computed, metric, chunk, key)
-
-
-def _computed(metric: Metric, chunk: _Inputs, key: str = "") -> Float64:
-    """Return the score and the gain of each text; the key makes the cached ones differ."""
+def _both(metric: Metric, chunk: _Inputs) -> Float64:
+    """Return the score and the gain of each text as a flat array."""
     counts = chunk.counts(metric)
     return np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()

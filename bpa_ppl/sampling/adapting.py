@@ -28,14 +28,12 @@ from bpa_ppl.models import (
     Margin,
     Oracle,
     Pairs,
-    Preference,
     Prior,
     PriorFamily,
     log_linear,
     tabulate,
 )
 from bpa_ppl.models.likelihoods.default import default_likelihood
-from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
 from bpa_ppl.models.likelihoods.preference import RATER
 from bpa_ppl.models.preparing import preparation
 from bpa_ppl.models.priors import isotropic
@@ -45,7 +43,7 @@ from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
-from bpa_ppl.progress import Reporter, inherited_progress, reporter
+from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
@@ -56,7 +54,7 @@ from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
-from bpa_ppl.sampling.target import Model, Sampled, Target, place
+from bpa_ppl.sampling.target import Model, Sampled, Target
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
@@ -75,10 +73,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
-#: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
-#: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
-_NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
 #: Fewer lists with several systems say little on a posterior that chooses one system.
 _MIN_LISTS = 5
 #: The message if the posterior has no observation.
@@ -181,23 +175,66 @@ class Problem:
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
 
+        The prior is recorded only if the density depends on it: a custom model may have another
+        one.
+
         Args:
             sampled: the result.
             sampler: the record of the sampler: `sampler`, its name, and `settings`.
+
+        Raises:
+            UsageError: if the sampler did not return draws of the sites of the target.
         """
-        sentences = self.sentences
-        choices = (sentences.preferences or sentences).choices
+        require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+        target, sentences, match = self.target, self.sentences, self.target.match
+        density.require_sites(sampled.z, target.start)
         with tracing(), jax.enable_x64(True):
-            draws = draws_of(self.target, sampled)
-        draws = replace(
-            draws,
-            observed={"oracle": sentences.observed},
-            constants={**draws.constants, **self.constants},
-            sentence_ids=sentences.sentence_ids,
-            coords={RATER: choices.raters} if draws.dims and choices is not None else {},
-            attrs={**sampler, **self.attrs, **draws.attrs},
+            info, likelihood = density.model_info(target), sampled.log_likelihood
+            if likelihood is None:
+                likelihood = density.evaluate(target, sampled.z)[1]
+            fields = info.prior_fields - {"other"}
+            prior = {n: value for n, value in target.prior._asdict().items() if n in fields}
+            constants = {
+                "canonical": match.values[match.free],
+                **{f"prior_{name}": value for name, value in prior.items()},
+                **sampled.constants,
+            }
+            if sampled.mode is not None:
+                mode = density.unflatten(sampled.mode, target.start)
+                constants["mode"] = density.constrained(target, mode)[WEIGHTS]
+            from_prior = density.prior_draws(target, _PRIOR_DRAWS, target.seed)
+            values, warmup, from_prior, constants = jax.device_get(
+                (
+                    density.constrained_draws(target, sampled.z),
+                    density.constrained_draws(target, sampled.warmup),
+                    {name: draws[None] for name, draws in from_prior.items()},
+                    constants,
+                )
+            )
+            log_prior = density.log_priors(target, values)
+        dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
+        choices = sentences.choices
+        draws = Draws(
+            values,
+            match.free_names,
+            kind=sampled.kind,
+            log_weight=sampled.log_weight,
+            log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+            log_likelihood=likelihood,
+            log_prior=log_prior,
+            sentence_sites=info.per_sentence,
+            statistics=sampled.statistics,
+            warmup=warmup,
+            prior=from_prior,
+            sites=info.latent,
+            dims=dims,
+            coords={RATER: choices.raters} if dims and choices is not None else {},
+            observed={"oracle": sentences.oracles.index},
+            constants={**constants, **self.constants},
+            fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
+            sentence_ids=sentences.nbest.sentence_ids,
+            attrs={**sampler, **self.attrs, **sampled.attrs},
         )
-        _warn_uninformed(draws, sentences.nbest)
         _warn_single_system(draws, sentences)
         return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
@@ -288,7 +325,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     if options.prior_only:
         nbest = nbest[:0]
         likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
+    # Data sets of pairs need the wider prior: docs/results/juries.md.
     of_pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
+    narrow = intended.observes == "preferences" and not of_pairs
+    scale_prior = isotropic.OF_ANSWERS if narrow else isotropic.OF_LISTS
     sentences = observe_sentences(
         likelihood,
         nbest,
@@ -304,17 +344,26 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     _require_differences(sentences)
     if options.prior_only:
         log_info(EQUALS_PRIOR)
-    elif not len(sentences.observed):
+    elif not len(sentences.nbest):
         warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
     likelihood = sentences.resolve_defaults(likelihood)
-    tables = _tables(sentences, matched, model)
-    scale = _scale(
-        family, sentences, tables, matched, intended, not started, of_pairs, options.progress
-    )
+    table = _table(sentences, matched, model)
+    scaled, scale = isotropic.learns_scale(family, matched), None
+    if scaled and not len(sentences.nbest):
+        scale = scale_prior.median(len(scaled))
+    elif scaled:
+        of_evidence = _of_evidence(intended, sentences, canonical=not started)
+        with reporter(options.progress, "learn the scale of the prior"), tracing():
+            scale = learn_scale(
+                lambda prior: _target(table, prior, matched, of_evidence),
+                lambda scale: isotropic.build_prior(family, matched, scale),
+                len(scaled),
+                scale_prior,
+            )
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
-        target = _target(sentences, tables, prior, matched, likelihood, model, int(options.seed))
+        target = _target(table, prior, matched, likelihood, model, int(options.seed))
         info = density.model_info(target)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
@@ -343,7 +392,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         attrs,
         constants,
         prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
-        scaled=len(isotropic.learns_scale(family, matched)),
+        scaled=len(scaled),
     )
 
 
@@ -425,7 +474,7 @@ def _require_differences(sentences: Sentences) -> None:
     """
     oracles, sizes = sentences.oracles, sentences.nbest.sizes
     tied, metric = oracles.tied, oracles.metric
-    if sentences.preferences is None and (sizes > 1).any() and (tied == sizes).all():
+    if (sizes > 1).any() and (tied == sizes).all():
         raise DataError(
             f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
             "be learned from them: give lists whose candidates differ, or choose another metric",
@@ -441,73 +490,40 @@ def _require_differences(sentences: Sentences) -> None:
         )
 
 
-def _scale(
-    family: PriorFamily | Prior,
-    sentences: Sentences,
-    tables: list[Lists],
-    matched: Match,
-    likelihood: Likelihood,
-    canonical: bool,
-    of_pairs: bool,
-    progress: bool | Reporter,
-) -> float | None:
-    """Return the scale of the prior learned from the sentences, or None.
+def _of_evidence(likelihood: Likelihood, sentences: Sentences, *, canonical: bool) -> Likelihood:
+    """Return the likelihood whose evidence learns the scale of the prior.
 
-    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used, which depends on
-    whether there are canonical weights.
+    See `bpa_ppl.sampling.prior_scale`; it depends on whether there are canonical weights.
     """
-    features = isotropic.learns_scale(family, matched)
-    if not features:
-        return None
-    of_answers = likelihood.observes == "preferences"
-    # Data sets of pairs need the wider prior: docs/results/juries.md.
-    narrow = of_answers and not of_pairs
-    scale_prior = isotropic.OF_ANSWERS if narrow else isotropic.OF_LISTS
-    if not len(sentences.nbest):
-        return scale_prior.median(len(features))
-    if sentences.gains is None and not of_answers:
-        likelihood = Oracle()
-    elif likelihood.observes == "gains" and not (canonical and isinstance(likelihood, Margin)):
-        likelihood = Pairs()
-    with reporter(progress, "learn the scale of the prior"), tracing():
-        return learn_scale(
-            lambda prior: _target(sentences, tables, prior, matched, likelihood),
-            lambda scale: isotropic.build_prior(family, matched, scale),
-            len(features),
-            scale_prior,
-        )
+    if sentences.gains is None and likelihood.observes != "preferences":
+        return Oracle()
+    by_margin = canonical and isinstance(likelihood, Margin)
+    return Pairs() if likelihood.observes == "gains" and not by_margin else likelihood
 
 
-def _tables(sentences: Sentences, matched: Match, model: Model) -> list[Lists]:
-    """Return the table of some sentences, and that of their preferences, if there are any.
+def _table(sentences: Sentences, matched: Match, model: Model) -> Lists:
+    """Return the table of some sentences.
 
     `log_linear` reads no domains, and some lists may lack theirs.
 
     Raises:
         DataError: if observations do not fit the lists.
     """
-    parts = [part for part in (sentences, sentences.preferences) if part is not None]
-    domain = None if model is log_linear else domain_numbers([part.nbest for part in parts])
-    of_parts = (None, None) if domain is None else np.split(domain, [len(sentences.nbest)])
-    return [
-        tabulate(
-            part.nbest,
-            matched,
-            part.oracles.index,
-            gains=part.gains,
-            share=part.oracles.share,
-            domain=of_part,
-            weight=None if part.choices is None else part.choices.weight,
-            rater=None if part.choices is None else part.choices.rater,
-            multiple=len(jax.devices()),
-        )
-        for part, of_part in zip(parts, of_parts, strict=False)
-    ]
+    choices = sentences.choices
+    return tabulate(
+        sentences.nbest,
+        matched,
+        sentences.oracles.index,
+        gains=sentences.gains,
+        share=sentences.oracles.share,
+        domain=None if model is log_linear else domain_numbers(sentences.nbest),
+        weight=None if choices is None else choices.weight,
+        rater=None if choices is None else choices.rater,
+    )
 
 
 def _target(
-    sentences: Sentences,
-    tables: list[Lists],
+    lists: Lists,
     prior: Prior,
     matched: Match,
     likelihood: Likelihood,
@@ -515,18 +531,10 @@ def _target(
     seed: int = 0,
 ) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    lists, *choices = tables
-    if sentences.preferences is not None:
-        likelihood = Mixed(
-            judged=likelihood,
-            preferences=sentences.preferences.resolve_defaults(Preference()),
-            buckets=len(lists.buckets),
-        )
-        lists = join_lists(lists, *choices)
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        data = place(prepared, prior._replace(names=None))
+        data = jax.device_put((prepared, prior._replace(names=None)))
         return Target(model, observing, *data, {}, matched, seed)
 
     target = build(likelihood)
@@ -539,55 +547,6 @@ def _target(
         if mode.converged:
             start = {**start, **density.unflatten(mode.position, common)}
     return replace(target, start=start)
-
-
-def draws_of(target: Target, sampled: Sampled) -> Draws:
-    """Return the result of a sampler as draws of the values of the sites, with their context.
-
-    The prior is recorded only if the density depends on it: a custom model may have another one.
-
-    Raises:
-        UsageError: if the sampler did not return draws of the sites of the target.
-    """
-    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
-    density.require_sites(sampled.z, target.start)
-    match, info, likelihood = target.match, density.model_info(target), sampled.log_likelihood
-    if likelihood is None:
-        likelihood = density.evaluate(target, sampled.z)[1]
-    prior = {
-        f"prior_{name}": value
-        for name, value in target.prior._asdict().items()
-        if name in info.prior_fields and name != "other"
-    }
-    constants = {"canonical": match.values[match.free], **prior, **sampled.constants}
-    if sampled.mode is not None:
-        mode = density.unflatten(sampled.mode, target.start)
-        constants["mode"] = density.constrained(target, mode)[WEIGHTS]
-    from_prior = density.prior_draws(target, _PRIOR_DRAWS, target.seed)
-    arrays = jax.device_get(
-        {
-            "values": density.constrained_draws(target, sampled.z),
-            "warmup": density.constrained_draws(target, sampled.warmup),
-            "prior": {name: values[None] for name, values in from_prior.items()},
-            "constants": constants,
-        }
-    )
-    dims = target.likelihood.dims
-    return Draws(
-        features=match.free_names,
-        kind=sampled.kind,
-        log_weight=sampled.log_weight,
-        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
-        log_likelihood=likelihood,
-        log_prior=density.log_priors(target, arrays["values"]),
-        sentence_sites=info.per_sentence,
-        statistics=sampled.statistics,
-        sites=info.latent,
-        dims={site: names for site, names in dims.items() if site in arrays["values"]},
-        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
-        attrs=sampled.attrs,
-        **arrays,
-    )
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:
@@ -630,43 +589,6 @@ def _prior(
             record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
     prior = isotropic.build_prior(family, matched, learned)
     return {"name": PRIORS.name_of(family), **record}, prior
-
-
-def _warn_uninformed(draws: Draws, nbest: NBest) -> None:
-    """Warn of weights that the data could not change because of the unit of their feature.
-
-    The posterior of such a weight is as wide as its prior and has the same mean, because the spread
-    of the feature within the lists times the standard deviation of the prior is negligible. If no
-    weight has changed, the whole prior is narrow on purpose.
-
-    Args:
-        draws: a posterior; nothing is known about one without a Gaussian prior.
-        nbest: the lists with the features that were adapted.
-    """
-    try:
-        prior = Prior.recorded(draws)
-    except DataError:
-        return
-    deviation = np.sqrt(np.diag(prior.full_covariance))
-    uninformed = np.abs(draws.mean - prior.mean) < _MAX_SHIFT * deviation
-    if draws.kind != "point":
-        uninformed &= draws.deviation > _MIN_WIDTH * deviation
-    if not len(nbest) or not uninformed.any():  # avoids a pass over all hypotheses
-        return
-    columns = [nbest.feature_names.index(name) for name in draws.features]
-    table, starts = nbest.features[:, columns], nbest.offsets[:-1]
-    differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
-    common = differs.mean(axis=0) >= _MIN_VARYING
-    effect = nbest.spread[columns] * deviation
-    uninformed &= effect < _NEGLIGIBLE
-    if uninformed[common].all() or not (uninformed & common).any():
-        return
-    small = [f"{draws.features[k]} ({effect[k]:.1g})" for k in np.flatnonzero(uninformed & common)]
-    warn_user(
-        f"the data could not change the weight of {', '.join(small)}: the feature hardly varies "
-        "within lists compared with its prior (spread × standard deviation in brackets); multiply "
-        "the feature by a number, or give it a larger prior variance"
-    )
 
 
 def _warn_single_system(draws: Draws, sentences: Sentences) -> None:

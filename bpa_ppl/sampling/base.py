@@ -88,30 +88,6 @@ class Sampler(Component, frozen=True):
         raise NotImplementedError
 
 
-def require_memory(target: Target, draws: int) -> None:
-    """Refuse a number of draws that does not fit into memory, before it is allocated.
-
-    Each draw takes its values twice, and the log-likelihood of each sentence.
-
-    Args:
-        target: the posterior.
-        draws: of all chains, including the warm-up.
-
-    Raises:
-        UsageError: if there is less free memory than they need.
-    """
-    import psutil
-
-    needed = draws * (16 * target.dimension + 4 * len(target.lists.oracle))
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise UsageError(
-            f"{draws:,} draws of {target.dimension} values need {needed / 1e9:,.1f} GB of memory, "
-            f"and {free / 1e9:,.1f} GB are free: lower draws or chains",
-            parameter="draws",
-        )
-
-
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     "bpa_ppl.samplers",
@@ -125,5 +101,4 @@ SAMPLERS: Registry[Sampler] = Registry(
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
     },
-    adapter="bpa_ppl.sampling.kernels:from_numpyro",
 )

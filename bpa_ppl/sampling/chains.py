@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.sampling.base import Sampler, require_memory
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Statistics of NumPyro's states, and their names in ArviZ.
@@ -68,7 +68,6 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
     """
     total = sampler.warmup + sampler.draws
     chains = len(next(iter(start.values())))
-    require_memory(target, chains * total)
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), chains)
     target.progress(0, total, "compiling")

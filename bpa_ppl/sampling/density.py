@@ -21,7 +21,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, init_to_uniform, log_likelihood
-from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
+from numpyro.infer.util import constrain_fn, potential_energy
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError, require
@@ -184,36 +184,31 @@ def starting_point(target: Target) -> Sites:
 
     A random start would be far from probable values of scales, and in a hierarchy even farther
     for everything that is multiplied by a scale.
+
+    Raises:
+        UsageError: if the density is not finite there.
     """
     info = model_info(target)
     if info.unconstrained and info.latent == (WEIGHTS,):
         return {WEIGHTS: target.prior.mean}
     z: Sites = _start(target)
     if not np.isfinite(potential(target, z)):
-        z = _searched_start(target)
+        raise UsageError(
+            "the density of the model is 0 or not a number where samplers start: with the weights "
+            "at the mean of their prior, and other sites at the medians of theirs",
+            parameter="model",
+            code="bad-number",
+        )
     return z
 
 
 @jax.jit
 def _start(target: Target) -> Sites:
-    """Return z where NumPyro's search for a starting point begins."""
+    """Return z with each site at its start."""
     seeded = handlers.seed(target.program, jax.random.key(0))
     start = partial(_initial_value, target.prior.mean)
     values = handlers.substitute(seeded, substitute_fn=start)
     return _unconstrained(handlers.trace(values).get_trace(*target.data))
-
-
-@jax.jit
-def _searched_start(target: Target) -> Sites:
-    """Return z where the potential is finite; this takes long to compile."""
-    z: Sites = initialize_model(
-        jax.random.key(0),
-        target.program,
-        init_strategy=partial(_initial_value, target.prior.mean),
-        dynamic_args=True,
-        model_args=target.data,
-    ).param_info.z
-    return z
 
 
 def _initial_value(mean: Any, site: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.sampling.base import Sampler, require_memory
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import Proposal, pilot_proposal, propose, with_tuned_mixture
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
@@ -45,7 +45,6 @@ class IndependenceMetropolis(Sampler, frozen=True):
             proposal: with half of the draws from each component; the warm-up tunes their shares.
             thinning: steps for each kept draw.
         """
-        require_memory(target, self.chains * (self.warmup + thinning * self.draws))
         rng = np.random.default_rng([target.seed, 1])
         mode, chain = require_mode(target), np.arange(self.chains)
         pilot, last = None, None

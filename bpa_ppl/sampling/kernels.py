@@ -1,23 +1,23 @@
-"""Any Markov-chain kernel of NumPyro: by name, `numpyro:BarkerMH`, or as a class or function."""
+"""Any Markov-chain kernel of NumPyro by name: `numpyro:BarkerMH`."""
 
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 from operator import attrgetter
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.errors import BpaError, UsageError, one_of, quoted
+from bpa_ppl.errors import UsageError, one_of, quoted
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
 from bpa_ppl.sampling.density import evaluate, potential
@@ -30,19 +30,6 @@ KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")
 _EXCLUDED = ("model", "potential_fn", "init_strategy", "randomize_split")
 #: Chains of a kernel whose chains do not interact.
 _CHAINS = 4
-#: Fields that are not settings.
-_HIDDEN = ("options", "factory")
-#: Errors with which a class of NumPyro, or JAX, refuses what it was given.
-_REFUSALS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NotImplementedError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 class NumpyroKernel(Sampler, frozen=True):
@@ -64,7 +51,6 @@ class NumpyroKernel(Sampler, frozen=True):
         thinning: steps from one draw to the next.
         options: values of the kernel's own parameters, sorted by name. They are written like other
             settings.
-        factory: a class or function to use instead of the class that is named.
 
     >>> from bpa_ppl.sampling.base import SAMPLERS
     >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
@@ -81,21 +67,15 @@ class NumpyroKernel(Sampler, frozen=True):
     chains: Count | None = None
     thinning: Count = 1
     options: tuple[tuple[str, Any], ...] = ()
-    factory: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        name, factory = self.kernel, self.factory
-        if factory is None:
-            one_of(name, KERNELS, "kernel")
-        elif not (callable(factory) or isinstance(factory, MCMCKernel)):
-            problem = f"factory must be a class or a function, not {quoted(factory)}"
-            raise UsageError(problem, parameter="factory", code="invalid-setting")
-        allowed = self._parameters()
+        one_of(self.kernel, KERNELS, "kernel")
+        allowed = _parameters(self.kernel)
         for key, value in self.options:
             if key not in allowed:
-                own = [field for field in self.__struct_fields__ if field not in _HIDDEN]
-                problem = f"the sampler {name} has no setting {key}: it has "
+                own = [field for field in self.__struct_fields__ if field != "options"]
+                problem = f"the sampler {self.kernel} has no setting {key}: it has "
                 problem += ", ".join([*own, *allowed])
                 raise UsageError(problem, parameter=key, code="unknown-setting")
             if not _is_plain(value):
@@ -106,50 +86,33 @@ class NumpyroKernel(Sampler, frozen=True):
 
     @classmethod
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
-        """Return the sampler with some settings; those of the wrapped class become `options`."""
+        """Return the sampler with some settings; those of the kernel become `options`."""
         own = {name: value for name, value in settings.items() if name in cls.__struct_fields__}
         rest = {name: _hashable(v) for name, v in settings.items() if name not in own}
         options = {"options": tuple(sorted(rest.items()))} if rest else {}
         return super().configured(title, {**own, **options})
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings by name, with those of the wrapped class.
-
-        What was made in Python is described, because it cannot be recorded.
-        """
-        fields = super().settings().items()
-        own = {name: v for name, v in fields if name not in _HIDDEN and v is not None}
-        made_in_python = {} if self.factory is None else {"factory": _origin(self.factory)}
-        return {**own, **dict(self.options), **made_in_python}
-
-    def wrapped(self) -> Any:
-        """Return the class, function or kernel that this sampler wraps."""
-        return getattr(numpyro.infer, self.kernel) if self.factory is None else self.factory
-
-    def _parameters(self) -> tuple[str, ...]:
-        """Return the names of the parameters of the wrapped class that are settings."""
-        wrapped = self.wrapped()
-        if not callable(wrapped):
-            return ()
-        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        parameters = inspect.signature(wrapped).parameters
-        names = [name for name, value in parameters.items() if value.kind not in variable]
-        # The first parameter of a function is the model, whatever its name.
-        return tuple(name for name in names[1:] if name not in _EXCLUDED)
+        """Return the settings by name, with those of the kernel."""
+        own = {n: v for n, v in super().settings().items() if n != "options" and v is not None}
+        return {**own, **dict(self.options)}
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the kernel.
 
         Raises:
-            UsageError: if the kernel cannot be made with its settings, or does not fit the model.
+            UsageError: if NumPyro refuses the settings, or chains that interact are too few.
         """
-        kernel = self._made(target)
-        if kernel.is_ensemble_kernel:
-            if "randomize_split" not in inspect.signature(self.wrapped()).parameters:
-                _refuse(type(kernel).__name__, "the chains of an ensemble must not be permuted")
-            chains = self._members(target.dimension)
-        else:
-            chains = self.chains or _CHAINS
+        ensemble = self._made(target).is_ensemble_kernel
+        least = max(_CHAINS, 2 * target.dimension)
+        chains = self.chains or (least + 2 if ensemble else _CHAINS)
+        if ensemble and (chains < least or chains % 2):
+            raise UsageError(
+                f"the chains of {self.kernel} interact: it needs an even number of chains, at "
+                f"least {least} for {target.dimension} values, not {chains}",
+                parameter="chains",
+                code="invalid-setting",
+            )
         start, (mode, *_) = starting_points(target, chains)
         sampled = run_chains(self, target, None, start)
         log_density, log_likelihood = evaluate(target, sampled.z)
@@ -161,49 +124,22 @@ class NumpyroKernel(Sampler, frozen=True):
             attrs={} if mode is None else mode.attrs(),
         )
 
-    def _members(self, dimension: int) -> int:
-        """Return the number of chains of an ensemble."""
-        least = max(_CHAINS, 2 * dimension)
-        chains = least + 2 if self.chains is None else self.chains
-        if chains < least or chains % 2:
-            raise UsageError(
-                f"the chains of {self.kernel} interact: it needs an even number of chains, at "
-                f"least {least} for {dimension} values, not {chains}",
-                parameter="chains",
-                code="invalid-setting",
-            )
-        return chains
-
     def _made(self, target: Target) -> MCMCKernel:
         """Return the kernel for a target.
 
         Raises:
-            UsageError: if NumPyro refuses the settings, or the kernel is of another model.
+            UsageError: if NumPyro refuses the settings.
         """
-        wrapped = self.wrapped()
-        if isinstance(wrapped, MCMCKernel):  # made in Python, with its settings
-            if getattr(wrapped, "model", None) is not target.model:
-                _refuse(self.kernel, "it was made for another model than that of adapt")
-            try:
-                return wrapped.wrap_model(lambda model: target.program)
-            except NotImplementedError:
-                _refuse(self.kernel, "NumPyro does not copy such a kernel")
-        parameters = inspect.signature(wrapped).parameters
+        made = getattr(numpyro.infer, self.kernel)
+        parameters = inspect.signature(made).parameters
         options = dict(self.options)
         if "randomize_split" in parameters:
             options["randomize_split"] = False
-        try:
-            with jax.ensure_compile_time_eval():  # the class may check its settings
-                if "potential_fn" in parameters:
-                    kernel = wrapped(potential_fn=partial(potential, target), **options)
-                else:
-                    kernel = wrapped(target.program, **options)
-        except _REFUSALS as error:
-            raise _refused(self.kernel, error) from error
-        if not isinstance(kernel, MCMCKernel):
-            problem = f"{self.kernel} of a model must be a kernel of NumPyro, not {quoted(kernel)}"
-            raise UsageError(problem, parameter="sampler", code="wrong-type")
-        return kernel
+        # The class may check its settings.
+        with _refusing(self.kernel), jax.ensure_compile_time_eval():
+            if "potential_fn" in parameters:
+                return made(potential_fn=partial(potential, target), **options)
+            return made(target.program, **options)
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""
@@ -216,20 +152,11 @@ class NumpyroKernel(Sampler, frozen=True):
         def step(state: Any) -> Any:
             return kernel.sample(state, arguments, {})
 
-        try:
-            if kernel.is_ensemble_kernel:
-                state = initial(keys, z)
-            else:
-                state, step = jax.vmap(initial)(keys, z), jax.vmap(step)
-            position = attrgetter(kernel.sample_field)
-            shapes = jax.tree.map(np.shape, position(state))
-        except BpaError:
-            raise
-        except _REFUSALS as error:
-            raise _refused(self.kernel, error) from error
-        if shapes != jax.tree.map(np.shape, z):
-            problem = f"the kernel {self.kernel} does not sample the sites of the model"
-            raise UsageError(problem, parameter="sampler", code="not-supported")
+        if not kernel.is_ensemble_kernel:
+            initial, step = jax.vmap(initial), jax.vmap(step)
+        with _refusing(self.kernel):
+            state = initial(keys, z)
+        position = attrgetter(kernel.sample_field)
 
         def collect(state: Any) -> dict[str, Any]:
             # An ensemble reports one rate for the half that moved last.
@@ -245,6 +172,14 @@ class NumpyroKernel(Sampler, frozen=True):
         return state, step, collect
 
 
+def _parameters(kernel: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a kernel that are settings."""
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(getattr(numpyro.infer, kernel)).parameters
+    names = [name for name, value in parameters.items() if value.kind not in variable]
+    return tuple(name for name in names if name not in _EXCLUDED)
+
+
 def _is_plain(value: Any) -> bool:
     """Return whether a setting can be recorded: a finite number, a text, None, or several.
 
@@ -253,9 +188,7 @@ def _is_plain(value: Any) -> bool:
     """
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
-    return value is None or (
-        isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-    )
+    return isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
 
 
 def _hashable(value: Any) -> Any:
@@ -265,65 +198,12 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def _origin(factory: Any) -> str:
-    """Describe what makes a kernel.
-
-    >>> _origin(partial(numpyro.infer.HMC, kinetic_fn=print))
-    'functools.partial(numpyro.infer.hmc.HMC, kinetic_fn=…)'
-    """
-    if isinstance(factory, partial):
-        return f"functools.partial({_origin(factory.func)}, {'=…, '.join(factory.keywords)}=…)"
-    if isinstance(factory, MCMCKernel):
-        return f"{_origin(type(factory))}(…)"
-    return f"{factory.__module__}.{factory.__qualname__}"
-
-
-def _refuse(title: str, reason: str) -> NoReturn:
-    raise UsageError(
-        f"the kernel {title} cannot be used as it is: {reason}; give its class, or settings with "
-        f"it: functools.partial({title}, NAME=VALUE)",
-        parameter="sampler",
-        code="not-supported",
-    )
-
-
-def _refused(title: str, error: Exception) -> UsageError:
-    """Return an error of a class of NumPyro in one sentence."""
-    reason = str(error).strip().split("\n")[0] or type(error).__name__
-    problem = f"NumPyro's {title} cannot run with these settings: {reason}"
-    return UsageError(problem, parameter="sampler", code="invalid-setting")
-
-
-def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:
-    """Return the sampler that runs a kernel of NumPyro; None for other objects.
-
-    Args:
-        chosen: a class of kernels, such a class with settings (`functools.partial`), a function of
-            a model that returns a kernel, or a kernel.
-        settings: of the sampler.
-
-    >>> from numpyro.infer import HMC, init_to_value
-    >>> from_numpyro(partial(HMC, init_strategy=init_to_value), {})
-    Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: init_strategy of HMC is given by adapt: leave it out
-    >>> from_numpyro(partial(HMC, num_steps=5), {"draws": 200}).settings()["num_steps"]
-    5
-    """
-    factory: Any = chosen
-    keywords = dict[str, Any]()
-    while isinstance(factory, partial) and not factory.args:
-        factory, keywords = factory.func, {**factory.keywords, **keywords}
-    is_class = inspect.isclass(factory)
-    is_kernel = issubclass(factory, MCMCKernel) if is_class else callable(factory)
-    if not (is_kernel or isinstance(factory, MCMCKernel)):
-        return None
-    name = getattr(factory, "__name__", type(factory).__name__)
-    if used := [keyword for keyword in keywords if keyword in _EXCLUDED]:
-        problem = f"{used[0]} of {name} is given by adapt: leave it out"
-        raise UsageError(problem, parameter="sampler", code="conflict")
-    plain = {keyword: value for keyword, value in keywords.items() if _is_plain(value)}
-    others = {keyword: value for keyword, value in keywords.items() if keyword not in plain}
-    values = {"kernel": name, **plain, **settings}
-    if others or getattr(numpyro.infer, name, None) is not factory:
-        values["factory"] = partial(factory, **others) if others else factory
-    return NumpyroKernel.configured(f"sampler {name}", values)
+@contextmanager
+def _refusing(kernel: str) -> Iterator[None]:
+    """Convert the errors with which NumPyro refuses settings, which are of many kinds."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        problem = f"NumPyro's {kernel} cannot run with these settings: {reason}"
+        raise UsageError(problem, parameter="sampler", code="invalid-setting") from error

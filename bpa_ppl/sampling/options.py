@@ -13,7 +13,6 @@ from bpa_ppl.weights import check_named
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from numpyro.infer.mcmc import MCMCKernel
 
     from bpa_ppl.features.base import AnySource
     from bpa_ppl.models import Likelihood, Prior, PriorFamily
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 else:
     # The command line reads the types of the fields, and must not load JAX: these take objects, not
     # texts, and the fields that it shows have simpler types there.
-    AnySource = Likelihood = MCMCKernel = Metric = Model = NBest = Oracles = Any
+    AnySource = Likelihood = Metric = Model = NBest = Oracles = Any
     Prior = PriorFamily = Reporter = Sampler = Any
     npt = SimpleNamespace(ArrayLike=Any)
 
@@ -59,10 +58,9 @@ class AdaptOptions:
             What is named explicitly has precedence.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
-            NumPyro, `numpyro:HMC`; a class of these, such a class with settings
-            (`functools.partial`), or a function of the model that returns a kernel; or a sampler
-            with its settings. None is `auto`. The published 100 samples of `heuristic` with delta=8
-            cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50 pass.
+            NumPyro, `numpyro:HMC`; or a sampler with its settings. None is `auto`. The published
+            100 samples of `heuristic` with delta=8 cannot pass `check`, which needs 100 effective
+            ones: draws=1000 with delta=50 pass.
         likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or a likelihood
             with its settings. Settings that are left open are derived from the gain, and recorded.
             None is `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,
@@ -114,7 +112,7 @@ class AdaptOptions:
     """
 
     preset: str | None = None
-    sampler: str | Sampler | Callable[..., Any] | MCMCKernel | None = None
+    sampler: str | Sampler | None = None
     likelihood: str | Likelihood | None = None
     prior: str | PriorFamily | Prior = "isotropic"
     prior_variance: npt.ArrayLike | Mapping[str, float] | PriorFamily | None = None

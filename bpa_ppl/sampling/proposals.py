@@ -19,7 +19,6 @@ from scipy.special import gammaln
 from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import require_memory
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
 from bpa_ppl.sampling.target import Sites, Target
@@ -417,7 +416,6 @@ def propose(
         first: (C, d) the first draw of each chain; None draws it too.
         antithetic: whether every second draw is the antithetic partner of the one before it.
     """
-    require_memory(target, chains * draws)
     rng = np.random.default_rng([target.seed, 4, stream])
     position = proposal.draw(rng, chains * draws).reshape(chains, draws, -1)
     if first is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,6 @@ class Sentences(NamedTuple):
         gains: (hypotheses,) the gain of each; None if not needed.
         choices: the preferences that the lists were made from; None for sentences.
         agreement: of the raters of preferences; None if fewer than two have names.
-        preferences: the preferences of the same lists in addition to gains, or None.
     """
 
     nbest: NBest
@@ -50,7 +49,6 @@ class Sentences(NamedTuple):
     gains: Float64 | None
     choices: ChoiceSets | None = None
     agreement: Agreement | None = None
-    preferences: Sentences | None = None
 
     def resolve_defaults(self, likelihood: Likelihood) -> Likelihood:
         """Return the likelihood with its default settings derived from the gains or the raters."""
@@ -65,7 +63,7 @@ class Sentences(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """Return the attributes of a posterior that describe criterion and preferences."""
-        count = {"adaptation_sentences": len(self.observed)}
+        count = {"adaptation_sentences": len(self.nbest)}
         if self.choices is not None:
             named = self.choices.named_raters
             return {
@@ -78,7 +76,6 @@ class Sentences(NamedTuple):
             "oracle_metric": self.oracles.metric,
             "oracle_ties": self.oracles.ties,
             "oracle_signature": self.oracles.signature,
-            **({} if self.preferences is None else self.preferences.record()),
             **count,
         }
 
@@ -102,22 +99,8 @@ class Sentences(NamedTuple):
             content["gains"] = [self.gains]
         if self.metric is not None and "references" in self.metric.needs and nbest.references:
             content["references"] = [key_of(nbest.references)]
-        if self.preferences is not None:
-            content["preferences"] = [key_of(sorted(self.preferences.hashes().items()))]
         others = {name: _short_hash(parts) for name, parts in content.items()}
         return {"texts": content_hash(nbest), **others}
-
-    @property
-    def observed(self) -> Int64:
-        """(observations,) the observed hypothesis of each list; preferences come last."""
-        preferences = () if self.preferences is None else (self.preferences.observed,)
-        return np.concatenate([self.oracles.index, *preferences])
-
-    @property
-    def sentence_ids(self) -> Int64:
-        """(observations,) the sentence id of each of them."""
-        preferences = () if self.preferences is None else (self.preferences.sentence_ids,)
-        return np.concatenate([self.nbest.sentence_ids, *preferences])
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sentence scores of the oracles, or weights and raters of preferences."""
@@ -125,7 +108,7 @@ class Sentences(NamedTuple):
             weight, rater = self.choices.weight, self.choices.rater
             weights = {_WEIGHT: weight} if (weight != 1).any() else {}
             return weights | ({_RATER: rater} if rater.any() else {})
-        return {_SCORE: self.oracles.score} if self.preferences is None else {}
+        return {_SCORE: self.oracles.score}
 
 
 def _short_hash(parts: Iterable[Any]) -> str:
@@ -146,38 +129,57 @@ def observe_sentences(
     match: Match,
     metric: Metric,
     oracle: Oracles | None,
-    **search: Any,
+    *,
+    ties: str,
+    canonical: bool,
+    jobs: int,
+    progress: bool | Reporter,
 ) -> Sentences:
-    """Return the observations of some lists: their preferences, their oracles, or both.
+    """Return the sentences with what the likelihood observes: preferences, oracles or gains.
 
     Args:
-        likelihood: of preferences; or of oracles, and then preferences are observed in addition.
+        likelihood: what it observes.
         nbest: the lists, with the features that are adapted.
-        match: the canonical weights, matched to these features.
-        metric: as for `score_sentences`.
-        oracle: as for `score_sentences`.
-        **search: as for `score_sentences`.
+        match: the canonical weights, matched to them.
+        metric: of oracles and gains.
+        oracle: precomputed oracles, or None.
+        ties: as for `oracles`.
+        canonical: whether there are canonical weights, whose scores break ties; without them the
+            total scores of the lists do.
+        jobs: as for `oracles`.
+        progress: as for `oracles`.
 
     Raises:
         DataError: if a sentence lacks data that the metric needs, or a preference is invalid.
     """
     if likelihood.observes == "preferences":
         return preference_sentences(nbest, likelihood)
-    if oracle is not None:
-        return score_sentences(likelihood, nbest, match, metric, oracle, **search)
-    lists = judged_lists(nbest, metric)[0] if len(nbest) else nbest
-    judged = score_sentences(likelihood, lists, match, metric, oracle, **search)
-    if not has_preferences(nbest):
-        if (skipped := len(nbest) - len(lists)) > 0:
+    options: dict[str, Any] = {"jobs": jobs}
+    with_gains, values = likelihood.observes == "gains", None
+    if not len(nbest):
+        # Without sentences nothing is scored, and no reference is needed.
+        empty, none = np.zeros(0), np.zeros(0, int)
+        values = empty if with_gains else None
+        if oracle is None:
+            oracle = Oracles(none, empty, none, ties, metric.key, "")
+    elif oracle is None:
+        if has_preferences(nbest):
+            log_info("the preferences are not used: only the likelihood preference observes them")
+        count, nbest = len(nbest), judged_lists(nbest, metric)[0]
+        if skipped := count - len(nbest):
             reason = "fewer than two candidates are judged" if metric.columns else "no reference"
             log_info(f"{counted(skipped, 'list')} left out: {reason}")
-        return judged
-    preferences = preference_sentences(nbest, Preference())
-    log_info(
-        f"{nbest.origin}: {len(judged.nbest)} judged lists and {len(preferences.nbest)} choices "
-        "between candidates are observed together"
-    )
-    return judged._replace(preferences=preferences)
+        options |= {"ties": ties, "preference": nbest.scores(match.values) if canonical else None}
+        with reporter(progress, "oracles") as report:
+            if with_gains:
+                oracle, values = oracles_and_gains(nbest, metric, progress=report, **options)
+            else:
+                oracle = oracles(nbest, metric, progress=report, **options)
+    elif with_gains:
+        with reporter(progress, "gains") as report:
+            values = gains(nbest, metric, progress=report, **options)
+    require(oracle, Oracles, "oracles come from the function oracles", "oracle")
+    return Sentences(nbest, metric, oracle, values)
 
 
 def preference_sentences(nbest: NBest, likelihood: Likelihood) -> Sentences:
@@ -210,79 +212,27 @@ def preference_sentences(nbest: NBest, likelihood: Likelihood) -> Sentences:
     return Sentences(choices.nbest, None, chosen, choices.tie, choices, agreed)
 
 
-def domain_numbers(tables: Sequence[NBest]) -> Int64 | None:
-    """Return the number of the domain of each list of all tables, in alphabetical order.
+def domain_numbers(nbest: NBest) -> Int64 | None:
+    """Return the number of the domain of each list, in alphabetical order of the domains.
 
-    None if the lists of the first table name no domains.
+    None if the lists name no domains.
 
     Raises:
         DataError: if some lists name one and others do not.
 
     >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
-    >>> domain_numbers([lists.with_sentence_extras(domain=["web", "news"])])
+    >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
     array([1, 0])
     """
-    if DOMAIN not in tables[0].sentence_extras:
+    if DOMAIN not in nbest.sentence_extras:
         return None
-    for table in tables:
-        for ident, name in zip(table.sentence_ids, table.sentence_extras[DOMAIN], strict=True):
-            if name is None or name != name:
-                raise DataError(
-                    f"list {ident} has no {DOMAIN}, which the model needs: give it to every list",
-                    table.origin,
-                    parameter=DOMAIN,
-                    code="missing-column",
-                )
-    names = np.concatenate([np.asarray(table.sentence_extras[DOMAIN]) for table in tables])
-    return np.asarray(np.unique(names, return_inverse=True)[1])
-
-
-def score_sentences(
-    likelihood: Likelihood,
-    nbest: NBest,
-    match: Match,
-    metric: Metric,
-    oracle: Oracles | None,
-    *,
-    ties: str,
-    canonical: bool,
-    jobs: int,
-    progress: bool | Reporter,
-) -> Sentences:
-    """Return the sentences with their oracles, and with gains if needed.
-
-    Args:
-        likelihood: whether it observes gains.
-        nbest: the lists, with the features that are adapted.
-        match: the canonical weights, matched to them.
-        metric: of oracles and gains.
-        oracle: precomputed oracles, or None.
-        canonical: whether there are canonical weights, whose scores break ties; without them the
-            total scores of the lists do.
-        ties: as for `oracles`.
-        jobs: as for `oracles`.
-        progress: as for `oracles`.
-
-    Raises:
-        DataError: if a sentence lacks data that the metric needs.
-    """
-    options: dict[str, Any] = {"jobs": jobs}
-    with_gains, values = likelihood.observes == "gains", None
-    if not len(nbest):
-        # Without sentences nothing is scored, and no reference is needed.
-        empty, none = np.zeros(0), np.zeros(0, int)
-        values = empty if with_gains else None
-        if oracle is None:
-            oracle = Oracles(none, empty, none, ties, metric.key, "")
-    elif oracle is None:
-        options |= {"ties": ties, "preference": nbest.scores(match.values) if canonical else None}
-        with reporter(progress, "oracles") as report:
-            if with_gains:
-                oracle, values = oracles_and_gains(nbest, metric, progress=report, **options)
-            else:
-                oracle = oracles(nbest, metric, progress=report, **options)
-    elif with_gains:
-        with reporter(progress, "gains") as report:
-            values = gains(nbest, metric, progress=report, **options)
-    require(oracle, Oracles, "oracles come from the function oracles", "oracle")
-    return Sentences(nbest, metric, oracle, values)
+    names = nbest.sentence_extras[DOMAIN]
+    for ident, name in zip(nbest.sentence_ids, names, strict=True):
+        if name is None or name != name:
+            raise DataError(
+                f"list {ident} has no {DOMAIN}, which the model needs: give it to every list",
+                nbest.origin,
+                parameter=DOMAIN,
+                code="missing-column",
+            )
+    return np.asarray(np.unique(np.asarray(names), return_inverse=True)[1])

@@ -13,7 +13,6 @@ import jax
 import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
@@ -69,7 +68,7 @@ class Target:
     Attributes:
         model: a function of lists, a prior and a likelihood.
         likelihood: its last argument.
-        lists: the tabulated sentences, on JAX's devices.
+        lists: the tabulated sentences, on JAX's device.
         prior: of the free features.
         start: z by site, at the mean of the prior.
         match: the canonical weights, matched to the features of the lists; like the following ones,
@@ -347,24 +346,3 @@ def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
     shape = np.shape(next(iter(sampled.z.values())))[:2]
     steps = np.full(shape, per_draw, np.int32)
     return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
-
-
-def place(lists: Lists, prior: Prior) -> tuple[Lists, Prior]:
-    """Put data on JAX's devices; with several devices, each holds an equal share of the sentences.
-
-    The numbers of sentences must be multiples of the number of devices (see `tabulate`). XLA
-    computes where the data are, and sums over devices.
-    """
-    devices = jax.devices()
-    if len(devices) == 1:
-        shardings = None
-    else:
-        mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
-        blocks = NamedSharding(mesh, PartitionSpec(None, "sentence"))
-        sentences = NamedSharding(mesh, PartitionSpec("sentence"))
-        shardings = (
-            jax.tree.map(lambda x: sentences if np.ndim(x) == 1 else blocks, lists),
-            jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), prior),
-        )
-    placed: tuple[Lists, Prior] = jax.device_put((lists, prior), shardings)
-    return placed

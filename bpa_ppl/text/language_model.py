@@ -34,16 +34,9 @@ class TextModel:
 
     Attributes:
         order: the length of its longest n-grams.
-        fallback: the orders whose discounts are the fallback for small texts, if it is known.
     """
 
     order: int
-    fallback: tuple[int, ...] = ()
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The number of different n-grams of each order; empty if it is unknown."""
-        return ()
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
         """Return log p (natural) of each word and each sentence end, and which words are unknown.

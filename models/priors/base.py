@@ -250,7 +250,7 @@ class Prior(NamedTuple):
             problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
             raise _invalid("prior", problem, "mismatch")
         zeros = {name: 0.0 for name in features if name not in names}
-        return self.conditioned(zeros)._select(names)
+        return self.conditioned(zeros)._select(names)  # noqa: SLF001
 
     def conditioned(self, weights: Mapping[str, float]) -> Prior:
         """Return the prior of the other features, given the weights of some.

@@ -241,5 +241,5 @@ if __name__ == "__main__":
         {"scale": scale_table, "formats": formats_table},
         sizes=("1000000x5", "20000x100"),
         workers=2,
-        formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq", "sockeye"),
+        formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq"),
     )

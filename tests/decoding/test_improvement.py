@@ -117,8 +117,6 @@ def test_baseline_without_canonical_weights() -> None:
 def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
     metric = resolve(name, pool)
-    if metric.slow:
-        pytest.skip("unbabel-comet takes long, and downloads a model")
     for likelihood in (
         ("oracle", "margin", "risk", "pairs") if name == "ter" else ("oracle", "risk")
     ):

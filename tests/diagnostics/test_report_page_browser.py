@@ -15,7 +15,7 @@ from browser import CHROMIUM, OPTIONS
 from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
-from bpa_ppl.diagnostics.pages.page import Section, Table, side_by_side
+from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
 from bpa_ppl.diagnostics.report_page import posterior_page
 
 #: Measures the page, and writes what it finds into it.
@@ -100,7 +100,8 @@ def of_posterior() -> str:
     sides = side_by_side(
         "1", [("source", "x" * 90)], ["before: " + "X" * 60, "b", "c"], texts, [terms]
     )
-    return posterior_page(posterior, more=[Section("Which choices changed", [sides])])
+    section = Section("Which choices changed", [sides])
+    return posterior_page(posterior, answer=(Verdict("Yes, it helped."), [section]))
 
 
 LAST = "How it was made"  # the last section

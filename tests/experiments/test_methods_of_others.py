@@ -12,15 +12,15 @@ from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.results import read_results
+from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
-from bpa_ppl.tuning import TUNERS
-from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 STUDY = """
 sizes = [4]
 draws = 2
-methods = ["canonical", "still", "doubled", "keep", "by-toy-rule", "by-viterbi"]
+methods = ["canonical", "still", "doubled", "by-toy-rule"]
 
 [domains.leaflet]
 weights = "moses.ini"
@@ -36,10 +36,6 @@ metric = "ter"
 [variants.by-toy-rule]
 like = "still"
 rule = "toy"
-
-[variants.by-viterbi]
-like = "still"
-rule = "viterbi"
 """
 
 

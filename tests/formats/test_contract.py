@@ -27,7 +27,6 @@ from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.separated import Tsv
-from bpa_ppl.formats.sockeye import Sockeye
 
 Write = Callable[..., Path]
 Format = str | NBestFormat
@@ -37,7 +36,7 @@ JSON_NUMBERS = ("NaN", "-Infinity", "1e39")
 
 
 #: Samples of which a line is a sentence.
-APART = ("pairs", "sockeye", "pearmut", "arena")
+APART = ("pairs", "arena")
 
 
 class Sample(NamedTuple):
@@ -80,11 +79,6 @@ def chat(name: Any, content: Any = "a", logprob: Any = -1, **choice: Any) -> str
     return json.dumps({"custom_id": name, "response": {"status_code": 200, "body": body}})
 
 
-def sockeye(**fields: Any) -> str:
-    """Return a line of Sockeye."""
-    return json.dumps({"sentence_id": 8, "translation": "a", "score": 1, **fields})
-
-
 DEEP = "[" * 100_000
 SAMPLES = {
     "moses": Sample(
@@ -116,17 +110,6 @@ SAMPLES = {
             ("9 ||| a ||| x ||| F0= -1 ||| -2", "bad-line"),
             ("9 ||| a ||| 0-0 ||| F1= -1 ||| -2", "mismatch"),
             ("9 ||| a ||| 0-0 ||| F0= -1 |||", "bad-number"),
-        ],
-    ),
-    "cdec": Sample(
-        "cdec",
-        [],
-        "<id> ||| <text> ||| lm=<value> ||| -1",
-        [
-            ("x ||| b ||| lm=1 ||| 0", "bad-line"),
-            ("9 ||| b ||| lm ||| 0", "bad-line"),
-            ("9 ||| b ||| lm=1 lm=2 ||| 0", "duplicate"),
-            (b"9 ||| b ||| \xff=1 ||| 0\n", "bad-encoding"),
         ],
     ),
     "fairseq": Sample(
@@ -195,30 +178,6 @@ SAMPLES = {
         ],
         JSON_NUMBERS,
     ),
-    "sockeye": Sample(
-        "sockeye",
-        [],
-        '{"sentence_id": <id>, "translation": "z", "score": 1, "translations": ["<text>", "z"], '
-        '"scores": [<value>, 1]}',
-        [
-            ("[1]", "bad-line"),
-            (DEEP, "bad-line"),
-            (sockeye(translation="\ud800"), "bad-encoding"),
-            (sockeye(translation=None), "bad-line"),
-            (sockeye(score="1"), "bad-number"),
-            (sockeye(score=[1, 2]), "wrong-length"),
-            (sockeye(translations=["a", "b"], scores=[1]), "wrong-length"),
-            (sockeye(translations=[], scores=[]), "wrong-length"),
-            (sockeye(translations=["a"]), "bad-line"),
-            (sockeye(scores={"a": 1}), "bad-line"),
-            (sockeye(sentence_id=1), "bad-data"),
-            (sockeye(sentence_id=8.5), "bad-data"),
-            (sockeye(score=10**400), "bad-data"),
-            (sockeye(sentence_id="x"), "bad-data"),
-            (sockeye().replace("{", '{"score": 1, '), "duplicate"),
-        ],
-        JSON_NUMBERS,
-    ),
     "openai": Sample(
         "openai",
         [],
@@ -232,39 +191,12 @@ SAMPLES = {
             (chat("r-9", 5), "bad-line"),
             (chat("r-9", logprob="x"), "bad-line"),
             (chat([8]), "bad-line"),
-            ('{"choices": []}', "bad-line"),
             ('{"custom_id": "9", "body": {"messages": []}}', "bad-line"),
             ('{"custom_id": "9", "response": {"body": {"object": "response"}}}', "bad-line"),
             ('{"custom_id": "9", "response": {"body": {"data": []}}}', "bad-line"),
             (chat("r-9", delta={"content": "a"}, message=None), "not-supported"),
         ],
         (),
-    ),
-    "pearmut": Sample(
-        "pearmut",
-        [],
-        json.dumps(
-            {"item_id": 12345, "tgt": {"A": "<text>", "B": "z"}, "features": {"A": {"lm": 6789}}}
-        )
-        .replace("12345", "<id>")
-        .replace("6789}", '<value>}, "B": {"lm": 1}'),
-        [
-            ("{", "bad-line"),
-            ("[1]", "bad-line"),
-            (DEEP, "bad-line"),
-            ('{"item_id": 9, "tgt": "a"}', "bad-line"),
-            ('{"item_id": 9}', "bad-line"),
-            (
-                '{"item": [{"item_id": 9, "tgt": {"A": "a"}}], '
-                '"annotation": [{"A": {"score": "high"}}]}',
-                "bad-number",
-            ),
-            ('{"item_id": 0, "tgt": {"A": "x"}}', "duplicate"),
-            ('{"item_id": 9, "tgt": {"A": 3}}', "bad-data"),
-            ('{"item_id": 9, "src": 4, "tgt": {"A": "x"}}', "bad-data"),
-            (b'{"item_id": 9, "tgt": {"A": "\xff"}}\n', "bad-encoding"),
-        ],
-        JSON_NUMBERS,
     ),
     "arena": Sample(
         "jsonl",
@@ -387,16 +319,15 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
 
 # --- what is written -----------------------------------------------------------------------------
 
-#: Formats of lines with features and totals alone; Sockeye has no totals.
-SCORED: list[Format] = ["moses", Marian(normalised=False), "cdec"]
-SOCKEYE: list[Format] = [Sockeye(), Sockeye(costs=False)]
+#: Formats of lines with features and totals alone.
+SCORED: list[Format] = ["moses", Marian(normalised=False)]
 #: Formats that keep everything.
 TABLES: list[Format] = [Tsv(quoted=True), "csv"]
 WHOLE: list[Format] = ["jsonl", *TABLES, "parquet"]
 
 
 @NOTES
-@pytest.mark.parametrize("format", [*SCORED, *SOCKEYE, *WHOLE], ids=repr)
+@pytest.mark.parametrize("format", [*SCORED, *WHOLE], ids=repr)
 @settings(max_examples=12, deadline=None)
 @given(
     values=st.lists(
@@ -424,7 +355,7 @@ def test_any_texts_and_numbers_read_back(
         [[text.strip(" "), *(f"t{i}" for i in range(1, len(values)))]],
         [table[:, 1:]],
         ["score[0]", "score[1]"],
-        totals=None if format in SOCKEYE else [table[:, 0]],
+        totals=[table[:, 0]],
         sentence_ids=[identifier],
     )
     write_nbest(nbest, path, format=format)
@@ -470,10 +401,9 @@ def test_missing_values_read_back(tmp_path: Path, format: Format) -> None:
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
 
 
-@pytest.mark.parametrize("format", [*SCORED, "kaldi", "plain"], ids=repr)
+@pytest.mark.parametrize("format", [*SCORED, "plain"], ids=repr)
 def test_a_text_with_a_line_break_is_not_written(tmp_path: Path, format: Format) -> None:
     nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"], totals=[[1]])
-    nbest = nbest.without("totals") if format == "kaldi" else nbest
     nbest = nbest.without("LM0") if format == "plain" else nbest
     with raises(DataError, "not-supported"):
         write_nbest(nbest, tmp_path / "out", format=format)
@@ -490,19 +420,17 @@ def test_names_that_would_not_read_back(tmp_path: Path, format: Format, name: st
 
 
 @pytest.mark.parametrize(
-    ("format", "names", "extras", "code"),
+    ("format", "names", "code"),
     [
-        ("moses", ["my_lm", "my.lm"], {}, "duplicate"),
-        ("jsonl", ["text", "lm"], {}, "bad-name"),
-        ("parquet", ["lm", "source"], {}, "bad-name"),
-        ("sockeye", ["score[0]", "score[1]"], {"x": [object()]}, "not-supported"),
-        ("sockeye", ["score[0]", "score[1]"], {"x": [float("nan")]}, "not-supported"),
+        ("moses", ["my_lm", "my.lm"], "duplicate"),
+        ("jsonl", ["text", "lm"], "bad-name"),
+        ("parquet", ["lm", "source"], "bad-name"),
     ],
 )
 def test_what_a_format_cannot_store(
-    tmp_path: Path, format: str, names: list[str], extras: dict[str, Any], code: str
+    tmp_path: Path, format: str, names: list[str], code: str
 ) -> None:
-    nbest = NBest.from_lists([["a"]], [[[1, 2]]], names, sentence_extras=extras)
+    nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
     with raises(DataError, code):
         write_nbest(nbest, tmp_path / "out", format=format)
     assert list(tmp_path.iterdir()) == []
@@ -516,7 +444,7 @@ def test_names_that_no_file_can_have(toy: NBest, tmp_path: Path, name: str) -> N
         write_nbest(toy, tmp_path / name, format="moses")
 
 
-@pytest.mark.parametrize("format", ["fairseq", "openai", "espnet"])
+@pytest.mark.parametrize("format", ["fairseq", "openai", "kaldi", "espnet"])
 def test_formats_that_are_only_read(tmp_path: Path, toy: NBest, format: str) -> None:
     with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(toy, tmp_path / "out", format=format)

@@ -45,7 +45,6 @@ KINDS = {
     "a soft alignment": ("marian", False, ALIGNED.replace("alignment", "soft")),
     "a tree": ("moses", False, "{start} ||| {features} ||| {value} ||| ({tree}"),
     "word scores between": ("marian", False, "{start} ||| {words} ||| {features} ||| {value}"),
-    "sparse": ("cdec", True, "{start} ||| {features} ||| {value}"),
 }
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 QUIET = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
@@ -79,16 +78,13 @@ def left_by_arrow(lines: list[bytes], name: str = "moses") -> list[int]:
 def printed(rng: random.Random, kind: str) -> tuple[str, list[bytes]]:
     """Return the format and the lines of a random file."""
     name, glued, line = KINDS[kind]
-    sparse = name == "cdec"
-    shape = [("LM0", 1), ("TM0", 1 if sparse else rng.randint(1, 3)), ("été", 1)]
+    shape = [("LM0", 1), ("TM0", rng.randint(1, 3)), ("été", 1)]
     lines = []
     for i in range(rng.randint(2, 12)):
         groups = [
             f"{label}={'' if glued else ' '}{' '.join(rng.choice(VALUES) for _ in range(count))}"
             for label, count in shape
         ]
-        if sparse and i:
-            groups = rng.sample(groups, rng.randint(1, 3))
         others = {  # the first line shows what each field is
             field: "".join(f" {rng.choice(tokens)}" for _ in range(rng.randint(i == 0, 3)))
             + rng.choice([" ", "  ", ""])

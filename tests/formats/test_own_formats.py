@@ -40,9 +40,9 @@ class Toy(NBestFormat, frozen=True):
 
 
 class ToyWeights(WeightFormat, frozen=True):
-    """`name: value` lines, as in YAML."""
+    """Lines `name: value`."""
 
-    suffixes: ClassVar[tuple[str, ...]] = (".toy", ".yaml")
+    suffixes: ClassVar[tuple[str, ...]] = (".toy", ".pairs")
 
     def detect(self, text: str) -> bool:
         return text.startswith("%toy")
@@ -102,7 +102,7 @@ def test_sources_belong_to_ids(write: Write) -> None:
 
 def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:
     weights = {"LM0": 0.1, "W0": 1 / 3}
-    for name, format in (("w.toy", "auto"), ("w.yaml", "auto"), ("w", "toy")):
+    for name, format in (("w.toy", "auto"), ("w.pairs", "auto"), ("w", "toy")):
         write_weights(weights, tmp_path / name, format=format)
         assert (tmp_path / name).read_text().startswith("%toy\nLM0: 0.1\n")
         assert dict(read_weights(tmp_path / name)) == weights

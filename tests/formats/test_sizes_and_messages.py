@@ -12,7 +12,7 @@ from bpa_ppl.errors import BpaError, UsageError, printable
 from bpa_ppl.formats import NBEST_FORMATS
 
 MANY = 2_000
-OTHERS = ("plain", "fairseq", "sockeye", "openai", "kaldi", "espnet", "pearmut")
+OTHERS = ("plain", "fairseq", "openai", "kaldi", "espnet")
 TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 
 

@@ -82,15 +82,8 @@ class TestReading:
             ("[1, nan]", "bad-line", 1),
             ("[1, [2]]", "bad-number", None),
             ("[" * 100_000, "bad-line", 1),
-            ("0.5\nnan", "bad-number", 2),
-            ("LM0: 1_0", "bad-number", 1),
-            ("LM0: '1'", "bad-number", 1),
-            ("LM0: 1\nTM0: [1, [2]]", "bad-number", 2),
-            ("LM0: 1\nLM0: 2", "duplicate", None),
-            ("LM0: 1\n\tTM0: 2", "bad-line", 2),
-            ("LM0: &a [*a]", "bad-number", 1),
-            ("---\n---\n", "bad-line", 2),
-            ("- 1\n- one", "bad-number", 2),
+            ("0.5\n1", "bad-line", 1),
+            ("LM0: 0.5", "bad-line", 1),
         ],
     )
     def test_bad_files_are_named(
@@ -100,38 +93,13 @@ class TestReading:
         with raises(DataError, code, line=line):
             read_weights(write(data, name="w"))
 
-    @pytest.mark.parametrize(
-        ("content", "format"),
-        [
-            ("0.5 -1e-3 2", "numbers"),
-            ("0.5\n# the second\n-0.001\n\n2\n", "numbers"),
-            ("[0.5, -1e-3, 2]", "json"),
-            ("- 0.5\n- -1e-3\n- 2\n", "yaml"),
-        ],
-    )
-    def test_numbers_alone_are_in_the_order_of_the_columns(
-        self, write: Write, toy: NBest, content: str, format: str
+    def test_a_list_of_numbers_is_in_the_order_of_the_columns(
+        self, write: Write, toy: NBest
     ) -> None:
-        path = write(content, name="w")
-        for chosen in ("auto", format):
-            bare = read_weights(path, format=chosen)
-            assert match(bare, toy).values.tolist() == [0.5, -0.001, 2.0]
+        bare = read_weights(write("[0.5, -1e-3, 2]", name="w"))
+        assert match(bare, toy).values.tolist() == [0.5, -0.001, 2.0]
         with pytest.raises(DataError, match=r"w: 3 weights without names for 2 features.*LM0, TM0"):
             match(bare, toy.without("TM0[1]"))
-
-    @pytest.mark.parametrize(
-        "content",
-        [
-            "LM0: 1e-5\nTM0: [1, -2]\nno: 3\n",
-            "---\nLM0:   0.00001 # tuned\n'TM0':\n- 1\n- -2.0\n\"no\": +3\n...\n",
-            "# mine\n\n{LM0: .1e-4, TM0: [1, -2], no: 3}",
-        ],
-    )
-    def test_yaml(self, write: Write, content: str) -> None:
-        expected = {"LM0": 1e-5, "TM0[0]": 1.0, "TM0[1]": -2.0, "no": 3.0}
-        assert dict(read_weights(write(content, name="w"), format="yaml")) == expected
-        if not content.startswith("# mine\n\n{"):  # a flow mapping might be JSON
-            assert dict(read_weights(write(content, name="w"))) == expected
 
     def test_the_weights_of_the_real_lists(self, demo_data: Path) -> None:
         weights = read_weights(demo_data / "moses.ini")
@@ -147,8 +115,6 @@ class TestWriting:
             ("moses.ini", "[weight]\nLM0= 0.5\nTM0= 1 -2\n"),
             ("w.txt", "LM0= 0.5\nTM0= 1 -2\n"),
             ("w", "LM0= 0.5\nTM0= 1 -2\n"),
-            ("w.YML", 'LM0: 0.5\n"TM0[0]": 1\n"TM0[1]": -2\n'),
-            ("w.numbers", "0.5 1 -2\n"),
         ],
     )
     def test_the_suffix_says_the_format(self, tmp_path: Path, name: str, content: str) -> None:
@@ -203,16 +169,10 @@ class TestTemplate:
         assert os.listdir(template.parent) == ["moses.ini"]
 
 
-@pytest.mark.parametrize("kind", ["yaml", "json"])
-def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path, kind: str) -> None:
-    names = ["a: b", "#", "- a", '"', "'", "\\", '\\"', "{a}", "[0]x", "null", "~", "1e5"]
-    names += ["a" * 1000, "=" * 1030, '"' * 600]  # YAML limits names before a colon
-    names += ["\ufeff", "\u00a0", "*a", "&a", "!a", "%a", "@a", "`a`", "|", ">", "?", "a b", "="]
-    names += ["é", "😀"]
+def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path) -> None:
+    names = ["a: b", "#", '"', "'", "\\", '\\"', "{a}", "[0]x", "null", "a" * 1000, "a b", "="]
+    names += ["\ufeff", "\u00a0", "é", "😀"]
     NBest.from_lists([["a"]], [[range(len(names))]], names)
     weights = {name: float(i) for i, name in enumerate(names)}
-    write_weights(weights, tmp_path / "weights", format=kind)
+    write_weights(weights, tmp_path / "weights", format="json")
     assert dict(read_weights(tmp_path / "weights")) == weights
-    for name in names:
-        write_weights({name: 0.5}, tmp_path / "weights", format=kind)
-        assert dict(read_weights(tmp_path / "weights")) == {name: 0.5}

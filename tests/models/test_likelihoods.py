@@ -27,7 +27,8 @@ from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
 CANONICAL = {"LM0": 0.4, "WP0": -0.2, "UnknownWordPenalty0": 1.0}
-SIZES = (7, 1, 7, 7)
+SIZES = (7, 1, *[7] * 16)  # 17 lists of one length get one list of padding
+JUDGED = np.flatnonzero(np.array(SIZES) > 1)  # nothing is chosen from a list of one
 WEIGHTS = np.array([0.9, -0.7])
 
 
@@ -91,7 +92,7 @@ def evaluate_likelihood(
     likelihood: Likelihood, lists: NBest, gain_values: Array, oracle: Any, weights: Array
 ) -> tuple[Array, Array, Array]:
     """Return the log-likelihoods of the sentences and of padding, and the gradient of the sum."""
-    table = tabulate(lists, match(CANONICAL, lists), oracle, gains=gain_values, multiple=5)
+    table = tabulate(lists, match(CANONICAL, lists), oracle, gains=gain_values)
     prepared, observing = likelihood.prepare(table)
     (_, each), gradient = compiled_log_likelihood(observing)(weights, prepared)
     empty = np.asarray(each)[np.asarray(prepared.sentence) < 0]
@@ -116,11 +117,11 @@ def test_density_and_gradient_agree_with_scipy(
     for weights in (WEIGHTS, -4 * WEIGHTS):
         each, empty, gradient = evaluate_likelihood(likelihood, lists, gain_values, oracle, weights)
         np.testing.assert_allclose(each, expected(weights), rtol=2e-5, atol=2e-5)
-        assert empty.tolist() == [0.0] * 6
+        assert empty.tolist() == [0.0]
         slope = approx_fprime(weights, lambda w: expected(w).sum(), 1e-6)
         np.testing.assert_allclose(gradient, slope, rtol=1e-4, atol=1e-4)
     # A constant gain of a list has no effect.
-    shifted = gain_values + np.repeat([8.0, -3.0, 0.5, 64.0], SIZES)
+    shifted = gain_values + np.repeat(8.0 * np.arange(len(SIZES)), SIZES)
     moved = evaluate_likelihood(likelihood, lists, shifted, oracle, weights)
     for part, other in zip((each, empty, gradient), moved, strict=True):
         np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-5)
@@ -133,7 +134,7 @@ def test_hypotheses_with_different_gains_are_not_merged(
     for gain in (None, gain_values):
         buckets = tabulate(lists, matched, oracle, gains=gain).buckets
         rows.append(sum(int((bucket["hypothesis"] >= 0).sum()) for bucket in buckets))
-    assert rows == [20, 21]  # of 22
+    assert rows == [118, 119]  # of 120
 
 
 @pytest.fixture(scope="module")
@@ -149,13 +150,13 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
 
     def loss(weights: Array) -> float:
         prior = norm.logpdf(weights, mean, np.sqrt(0.1)).sum()
-        return -float(reference("risk", kappa, weights)[[0, 2, 3]].sum() + prior)
+        return -float(reference("risk", kappa, weights)[JUDGED].sum() + prior)
 
     best = minimize(loss, mean, tol=1e-10)
     np.testing.assert_allclose(draws.mean, best.x, atol=1e-3)
     assert np.abs(best.x - mean).max() > 0.05
     assert draws.pointwise is not None
-    each = reference("risk", kappa, draws.mean)[[0, 2, 3]]  # a list of one is not judged
+    each = reference("risk", kappa, draws.mean)[JUDGED]
     np.testing.assert_allclose(draws.pointwise[0, 0], each, rtol=1e-5, atol=1e-5)
 
 

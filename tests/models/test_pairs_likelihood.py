@@ -67,7 +67,7 @@ def tabulated(
     With a width the lists are in one bucket that is so wide.
     """
     best, matched = lists.best(gain), match(CANONICAL, lists)
-    table = tabulate(lists, matched, best, gains=gain, multiple=5, **options)
+    table = tabulate(lists, matched, best, gains=gain, **options)
     if width:
         (bucket,) = table.buckets
         fill = {"base": PADDING, "hypothesis": -1}
@@ -92,7 +92,7 @@ def tabulated(
 
 @pytest.mark.parametrize(("exponent", "unit"), [(0.5, None), (0.25, 0.7)])
 def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) -> None:
-    lists, gain = made(SIZES, 1)
+    lists, gain = made((*SIZES, *[7] * 15), 1)  # 17 lists of 7 get one list of padding
     scale = Pairs().gain_scale if unit is None else "raw"
     prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, scale, unit))
     assert len(prepared.buckets) == 4

@@ -7,7 +7,8 @@ import pytest
 from judged_lists import judged_lists
 from raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
+from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles
+from bpa_ppl.experiments import reestimate
 from bpa_ppl.nbest import demote_to_extras
 from bpa_ppl.quality import Column, headroom, resolve
 from bpa_ppl.quality.column import by_name

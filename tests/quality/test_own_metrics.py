@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, corpus_score, oracles, reestimate
+from bpa_ppl import NBest, adapt, corpus_score, oracles
 from bpa_ppl.component import Count
+from bpa_ppl.experiments import reestimate
 from bpa_ppl.quality import METRICS, Averaged, Metric, gains, headroom
 from bpa_ppl.quality.base import reported_metrics
 from bpa_ppl.quality.scoring import statistics

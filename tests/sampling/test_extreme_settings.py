@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, check
-from bpa_ppl.sampling import SAMPLERS, Target
-from bpa_ppl.sampling.base import require_memory
+from bpa_ppl.sampling import SAMPLERS
 
 LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
 
@@ -34,17 +31,6 @@ def test_more_steps_than_anybody_can_wait_for_are_refused(
 ) -> None:
     with raises(UsageError, parameter="draws"):
         SAMPLERS.resolve(sampler, settings)
-
-
-def test_more_draws_than_memory_holds_are_refused() -> None:
-    lists: Any = SimpleNamespace(oracle=np.zeros(1000))
-    nothing: Any = None
-    start = {"weights": np.zeros(14)}
-    target = Target(nothing, nothing, lists, nothing, start)
-    require_memory(target, 100)
-    fitting = psutil.virtual_memory().total // (16 * 14 + 4 * 1000)
-    with raises(UsageError, parameter="draws"):
-        require_memory(target, 2 * fitting)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))
 
 
 def judged_lists() -> NBest:
-    """Return lists of several sizes, two domains, with a gain and preferences."""
+    """Return lists of several sizes and two domains, with a gain."""
     rng = np.random.default_rng(5)
     sizes = rng.integers(2, 9, size=14)
     lists = NBest.from_lists(
@@ -38,15 +38,14 @@ def judged_lists() -> NBest:
         NAMES,
         extras={"mqm": [np.round(rng.normal(size=n)) for n in sizes]},
     )
-    preferences = [[[0, 1]] for _ in sizes]
-    return lists.with_sentence_extras(preferences=preferences, domain=["a", "b"] * 7)
+    return lists.with_sentence_extras(domain=["a", "b"] * 7)
 
 
 #: Options of `adapt`.
 POSTERIORS: dict[str, dict[str, Any]] = {
     "shared ties": {"likelihood": "oracle", "metric": "mqm", "ties": "shared"},
     "margin": {"likelihood": "margin", "metric": "mqm", "prior_variance": [0.1, 1.0, 4.0]},
-    "risk and preferences": {"metric": "mqm"},
+    "risk": {"metric": "mqm"},
     "covariance": {
         "metric": "mqm",
         "prior": Prior.gaussian(CANONICAL, np.eye(3) + 0.3),
@@ -64,10 +63,7 @@ def density_of(name: str) -> Density:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[] if name == "risk and preferences" else pytest.mark.slow)
-        for name in POSTERIORS
-    ],
+    [pytest.param(name, marks=[] if name == "risk" else pytest.mark.slow) for name in POSTERIORS],
 )
 def test_it_is_lp_of_the_draws(name: str) -> None:
     density = density_of(name)

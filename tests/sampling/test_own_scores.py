@@ -13,7 +13,6 @@ from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import (
-    BpaWarning,
     DataError,
     UsageError,
     adapt,
@@ -23,7 +22,6 @@ from bpa_ppl import (
     oracles,
     point_weights,
     read_posterior,
-    reestimate,
     rerank,
     write_posterior,
 )
@@ -98,16 +96,6 @@ def test_without_any_weights() -> None:
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 
 
-def test_weights_that_the_data_could_not_change_are_reported() -> None:
-    tiny = LISTS.with_features("tiny", 1e-3 * LISTS.features[:, 1])
-    canonical = {"logprob": 0.1, "tiny": 0.0}
-    with pytest.warns(BpaWarning, match=r"could not change the weight of tiny \(0\.000\d\)"):
-        adapt(tiny, canonical, metric="comet", sampler="laplace")
-    # With a prior to its measure it moves, and all choices are the best.
-    found = adapt(tiny, canonical, metric="comet", sampler="map", prior_variance={"tiny": 1e6})
-    assert point_weights(found)["tiny"] > 1000
-
-
 def adapted(**options: Any) -> Any:
     return adapt(LISTS, CANONICAL, metric="comet", **options)
 
@@ -115,7 +103,6 @@ def adapted(**options: Any) -> Any:
 CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
     lambda: adapt(LISTS, "moses.ini", metric="comet"),
-    lambda: reestimate("dev.nbest", CANONICAL),
     lambda: adapted(prior=np.ones(2)),
     lambda: adapted(sampler=7),
     lambda: adapted(likelihood=[]),

@@ -1,11 +1,10 @@
-"""Preferences from end to end: adapt, check, rerank, report; alone and with gains."""
+"""Preferences from end to end: adapt, check, rerank, report."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from raising import raises
@@ -15,14 +14,11 @@ from targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, log_density
 from bpa_ppl.diagnostics import posterior_page, raters_of
-from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Preference, Risk
+from bpa_ppl.models import Prior
 from bpa_ppl.posterior import Draws, as_draws, write_posterior
 from bpa_ppl.posterior.files import read_posterior
 from bpa_ppl.quality import agreement
-from bpa_ppl.sampling import evaluate
-from bpa_ppl.sampling.sentences import domain_numbers, preference_sentences
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")
@@ -84,47 +80,18 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
         adapt(bare, ZERO, likelihood="preference")
 
 
-def test_gains_and_preferences_together_are_the_sum_of_both(lists: NBest) -> None:
-    likelihood = Risk(kappa=1.0)
-    rng = np.random.default_rng(0)
-    z = {"weights": rng.normal(size=(1, 5, 2)), "log_nu": rng.normal(size=(1, 5))}
-    alone, results = lists.without("preferences", "ties"), []
-    for some, one in ((lists, likelihood), (alone, likelihood), (lists, Preference())):
-        options = {"metric": "mqm", "likelihood": one, "prior_variance": 1.0}
-        target = log_density(some, ZERO, **options)
-        used = {name: z[name] for name in target.start}
-        with jax.enable_x64(True):
-            results.append(evaluate(target, used)[1])
-    together, *apart = (result["oracle"] for result in results)
-    assert apart[0].shape[-1] == SENTENCES // 2
-    np.testing.assert_array_equal(together, np.concatenate(apart, axis=-1))
-
-
-def test_adapt_takes_gains_and_preferences_together(
+def test_the_posterior_of_gains_is_a_prior_of_preferences(
     lists: NBest, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", "bpa_ppl"):
-        posterior = adapted(lists, metric="mqm", likelihood="margin")
-    assert "20 judged lists and 160 choices" in caplog.text
-    assert posterior.attrs["likelihood"]["name"] == "margin"
-    assert posterior.attrs["adaptation_sentences"] == 4 * SENTENCES + SENTENCES // 2
-    assert posterior.attrs["comparisons"]["lists"] == SENTENCES
-    assert set(posterior.sites) == {"weights", "log_nu"}
-    assert check(posterior)
-    first_half = lists[: SENTENCES // 2].without("preferences", "ties")
-    alone = adapted(first_half, metric="mqm", sampler="laplace")
-    assert np.all(posterior.deviation < alone.deviation)
-    assert "comparisons" not in alone.attrs
-    assert as_draws(posterior).pointwise.shape[-1] == 4 * SENTENCES + SENTENCES // 2
-    with raises(DataError, "mismatch"):
-        leave_one_out(posterior, lists)
-
-
-def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
-    named = lists.with_sentence_extras(domain=["web"] * 20 + ["news"] * 10 + ["art"] * 10)
-    numbers = domain_numbers([named[:20], preference_sentences(named[20:], Preference()).nbest])
-    assert numbers is not None
-    assert numbers.tolist() == [2] * 20 + [1] * 40 + [0] * 40
+        rated = adapted(lists, metric="mqm", likelihood="margin")
+    assert "preferences are not used" in caplog.text
+    assert rated.attrs["adaptation_sentences"] == SENTENCES // 2
+    answered = adapt(lists, ZERO, likelihood="preference", prior=Prior.of(rated), sampler="imh")
+    both = as_draws(answered)
+    assert both.attrs["adaptation_sentences"] == 4 * SENTENCES
+    assert check(both)
+    assert np.all(both.deviation < rated.deviation)
 
 
 @pytest.mark.parametrize("domain", [["web", None], [1.0, np.nan]], ids=str)
@@ -219,14 +186,3 @@ def test_one_rater_has_the_rate_of_the_setting() -> None:
     assert posterior.sites == ("weights",)
     assert posterior.attrs["likelihood"]["slip"] == 0.0
     assert "agreement" not in posterior.attrs
-
-
-def test_gains_and_answers_of_two_raters_together(lists: NBest) -> None:
-    named = [
-        [{"candidates": pair, "rater": "ann" if s % 2 else "bob"} for pair in part]
-        for s, part in enumerate(lists.sentence_extras["preferences"])
-    ]
-    judged = lists.with_sentence_extras(preferences=named)
-    start = log_density(judged, ZERO, metric="mqm", likelihood="margin").start
-    assert set(start) == {"weights", "log_nu", "slip_location", "slip_offset"}
-    assert start["slip_offset"].shape == (3,)  # the ties have no rater

@@ -13,7 +13,7 @@ from bpa_ppl import UsageError, adapt
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 
 #: Settings that are not numbers: what is sampled from, not how.
-LISTS = ("visited", "options", "factory")
+LISTS = ("visited", "options")
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

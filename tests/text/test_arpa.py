@@ -1,9 +1,8 @@
-"""ARPA files: reading, writing, agreement with KenLM, and damaged files."""
+"""ARPA files: reading, writing, and damaged files."""
 
 from __future__ import annotations
 
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from raising import raises
 from bpa_ppl.errors import DataError
 from bpa_ppl.text.arpa import read_arpa, write_arpa
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import words_of
 
 GOLDEN = Path(__file__).parent / "golden"
 #: A file as other tools may write it: unordered, with spaces, and without some back-off weights.
@@ -86,20 +84,6 @@ def test_random_words_round_trip(text: list[list[str]], order: int) -> None:
         path = Path(folder) / "a.arpa"
         write_arpa(model, path)
         assert models_equal(read_arpa(path), model)
-
-
-@pytest.mark.skipif(find_spec("kenlm") is None, reason="KenLM is not installed")
-def test_kenlm_reads_written_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    import kenlm
-
-    model = NgramModel.train([GOLDEN / "harbour.txt"], 4)
-    path = tmp_path / "harbour.arpa"
-    write_arpa(model, path)
-    read = kenlm.Model(str(path))
-    capfd.readouterr()  # KenLM prints its progress
-    texts = ["the ferry waits at the café", "", "a ship on the second lane", "10\u00a0000 dogs"]
-    result = model.log_probabilities(list(map(words_of, texts))) / np.log(10)
-    np.testing.assert_allclose(result, [read.score(text) for text in texts], atol=1e-5)
 
 
 #: A section that SMALL could have at its end, with a trigram whose context is missing.

@@ -1,7 +1,7 @@
 """Language models, compared with KenLM's lmplz and query and with plain Python.
 
 `golden/harbour.txt` was written for these tests. KenLM created the ARPA files from it (`lmplz -o 3
---discount_fallback`, and `-o 5`), and the binary file from the first of them (`build_binary trie`).
+--discount_fallback`, and `-o 5`).
 """
 
 from __future__ import annotations

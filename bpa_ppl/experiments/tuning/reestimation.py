@@ -1,0 +1,102 @@
+"""Re-estimate weights from n-best lists, references and canonical weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bpa_ppl.arrays import Float64
+from bpa_ppl.errors import checked_seed, require
+from bpa_ppl.experiments.tuning.base import TUNERS, Tuner, TuningProblem, tuning_lists
+from bpa_ppl.nbest import NBest
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import METRICS, Metric, compared, resolve
+from bpa_ppl.quality.scoreboard import Scoreboard
+from bpa_ppl.weights import AnyWeights, Weights
+
+
+@dataclass(frozen=True, eq=False)
+class Reestimation:
+    """Re-estimated weights with their scores.
+
+    Attributes:
+        weights: one for each feature of the lists, including fixed ones.
+        scores: of the translations by the canonical and by the new weights; the metric that was
+            optimised comes first.
+        visited: (steps, features) all weights that the tuner visited, in the order of `weights`.
+    """
+
+    weights: Weights
+    scores: Scoreboard
+    visited: Float64
+
+    @property
+    def before(self) -> float:
+        """The corpus score of the lists reranked with the canonical weights."""
+        return self.scores.before[0].value
+
+    @property
+    def after(self) -> float:
+        """The same with the new weights."""
+        return self.scores.after[0].value
+
+    def __str__(self) -> str:
+        score = self.scores.after[0]
+        name = score.metric.upper() if score.metric in METRICS else score.metric
+        before, after = (f"{value:.{score.decimals}f}" for value in (self.before, self.after))
+        return ", ".join([f"{name} of the lists: {before} → {after}", *self.scores.changes[1:]])
+
+
+def reestimate(
+    nbest: NBest,
+    weights: AnyWeights,
+    *,
+    tuner: str | Tuner = "mert",
+    metric: str | Metric = "bleu",
+    seed: int = 0,
+    fixed: Iterable[str] | None = None,
+    defaults: Mapping[str, float] | None = None,
+    progress: bool | Reporter = False,
+    **settings: Any,
+) -> Reestimation:
+    """Re-estimate weights on lists with references.
+
+    The weights that MERT visits are the samples of the weight-trace method.
+
+    Args:
+        nbest: n-best lists of the adaptation sentences, with references if the metric needs them.
+        weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
+        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012) or "pro" (Hopkins and May,
+            2011); or settings, `Mert(…)`.
+        metric: "bleu" or "ter" of sacreBLEU on tokenised text, a metric with settings, a function,
+            or the name of a column of the lists, which is then no feature: its mean is optimised.
+        seed: the same seed gives the same weights.
+        fixed: features whose weights do not change; None fixes `UnknownWordPenalty0`.
+        defaults: weights of features that `weights` does not name.
+        progress: True draws a bar on standard error.
+        settings: of the tuner: `restarts`, `epochs`, `pairs`, …
+
+    Raises:
+        DataError: if lists, references and weights do not fit together.
+        UsageError: if a tuner, metric or setting does not exist or is invalid.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
+    ... )
+    >>> result = reestimate(lists, {"LM0": 1.0}, metric="ter")
+    >>> result.weights["LM0"] < 0, str(result)
+    (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
+    """
+    require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
+    seed = checked_seed(seed)
+    chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
+    matched, lists = tuning_lists(nbest, weights, goal, fixed, defaults)
+    with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
+        problem = TuningProblem(lists, goal, matched.free_values, seed, report)
+        tuned = chosen.tune(problem)
+    result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
+    points = problem.start, tuned.weights
+    first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
+    scores = compared(nbest, first, after, goal, titles=("canonical", "tuned"))
+    return Reestimation(result, scores, matched.full(tuned.visited))

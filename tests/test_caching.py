@@ -1,0 +1,58 @@
+"""The cache folder: where it is, and when it is not used."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import BpaWarning, caching
+
+
+def no_home(path: Path) -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize("problem", ["not a folder", "no home folder"])
+def test_without_a_folder_nothing_is_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    if problem == "not a folder":
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "file" / "below"))
+    else:
+        for name in ("BPA_PPL_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(Path, "expanduser", no_home)
+    match = "no home folder: .* BPA_PPL_CACHE" if "home" in problem else "BPA_PPL_CACHE"
+    with pytest.warns(BpaWarning, match=match):
+        assert caching.own_folder() is None
+    assert caching.own_folder() is None  # it warns once
+
+
+def test_the_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME"
+    monkeypatch.delenv("BPA_PPL_CACHE", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert caching.cache_folder() == tmp_path / "bpa_ppl"
+    monkeypatch.delenv(variable)
+    assert caching.cache_folder() == Path.home() / ".cache" / "bpa_ppl"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
+def test_a_folder_that_others_can_write_into_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("BPA_PPL_CACHE", str(folder))
+    assert caching.own_folder() == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    with pytest.warns(BpaWarning, match="chmod"):
+        assert caching.own_folder() is None
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.warns(BpaWarning, match="another user"):
+        assert caching.own_folder() is None
