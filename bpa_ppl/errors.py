@@ -210,26 +210,11 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f": did you mean {matches[0]}?" if matches else ""
 
 
-def missing_extra(problem: str, extra: str, parameter: str | None = None) -> UsageError:
-    """Return the error that packages of an optional extra are not installed.
+def require_extra(problem: str, extra: str, *packages: str, parameter: str | None = None) -> None:
+    """Raise a UsageError unless the packages of an optional extra are installed; none is imported.
 
     For an installed package, pip takes the packages of its extras from its metadata. So the command
     in the message is right wherever the package came from: a clone, a wheel or an index.
-
-    Args:
-        problem: what needs which package.
-        extra: the name of the extra in `pyproject.toml`.
-        parameter: the parameter, where there is one.
-
-    >>> print(missing_extra("serving needs Starlette", "serve"))
-    serving needs Starlette: install the extra serve with pip install 'bpa_ppl[serve]'
-    """
-    remedy = f"install the extra {extra} with pip install 'bpa_ppl[{extra}]'"
-    return UsageError(f"{problem}: {remedy}", parameter=parameter, code="missing-package")
-
-
-def require_extra(problem: str, extra: str, *packages: str, parameter: str | None = None) -> None:
-    """Raise the error of `missing_extra` unless packages are installed; none is imported.
 
     Args:
         problem: what needs which package.
@@ -238,9 +223,13 @@ def require_extra(problem: str, extra: str, *packages: str, parameter: str | Non
         parameter: the parameter, where there is one.
 
     >>> require_extra("numbers need NumPy", "numbers", "numpy")
+    >>> require_extra("serving needs Starlette", "serve", "no_such_package")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: serving needs Starlette: install the extra serve with pip install ...
     """
     if any(find_spec(package) is None for package in packages):
-        raise missing_extra(problem, extra, parameter)
+        remedy = f"install the extra {extra} with pip install 'bpa_ppl[{extra}]'"
+        raise UsageError(f"{problem}: {remedy}", parameter=parameter, code="missing-package")
 
 
 def require(

@@ -17,7 +17,6 @@ from registries import REGISTRIES
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights
-from bpa_ppl.cli.app import run_command
 from bpa_ppl.formats import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.quality import METRICS
@@ -135,21 +134,6 @@ def test_recipe_agrees_with_built_in_one_on_tied_oracles_and_weighted_preference
     assert dict(bpa.point_weights(one)) == pytest.approx(weights, abs=tolerance)
 
 
-@pytest.mark.parametrize("installed_recipe", ["sampler"], indirect=True)
-def test_command_line_offers_the_new_sampler(
-    installed_recipe: Path, lists: NBest, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", logger="bpa_ppl")
-    bpa.write_nbest(lists, "a.nbest")
-    Path("a.ref").write_text("".join(f"{refs[0]}\n" for refs in lists.references or ()))
-    bpa.write_weights(CANONICAL, "w.json")
-    arguments = "adapt a.nbest -r a.ref -w w.json -o p.nc --sampler from-the-prior --set draws=300"
-    with ordinary_jax():
-        run_command(arguments.split())
-    assert Path("p.nc").is_file()
-    assert "from-the-prior, 1 chains × 300 draws" in caplog.text
-
-
 def test_model_of_the_guide_runs(lists: NBest) -> None:
     (source,) = re.findall(r"```python\n(import numpyro\n.*?def learned_scale.*?)```", GUIDE, re.S)
     scope: dict[str, Any] = {}
@@ -243,17 +227,9 @@ def test_other_weights_and_metrics_work_despite_broken_component(
         assert "ter" in text_metrics()
 
 
-def test_broken_built_in_component_raises() -> None:
-    broken: Registry = Registry("metric", "none", METRICS.base, {"mine": "bpa_ppl.none:Mine"})
-    with raises(DataError, "damaged", match=r"metric mine.*bpa_ppl\.none"):
-        dict(broken.loaded())
-
-
 def test_register_rejects_other_classes_and_names_in_use() -> None:
     for member in (Jsonl, TER()):
         with raises(UsageError, "wrong-type", parameter="member"):
             METRICS.register("mine", member)  # type: ignore[arg-type]
     with raises(UsageError, "duplicate", parameter="name"):
         NBEST_FORMATS.register("moses", Jsonl)
-    assert "mine" not in METRICS
-    assert "mine" not in NBEST_FORMATS

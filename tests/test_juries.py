@@ -238,16 +238,3 @@ def test_the_real_best_of_n(scope: dict[str, Any], monkeypatch: pytest.MonkeyPat
         scope["module"] = dspy.Predict("question -> answer")
         run(scope, FUNCTION, DSPY)
     assert scope["answer"] == "good"
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("package", "section"), [("trl", TRL), ("vllm", VLLM)])
-def test_names_of_packages_that_need_a_device(
-    package: str, section: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A training and a large model are too much for a test."""
-    monkeypatch.delitem(sys.modules, package, raising=False)
-    real = pytest.importorskip(package, reason=f"needs {package} and PyTorch")
-    (names,) = re.findall(rf"^from {package} import (.*)$", SECTIONS[section], re.MULTILINE)
-    assert all(hasattr(real, name) for name in names.split(", "))

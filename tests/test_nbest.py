@@ -203,58 +203,42 @@ class TestColumns:
         ("change", "kind", "code", "parameter"),
         [
             (lambda n: n.with_extras(gain=[1, 2]), DataError, "wrong-length", "gain"),
-            (lambda n: n.with_extras(g="a"), UsageError, "wrong-type", "g"),
             (lambda n: n.with_extras(references=range(9)), DataError, "duplicate", "references"),
-            (lambda n: n.with_sentence_extras(t=[1, 2]), DataError, "wrong-length", "t"),
             (lambda n: n.with_extras(t=[0] * 9).with_sentence_extras(t=[1] * 3), DataError,
              "duplicate", "t"),
             (lambda n: n.with_sources(["a"]), DataError, "wrong-length", "sources"),
             (lambda n: n.with_sources("the cat"), UsageError, "wrong-type", "sources"),
-            (lambda n: n.with_sources([1, 2, 3]), UsageError, "wrong-type", "sources"),
             (lambda n: n.with_references([["x"]]), DataError, "wrong-length", "references"),
-            (lambda n: n.with_references("a"), UsageError, "wrong-type", "references"),
             (lambda n: n.with_references([["a"], ["b"], [3]]), UsageError, "wrong-type",
              "references"),
-            (lambda n: n.with_references({"a", "b", "c"}), UsageError, "wrong-type", "references"),
             (lambda n: n.with_references({1.5: "a"}), UsageError, "wrong-type", "references"),
             (lambda n: n.with_features(["A"], np.zeros((3, 1))), DataError, "wrong-length",
              "columns"),
-            (lambda n: n.with_features("x", [["a"]]), UsageError, "wrong-type", "columns"),
             (lambda n: n.with_features("A", np.full(9, np.nan)), DataError, "bad-number", None),
             (lambda n: n.with_features(["LM0"], np.zeros((9, 1))), DataError, "duplicate", "names"),
             (lambda n: n.without(None), UsageError, "unknown-name", "columns"),
             (lambda n: n.truncate(0), UsageError, "bad-usage", "size"),
-            (lambda n: n.truncate(1.5), UsageError, "bad-usage", "size"),
             (lambda n: list(n.chunks(0)), UsageError, "bad-usage", "sentences"),
             (lambda n: n.regroup(np.array([0]), np.array([0, 1]), [1]), DataError, "wrong-length",
              None),
             (lambda n: n.select([True, False]), UsageError, "wrong-type", "sentences"),
-            (lambda n: n[True], UsageError, "wrong-type", "sentences"),
             (lambda n: n["0"], UsageError, "wrong-type", "sentences"),
-            (lambda n: n[[0, [1]]], UsageError, "wrong-type", "sentences"),
             (lambda n: n[3], NoSuchSentence, "no-such-sentence", None),
-            (lambda n: n[-4], NoSuchSentence, "no-such-sentence", None),
             (lambda n: n.scores({"LM0": 1.0}), DataError, "missing-weight", "weights"),
             (lambda n: n.scores([1.0]), DataError, "wrong-length", "weights"),
             (lambda n: n.scores([1.0, np.inf, 0.0]), DataError, "bad-number", "weights"),
-            (lambda n: n.scores(["a"]), UsageError, "wrong-type", "weights"),
             (lambda n: NBest.concatenate([]), UsageError, "no-data", "parts"),
             (lambda n: n + n, DataError, "duplicate", "renumber"),
             (lambda n: n + later(n.without("TM0[1]")), DataError, "mismatch", None),
             (lambda n: n + later(n.with_extras(gain=[0] * 9)), DataError, "missing-column", None),
-            (lambda n: n + later(n.with_sentence_extras(t=[0] * 3)), DataError, "missing-column",
-             None),
-            (lambda n: n + later(replace(n, totals=range(9))), DataError, "missing-column", None),
             (lambda n: n.with_extras(gain=np.zeros(9)) + later(n.with_extras(gain=["x"] * 9)),
              DataError, "mismatch", None),
             (lambda n: n.with_extras(v=np.zeros(9)) + later(n.with_extras(v=np.zeros((9, 2)))),
              DataError, "mismatch", None),
             (lambda n: replace(n, feature_names=("LM0",)), DataError, "wrong-length", None),
             (lambda n: replace(n, offsets=np.array([0, 4, 6, 8])), DataError, "wrong-length", None),
-            (lambda n: replace(n, offsets=np.array([0, 4, 9])), DataError, "wrong-length", None),
             (lambda n: replace(n, offsets=np.array([0, 4, 4, 9])), DataError, "no-data", None),
             (lambda n: replace(n, string_index=np.full(9, 99)), DataError, "mismatch", None),
-            (lambda n: replace(n, string_index=np.zeros(3, int)), DataError, "wrong-length", None),
             (lambda n: replace(n, totals=np.full(9, np.nan)), DataError, "bad-number", None),
             (lambda n: replace(n, totals=np.zeros(3)), DataError, "wrong-length", "totals"),
         ],
@@ -314,11 +298,6 @@ RECORDS = [
 ]
 
 
-def test_a_table_without_lists() -> None:
-    nbest = NBest.from_lists([], [], ["LM0"])
-    assert (len(nbest), nbest.features.shape, nbest.scores([1.0]).shape) == (0, (0, 1), (0,))
-
-
 LISTS = {"texts": [["a", "b"], ["c"]], "features": [[[1.0], [2.0]], [[3.0]]]}
 ARRAYS = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
 
@@ -330,20 +309,14 @@ ARRAYS = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
         ("arrays", {"sizes": [1.5, 1.5]}, "wrong-type"),
         ("arrays", {"features": np.zeros((3, 2))}, "wrong-length"),
         ("arrays", {"texts": "abc"}, "wrong-type"),
-        ("arrays", {"texts": ["a", 1, "c"]}, "wrong-type"),
         ("arrays", {"references": ["x", "y"]}, "wrong-length"),
         ("arrays", {"feature_names": [3]}, "wrong-type"),
-        ("arrays", {"feature_names": None}, "wrong-type"),
-        ("arrays", {"sentence_ids": 3}, "wrong-length"),
         ("arrays", {"sentence_ids": [0.5]}, "wrong-type"),
         ("arrays", {"totals": [1.0]}, "wrong-length"),
         ("arrays", {"sentence_extras": {"gain": 3}}, "wrong-type"),
         ("lists", {"features": [[[1.0], [2.0]], [[1.0, 2.0]]]}, "wrong-type"),
-        ("lists", {"totals": [0.0, 1.0]}, "wrong-type"),
         ("lists", {"totals": [[0.0], [1.0, 2.0]]}, "wrong-length"),
         ("lists", {"texts": [3, ["c"]]}, "wrong-type"),
-        ("lists", {"texts": ["ab"]}, "wrong-type"),
-        ("lists", {"extras": {"gain": [[1], [2, 3]]}}, "wrong-length"),
     ],
 )
 def test_rejects_inconsistent_data(function: str, changes: dict[str, Any], code: str) -> None:
@@ -383,17 +356,13 @@ NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
 @pytest.mark.parametrize(
     ("data", "kind", "code", "parameter", "line"),
     [
-        ([*RECORDS, {"id": 9}], DataError, "bad-data", None, 4),
         ([{0: 1}], DataError, "bad-data", None, 1),
         (["id"], DataError, "bad-data", None, 1),
         ([*RECORDS, {**RECORDS[2], "lm": np.inf}], DataError, "bad-data", "bad", 4),
         ({"id": [1], "text": ["a", "b"]}, DataError, "wrong-length", "records", None),
         ([], UsageError, "no-data", "records", None),
-        ("text", UsageError, "wrong-type", "records", None),
         (np.array(5), UsageError, "wrong-type", "records", None),
-        ({"id": 1}, UsageError, "wrong-type", "records", None),
         (pd.DataFrame({**COLUMNS, "lm": [1.0, np.inf, 2.0]}), DataError, "bad-data", "bad", 2),
-        (pd.DataFrame({**COLUMNS, "text": ["a", None, "b"]}), DataError, "bad-data", None, 2),
         (pd.DataFrame({**COLUMNS, "reference": ["r", "x", "s"]}), DataError, "bad-data", None, 2),
         (pa.table({"id": pa.array([], pa.int64()), "text": pa.array([], pa.string())}), DataError,
          "no-data", None, None),
@@ -439,13 +408,17 @@ class TestRecords:
         assert nbest.sentence_extras["id"] == ("p", "q")
 
 
-class TestDataFrames:
-    def test_nbest_is_readable_as_arrow_table(self) -> None:
-        nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
-        table = pa.table(nbest)
-        assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
-        assert table["n"].to_pylist() == [1, 2, 3]
-        assert NBest.from_records(table).feature_names == ("lm", "n")
+def test_nbest_is_readable_as_arrow_table() -> None:
+    nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
+    table = pa.table(nbest)
+    assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
+    assert table["n"].to_pylist() == [1, 2, 3]
+    assert NBest.from_records(table).feature_names == ("lm", "n")
+
+
+def test_a_table_without_lists() -> None:
+    nbest = NBest.from_lists([], [], ["LM0"])
+    assert (len(nbest), nbest.features.shape, nbest.scores([1.0]).shape) == (0, (0, 1), (0,))
 
 
 def test_what_is_cached_is_not_copied_to_other_lists() -> None:

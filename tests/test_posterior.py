@@ -173,7 +173,6 @@ def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
         point_weights(posterior, "median")
 
 
-@pytest.mark.parametrize("shape", [(4, 0, 2), (0, 10, 2)])
-def test_a_posterior_has_draws(shape: tuple[int, ...]) -> None:
+def test_a_posterior_has_draws() -> None:
     with raises(DataError, "no-data", parameter="values"):
-        Draws({"weights": np.zeros(shape)}, ("LM0", "TM0"))
+        Draws({"weights": np.zeros((4, 0, 2))}, ("LM0", "TM0"))

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import psutil
 import pytest
@@ -57,7 +59,7 @@ def test_killed_worker_raises_usage_error() -> None:
 
 def test_number_of_workers() -> None:
     assert number_of(-1) >= 1
-    for jobs in (0, -5, 1.5, "a", None, True, 10**400, [1]):
+    for jobs in (0, 1.5, "a", True, 10**400):
         with raises(UsageError, parameter="jobs"):
             number_of(jobs)  # type: ignore[arg-type]
 
@@ -74,28 +76,27 @@ with parallel_workers(2) as parallel:
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs process groups")
+@contextmanager
+def endless_work() -> Iterator[subprocess.Popen[str]]:
+    """A program whose workers have begun an endless work."""
+    command = [sys.executable, "-c", _ENDLESS]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, encoding="utf-8", start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        yield process
+
+
 def test_ctrl_c_stops_the_workers() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", _ENDLESS],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "0\n"
-    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
-    _, err = process.communicate(timeout=60)
+    with endless_work() as process:
+        os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
+        _, err = process.communicate(timeout=60)
     assert process.returncode
     assert "KeyboardInterrupt" in err
 
 
 def test_workers_end_with_a_killed_parent() -> None:
-    program = [sys.executable, "-c", _ENDLESS]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, encoding="utf-8") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "0\n"
+    with endless_work() as process:
         children = psutil.Process(process.pid).children()
         process.kill()
     assert len(children) >= 2

@@ -316,7 +316,7 @@ class _ReferenceNotes:
         for place in range(1, count - 1):
             three = range(place - 1, place + 2)
             if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
-                fits = [max(_overlap(words[place], other) for other in of_references[p]) for p in three]
+                fits = [max(_overlap(words[place], ref) for ref in of_references[p]) for p in three]
                 self._fits += [fits] if len(set(fits)) > 1 else []
         for place, texts in enumerate(references):
             if not texts:
