@@ -742,10 +742,9 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
     origin = " + ".join(dict.fromkeys(table.origin for table in tables))
     present: dict[str, int] = {}
     for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
-        columns = [one.extras[name] for one in extended if name in one.extras]
-        numbers = [of for of in columns if isinstance(of, np.ndarray) and of.dtype.kind == "f"]
-        if len(columns) < len(extended) and len(numbers) == len(columns):
-            present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in numbers)
+        columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
+        if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
+            present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
     notes = cols.missing_value_notes(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))
     for name in ("references", "sources"):

@@ -26,21 +26,7 @@ _WATCH = 0.5  # seconds between checks that the parent of a worker is running
 T = TypeVar("T")
 
 
-def check_jobs(jobs: Any) -> None:
-    """Raise a UsageError unless a number of jobs is valid.
-
-    >>> check_jobs(-1)
-    >>> check_jobs(-5)
-    Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
-    """
-    is_integer = isinstance(jobs, Integral) and not isinstance(jobs, bool)
-    if not is_integer or jobs == 0 or not -1 <= jobs < 2**31:
-        problem = f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}"
-        raise UsageError(problem, parameter="jobs")
-
-
-def number_of(jobs: int) -> int:
+def number_of(jobs: Any) -> int:
     """Return the number of workers for `jobs`, where -1 means one for every core.
 
     Raises:
@@ -48,8 +34,14 @@ def number_of(jobs: int) -> int:
 
     >>> number_of(2)
     2
+    >>> number_of(-5)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
     """
-    check_jobs(jobs)
+    is_integer = isinstance(jobs, Integral) and not isinstance(jobs, bool)
+    if not is_integer or jobs == 0 or not -1 <= jobs < 2**31:
+        problem = f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}"
+        raise UsageError(problem, parameter="jobs")
     if jobs > 0:
         return int(jobs)
     from joblib import effective_n_jobs

@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, References, Score, resolve
-from bpa_ppl.workers import check_jobs, parallel_workers
+from bpa_ppl.workers import number_of, parallel_workers
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
 
@@ -141,7 +141,7 @@ def scores_and_gains(
     """
     from joblib import delayed
 
-    check_jobs(jobs)
+    number_of(jobs)
     lists, inverse = distinct_lists(nbest, metric)
     inputs = _inputs(metric, nbest, lists)
     # A metric that reads columns gets all of them at once.

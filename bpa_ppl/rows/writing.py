@@ -146,23 +146,16 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
     >>> sentence_columns(lists, Written({"doc": ("d",)}, {}, {}))
     {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """
-    sources = {} if nbest.sources is None else {SOURCE: nbest.sources}
-    extras = {OF_SENTENCE + name: values for name, values in columns.sentence_extras.items()}
-    return {**sources, **_references_by_column(nbest.references, lists), **extras}
-
-
-def _references_by_column(
-    references: Sequence[Sequence[str]] | None, lists: bool
-) -> dict[str, Sequence[Any]]:
-    if references is None:
-        return {}
-    counts = {len(texts) for texts in references}
-    if lists and (len(counts) > 1 or counts == {0}):
-        return {REFERENCES: [list(texts) for texts in references]}
-    if not lists and "" in chain.from_iterable(references):
-        raise ValueError("a reference is empty, which reads back as no reference")
-    names = expand(REFERENCE, max(counts, default=0))
-    return dict(zip(names, zip_longest(*references, fillvalue=""), strict=True))
+    named: dict[str, Any] = {} if nbest.sources is None else {SOURCE: nbest.sources}
+    counts = {len(texts) for texts in nbest.references or ()}
+    if nbest.references is not None and lists and (len(counts) > 1 or counts == {0}):
+        named[REFERENCES] = [list(texts) for texts in nbest.references]
+    elif nbest.references is not None:
+        if not lists and "" in chain.from_iterable(nbest.references):
+            raise ValueError("a reference is empty, which reads back as no reference")
+        names = expand(REFERENCE, max(counts, default=0))
+        named |= zip(names, zip_longest(*nbest.references, fillvalue=""), strict=True)
+    return named | {OF_SENTENCE + name: of for name, of in columns.sentence_extras.items()}
 
 
 def _check_names(
