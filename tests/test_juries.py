@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -209,32 +208,3 @@ def check_jury(scope: dict[str, Any]) -> None:
     weights = scope["ranker"].coef_
     scores = np.where(weights > 0, [0.2, 0.9, 0.4], [0.8, 0.1, 0.6])
     assert scope["score"] == pytest.approx(np.average(scores, weights=np.abs(weights)))
-
-
-def parameters(function: Callable[..., Any]) -> list[tuple[str, Any]]:
-    signature = inspect.signature(function)
-    return [(name, one.default) for name, one in signature.parameters.items()]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_the_real_jury(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("trulens")]:
-        monkeypatch.delitem(sys.modules, name)
-    real = pytest.importorskip("trulens.feedback.jury", reason="needs trulens-feedback")
-    assert parameters(real.Jury.__init__) == parameters(Jury.__init__)
-    run(scope, FUNCTION, TRULENS)
-    check_jury(scope)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_the_real_best_of_n(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "dspy")
-    dspy = pytest.importorskip("dspy", reason="needs dspy")
-    assert parameters(dspy.BestOfN.__init__) == parameters(BestOfN.__init__)
-    replies = dspy.utils.DummyLM([{"answer": text} for text in [*QUALITY] * 3])
-    with dspy.context(lm=replies):
-        scope["module"] = dspy.Predict("question -> answer")
-        run(scope, FUNCTION, DSPY)
-    assert scope["answer"] == "good"

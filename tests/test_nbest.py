@@ -279,16 +279,12 @@ class TestColumns:
         assert more.without("TM0[0]").feature_names == ("LM0", "TM0[1]", "A", "B")
 
 
-class TestDisplay:
-    def test_repr(self) -> None:
-        nbest = replace(lists_with_all_columns([2, 1]), origin="dev.nbest.gz")
-        assert repr(nbest) == (
-            "NBest(2 sentences, 3 hypotheses, 1 feature, totals, references, sources, gain, "
-            "vectors, spans, title, domain, from dev.nbest.gz)"
-        )
-        assert repr(nbest[1]).startswith("NBest(1 sentence, 1 hypothesis, 1 feature, ")
-        plain = NBest.from_lists([["a"] * 2500], [np.zeros((2500, 2))], ["A", "B"])
-        assert repr(plain) == "NBest(1 sentence, 2,500 hypotheses, 2 features)"
+def test_repr() -> None:
+    nbest = replace(lists_with_all_columns([2, 1]), origin="dev.nbest.gz")
+    assert repr(nbest) == (
+        "NBest(2 sentences, 3 hypotheses, 1 feature, totals, references, sources, gain, "
+        "vectors, spans, title, domain, from dev.nbest.gz)"
+    )
 
 
 RECORDS = [
