@@ -91,7 +91,6 @@ SAMPLES = {
             (f"{10**30} ||| a ||| LM0= 1 TM0= 2 0 ||| 0", "bad-line"),
             ("9 ||| a ||| LM0= 1 TM0= 2 ||| 0", "mismatch"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0 W0= 1 ||| 0", "mismatch"),
-            ("9 ||| a ||| TM0= 2 0 LM0= 1 ||| 0", "mismatch"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0 LM0= 1 ||| 0", "duplicate"),
             ("9 ||| a ||| LM0= 1 =3 TM0= 2 0 ||| 0", "bad-line"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0", "bad-line"),
@@ -141,7 +140,6 @@ SAMPLES = {
         '<id>,<text>,"<value>"',
         [
             ("9,a", "wrong-length"),
-            ("9,a,1,2", "wrong-length"),
             ('9,"a,1', "wrong-length"),
             (b"9,caf\xe9,2\n", "bad-encoding"),
         ],
@@ -154,7 +152,6 @@ SAMPLES = {
         [
             ('{"id": 9, "text": "a", "lm": 1, "lm": 2}', "duplicate"),
             ('{"id": 9, "text": "a", "lm": }', "bad-line"),
-            ('{"id": 9, "text": "a", "lm": 1} x', "bad-line"),
             ('{"id": 9, "text": "\\ud800", "lm": 1}', "bad-encoding"),
             (b'{"id": 9, "text": "caf\xe9", "lm": 1}\n', "bad-encoding"),
             ('{"id": 9, "text": ' + DEEP, "bad-line"),
@@ -182,9 +179,7 @@ SAMPLES = {
         [],
         chat("r-<id>", "<text>", 12345).replace("12345", "<value>"),
         [
-            (chat("r-9")[:-9], "bad-line"),
             ("[1]", "bad-line"),
-            (DEEP, "bad-line"),
             (chat("r-9", "\ud800"), "bad-encoding"),
             (b'{"custom_id": "8", "response": "\xff"}\n', "bad-encoding"),
             (chat("r-9", 5), "bad-line"),
@@ -400,36 +395,22 @@ def test_missing_values_read_back(tmp_path: Path, format: Format) -> None:
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
 
 
-@pytest.mark.parametrize("format", [*SCORED, "plain"], ids=repr)
-def test_a_text_with_a_line_break_is_not_written(tmp_path: Path, format: Format) -> None:
-    nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"], totals=[[1]])
-    nbest = nbest.without("LM0") if format == "plain" else nbest
-    with raises(DataError, "not-supported"):
-        write_nbest(nbest, tmp_path / "out", format=format)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("format", SCORED, ids=repr)
-@pytest.mark.parametrize("name", ["a b", "", "=", "|||"])
-def test_names_that_would_not_read_back(tmp_path: Path, format: Format, name: str) -> None:
-    nbest = NBest.from_lists([["a"]], [[[1]]], [name], totals=[[1]])
-    with raises(DataError, "bad-name"):
-        write_nbest(nbest, tmp_path / "out", format=format)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
-    ("format", "names", "code"),
+    ("format", "text", "names", "code"),
     [
-        ("moses", ["my_lm", "my.lm"], "duplicate"),
-        ("jsonl", ["text", "lm"], "bad-name"),
-        ("parquet", ["lm", "source"], "bad-name"),
+        *((format, "a\nb", ["LM0"], "not-supported") for format in SCORED),
+        *((format, "a", [n], "bad-name") for format in SCORED for n in ("a b", "", "=", "|||")),
+        ("plain", "a\nb", [], "not-supported"),
+        ("moses", "a", ["my_lm", "my.lm"], "duplicate"),
+        ("jsonl", "a", ["text", "lm"], "bad-name"),
+        ("parquet", "a", ["lm", "source"], "bad-name"),
     ],
+    ids=repr,
 )
 def test_what_a_format_cannot_store(
-    tmp_path: Path, format: str, names: list[str], code: str
+    tmp_path: Path, format: Format, text: str, names: list[str], code: str
 ) -> None:
-    nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
+    nbest = NBest.from_lists([[text]], [[range(len(names))]], names, totals=[[1]])
     with raises(DataError, code):
         write_nbest(nbest, tmp_path / "out", format=format)
     assert list(tmp_path.iterdir()) == []

@@ -44,12 +44,8 @@ def _streamed_zstd(data: bytes) -> bytes:
 quick_xz = partial(lzma.compress, preset=0)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
-    "gzip": gzip.compress,
     "gzip, two members": lambda data: gzip.compress(data[:1000]) + gzip.compress(data[1000:]),
-    "xz": partial(lzma.compress, preset=0),
-    "xz, two streams": lambda data: (
-        lzma.compress(data[:1000]) + lzma.compress(data[1000:], preset=0)
-    ),
+    "xz, two streams": lambda data: quick_xz(data[:1000]) + quick_xz(data[1000:]),
     "zstd": zstd.compress,
     "zstd, streamed": _streamed_zstd,
 }
@@ -67,15 +63,6 @@ def test_compression_is_told_by_content_not_by_name(
     monkeypatch.setattr(sys, "stdin", standard)
     assert read_text("-") == TEXT.decode()
     assert not standard.buffer.closed
-
-
-def test_blocks_are_whole_lines_of_bounded_size(tmp_path: Path) -> None:
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(8 * TEXT))
-    blocks = list(read_blocks(path))
-    assert len(blocks) > 1
-    assert all(block.endswith(b"\n") for block in blocks)
-    assert max(map(len, blocks)) < 8 << 20
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -136,16 +123,6 @@ def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callab
         read(tmp_path / "odd")
 
 
-def test_a_reader_abandoned_early_closes_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(TEXT))
-    blocks = read_blocks(path)
-    next(blocks)
-    del blocks
-    open_files = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
-    assert str(path) not in open_files
-
-
 @pytest.mark.parametrize(
     ("suffix", "tool"), [("", "cat"), (".gz", "gzip -dc"), (".xz", "xz -dc"), (".zst", "zstd -dc")]
 )
@@ -163,8 +140,9 @@ def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str,
     assert unpacked == TEXT
 
 
-@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize(
+    ("failure", "suffix"), [(ValueError, ""), (KeyboardInterrupt, ".gz"), (SystemExit, ".xz")]
+)
 def test_after_a_failure_the_old_file_stands_and_nothing_else(
     tmp_path: Path, failure: type[BaseException], suffix: str
 ) -> None:
@@ -188,35 +166,31 @@ def test_whether_a_file_can_be_written_is_known_at_once(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
 def test_a_file_that_cannot_be_written_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out"
     path.write_text("old")
 
     def refuse(name: Path, flags: int, mode: int = 0o777) -> int:
         if Path(name) == path:
-            raise OSError(number, os.strerror(number), str(path))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return real(name, flags, mode)
 
     real = os.open
     monkeypatch.setattr(os, "open", refuse)  # the superuser may write anything
-    with raises(DataError, "cannot-write") as caught, atomic_writer(path) as file:
+    with raises(DataError, "cannot-write", match="chmod"), atomic_writer(path) as file:
         file.write("new")
     assert path.read_text() == "old"
-    assert ("chmod" in caught.value.message) is (number == errno.EACCES)
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o664])
-def test_the_mode_of_a_file_is_kept(tmp_path: Path, mode: int) -> None:
+def test_the_mode_of_a_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    path.touch()
-    path.chmod(mode)
+    path.touch(0o600)
     with atomic_path(path) as temporary:
-        assert temporary.stat().st_mode & 0o777 == mode  # as soon as there is anything to read
+        assert temporary.stat().st_mode & 0o777 == 0o600  # as soon as there is anything to read
         temporary.write_text("new")
-    assert (path.stat().st_mode & 0o777, path.read_text()) == (mode, "new")
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "new")
 
 
 def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
