@@ -66,22 +66,16 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
 
 WRONG = [
     (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
-    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1'"),
     (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100"),
-    (changed(total=[1]), r"candidates\[1\]\.total is \[1\]"),
     (changed(system=3), r"candidates\[1\]\.system is 3"),
     (changed(text=None), r"candidates\[1\]\.text"),
-    ({**GOOD, "id": 5, "candidates": "a"}, "candidates is 'a'"),
     ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
     ({**GOOD, "id": 1.5}, r"sentence id 1\.5"),
     ({**GOOD, "id": 2**70}, "sentence id "),
     ({**GOOD, "id": "5"}, "sentence id '5'"),
-    ({**GOOD, "id": 5, "source": 1}, "source is 1"),
     ({**GOOD, "id": 5, "references": 7}, "references is 7"),
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
-    ({n: v for n, v in GOOD.items() if n != "id"}, "id"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
-    ({**GOOD, "id": 3}, "a second list of sentence 3"),
     ({"id": 3, "candidates": []}, "a second list of sentence 3"),
 ]
 
@@ -95,22 +89,17 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
     ("line", "value"),
     [
         ('{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}', "x"),
-        ('{"id": 0, "text": "a", "lm": Infinity}', "lm is inf"),
         ('{"text": "a", "lm": 1}', "id"),
         ('{"id": 0, "lm": 1}', "text"),
     ],
 )
-def test_fields_that_are_bad_wherever_they_are(
-    write: Write, line: str, value: str, place: int
-) -> None:
-    path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
-    with pytest.raises(DataError, match=f"dev.nbest(:{place + 1})?: .*{value}"):
-        read_nbest(path, format="jsonl")
+def test_fields_that_are_bad_in_the_first_line(write: Write, line: str, value: str) -> None:
+    with pytest.raises(DataError, match=f"dev.nbest(:1)?: .*{value}"):
+        read_nbest(write(line), format="jsonl")
 
 
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:

@@ -90,16 +90,6 @@ def test_a_line_that_cannot_be_read_is_named(write: Write, wrong: str | bytes, c
         read_nbest(write("#toy", "0\ta\t1", wrong, "1\ta\t2"))
 
 
-def test_sources_belong_to_ids(write: Write) -> None:
-    path = write("#toy", *(f"{n}\ta\t1" for n in range(4)), name="lists")
-    both = read_nbest(path, sources=write("a", "b", "c", "d", name="src"), references=[("x",)] * 4)
-    assert [part.sources for part in both.chunks(3)] == [("a", "b", "c"), ("d",)]
-    with raises(DataError, parameter="sources", line=5, match="sentence id 3.*src has 3"):
-        read_nbest(path, sources=write("a", "b", "c", name="src"))
-    with raises(UsageError, "wrong-type", parameter="sources"):
-        read_nbest(path, sources=[("a",)] * 4)  # type: ignore[list-item]
-
-
 def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:
     weights = {"LM0": 0.1, "W0": 1 / 3}
     for name, format in (("w.toy", "auto"), ("w.pairs", "auto"), ("w", "toy")):

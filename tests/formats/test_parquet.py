@@ -13,7 +13,7 @@ from pyarrow import parquet
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases import read_counts, read_table
 
@@ -73,16 +73,11 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
     ("changes", "match"),
     [
         ({"lm": [["-1.0", None], ["0.0"]]}, r":1: .*lm is '-1\.0'"),
-        ({"lm": [[-1.0, 1.0], [np.inf]]}, ":2: .*lm is inf"),
         ({"lm": [[-1.0], [0.0]]}, ":1: .*lm"),
         ({"text": [["a", None], ["b"]]}, ":1: .*text"),
-        ({"text": [[1, 2], [3]]}, ":1: .*text is 1.0"),
-        ({"source": [1, 2]}, ":1: source is 1"),
         ({"references": [["x"], [None]]}, r":2: references is \[None\]"),
         ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5"),
-        ({"id": ["a", "a"]}, ":2: a second list of sentence a: "),
         ({"id": None, "text": ["a", "b"], "lm": [1.0, 2.0]}, ":1: .*id"),
-        ({"text": None}, ":1: .*text"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_row(
@@ -106,19 +101,13 @@ def test_a_column_twice(tmp_path: Path, read: Callable[[Path], object]) -> None:
         read(tmp_path / "lists.parquet")
 
 
-@pytest.mark.parametrize("kept", [5, 200, -9])
-def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
+def test_a_file_that_is_cut_short_or_empty(tmp_path: Path) -> None:
     path = written(tmp_path, NESTED)
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:200])
     with raises(DataError, "damaged"):
         read_nbest(path)
-
-
-def test_a_file_without_rows(tmp_path: Path) -> None:
-    path = written(tmp_path, pa.table(NESTED).slice(0, 0))
-    for read in (read_nbest, lambda path: list(iter_nbest(path))):
-        with raises(DataError, "no-data"):
-            read(path)
+    with raises(DataError, "no-data"):
+        read_nbest(written(tmp_path, pa.table(NESTED).slice(0, 0)))
 
 
 def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
