@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import read_nbest, read_references, read_weights
+from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import (
     atomic_path,
@@ -81,29 +81,20 @@ def test_blocks_are_the_file_wherever_it_is_cut(
     assert len(blocks) > 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "damage"),
-    [
-        (kind, damage)
-        for kind in COMPRESSED
-        for damage in ("cut", "end", "tail", *(("byte", "checksum") if "zstd" not in kind else ()))
-    ],
-)
-def test_a_damaged_file_is_named(tmp_path: Path, kind: str, damage: str) -> None:
-    data = bytearray(COMPRESS[kind](TEXT))
-    if damage in ("cut", "end"):
-        del data[int(len(data) * (0.3 if damage == "cut" else 0.999)) :]
-    elif damage == "tail":
-        data += b"0 ||| more"
-    else:  # zstd has no checksum here
-        data[-5 if damage == "checksum" else len(data) // 2] ^= 0xFF
-    (tmp_path / "bad.gz").write_bytes(data)
-    with raises(DataError, "damaged"):
-        list(read_blocks(tmp_path / "bad.gz"))
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_a_damaged_file_is_named(tmp_path: Path, kind: str) -> None:
+    data = COMPRESS[kind](TEXT)
+    changed = bytearray(data)
+    changed[len(data) // 2] ^= 0xFF
+    bad = [data[: int(len(data) * 0.3)], data[:-9], data + b"0 ||| more"]
+    for content in bad if "zstd" in kind else [*bad, changed]:  # zstd has no checksum here
+        (tmp_path / "bad.gz").write_bytes(content)
+        with raises(DataError, "damaged"):
+            list(read_blocks(tmp_path / "bad.gz"))
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
-@pytest.mark.parametrize("read", [read_lines, read_nbest, read_weights])
+@pytest.mark.parametrize("read", [read_lines, read_nbest])
 def test_a_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, kind: str, read: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,11 +107,10 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 
 
 @pytest.mark.parametrize("content", ["a cat\n".encode("utf-16"), b"a\0cat\n"])
-@pytest.mark.parametrize("read", [read_references, read_weights, read_lines])
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callable) -> None:
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd").write_bytes(content)
     with raises(DataError, "bad-encoding", line=1):
-        read(tmp_path / "odd")
+        read_lines(tmp_path / "odd")
 
 
 @pytest.mark.parametrize(
