@@ -147,12 +147,6 @@ def test_fields_that_are_not_as_in_the_first_line(write: Write, first: str, seco
         read_nbest(write(f"0 ||| {first}", f"0 ||| {second}"))
 
 
-def test_a_list_dropped_altogether_is_an_error(write: Write) -> None:
-    path = write(GOOD, GOOD.replace("0 |||", "1 |||").replace("-1.5", "nan"))
-    with pytest.raises(DataError, match="sentence 1"):
-        read_nbest(path, bad="drop")
-
-
 def with_extras(**extras: Any) -> NBest:
     texts = [["a", "b"], [""]]
     return NBest.from_lists(
@@ -175,27 +169,22 @@ def test_the_golden_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "extras",
-    [
-        {S: [["0=0", ""], ["1-2=0-3 5=4"]]},
-        {A: [["0-0", "1-1"], [""]]},
-        {A: [["0-0", "1-1"], [""]], S: [["", "3=3"], [""]]},
-    ],
+    "extras", [{A: [["0-0", "1-1"], [""]]}, {A: [["0-0", "1-1"], [""]], S: [["", "3=3"], [""]]}]
 )
-@pytest.mark.parametrize("totals", [True, False])
-def test_positions_read_back(tmp_path: Path, extras: dict[str, Any], totals: bool) -> None:
+def test_positions_read_back(tmp_path: Path, extras: dict[str, Any]) -> None:
     nbest = with_extras(**extras)
-    nbest = nbest if totals else nbest.without("totals")
-    if not totals and not extras.get(S, [["0=0"]])[0][0]:
-        with raises(UsageError, parameter="weights"):
-            write_nbest(nbest, tmp_path / "out")
-        assert list(tmp_path.iterdir()) == []
-        return
     write_nbest(nbest, tmp_path / "out")
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
+    bare = nbest.without("totals")
+    if S in extras:  # an empty segmentation would be read as the total
+        with raises(UsageError, parameter="weights"):
+            write_nbest(bare, tmp_path / "bare")
+    else:
+        write_nbest(bare, tmp_path / "bare")
+        assert table_content(read_nbest(tmp_path / "bare")) == table_content(bare)
 
 
-@pytest.mark.parametrize("bad", ["0", "0=0", "0-0 ", "x", "0-0\n", 7, "0-0 ||| 1-1"])
+@pytest.mark.parametrize("bad", ["0=0", "0-0 ", "0-0\n", 7])
 def test_positions_that_would_not_read_back(tmp_path: Path, bad: Any) -> None:
     with raises(DataError, "not-supported", match="of sentence 1 "):
         write_nbest(with_extras(alignment=[["0-0", ""], [bad]]), tmp_path / "out")
