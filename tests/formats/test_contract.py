@@ -148,6 +148,7 @@ SAMPLES = {
             ('{"id": 9, "text": "\\ud800", "lm": 1}', "bad-encoding"),
             (b'{"id": 9, "text": "caf\xe9", "lm": 1}\n', "bad-encoding"),
             ('{"id": 9, "text": ' + DEEP, "bad-line"),
+            ('{"id": 9, "text": "a", "lm": 1' + 5000 * "0" + "}", "bad-line"),
             ('{"id": 9, "text": "a", "lm": "x"}', "bad-data"),
             ("[1]", "bad-data"),
         ],
@@ -308,26 +309,21 @@ TABLES: list[Format] = [Tsv(quoted=True), "csv"]
 WHOLE: list[Format] = ["jsonl", *TABLES, "parquet"]
 
 
+FLOATS = st.just(0.0) | st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
 @NOTES
 @pytest.mark.parametrize("format", [*SCORED, *WHOLE], ids=repr)
 @settings(max_examples=12, deadline=None)
 @given(
-    values=st.lists(
-        st.lists(
-            st.just(0.0) | st.floats(width=32, allow_nan=False, allow_infinity=False),
-            min_size=3,
-            max_size=3,
-        ),
-        min_size=1,
-        max_size=5,
-    ),
+    values=st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1, max_size=5),
     text=st.text(st.characters(exclude_characters="\n\r|\0", exclude_categories=["Cs"])),
     identifier=st.integers(0, 10**12),
 )
 def test_any_texts_and_numbers_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     format: Format,
-    values: list[list[float]],
+    values: list[tuple[float, ...]],
     text: str,
     identifier: int,
 ) -> None:

@@ -112,17 +112,6 @@ def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
         write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")
 
 
-def test_judged_lists(shared_data: Path) -> None:
-    nbest = read_nbest(shared_data / "mqm/ted.en-de.jsonl.gz")
-    assert nbest.feature_names == ("mqm", "consensus_chrf", "chars", "length_gap")
-    assert len(nbest) == 529
-    assert set(nbest.sizes.tolist()) == {13}
-    assert len(set(nbest.extras["system"])) == 13
-    assert nbest.sentence_extras["doc"][0] == "talk.1"
-    mqm = nbest[-265:].features[:, 0].astype(np.float64)
-    assert round(float(np.mean(mqm)), 2) == -1.35  # stated beside the data: a random choice
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_integers_with_zeros_before_them(write: Write) -> None:
     """`01` is the number 1, and as a text another id than `1`."""

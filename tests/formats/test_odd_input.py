@@ -44,18 +44,6 @@ def test_references_of_which_all_are_blank_are_refused_and_some_are_told(tmp_pat
         read_nbest(path, references=tmp_path / "ref")
 
 
-ODD = {"digits": "1" + "0" * 5000, "infinite": "Infinity", "overflow": "1e999"}
-
-
-@pytest.mark.parametrize("odd", ODD)
-def test_odd_values_of_json_lists(tmp_path: Path, odd: str) -> None:
-    (tmp_path / "lists").write_text(f'{{"id": 0, "text": "a", "lm": {ODD[odd]}}}\n')
-    with pytest.raises(DataError) as refused:
-        read_nbest(tmp_path / "lists", format="jsonl")
-    assert refused.value.line == 1
-    assert len(refused.value.message) < 200
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -15,7 +15,7 @@ from table_content import table_content
 
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.phrases import read_counts, read_table
+from bpa_ppl.phrases import read_table
 
 Write = Callable[..., Path]
 NESTED = {
@@ -91,14 +91,12 @@ def test_what_is_wrong_is_named_with_its_row(
         read_nbest(written(tmp_path, columns))
 
 
-@pytest.mark.parametrize("read", [read_nbest, read_table, read_counts])
-def test_a_column_twice(tmp_path: Path, read: Callable[[Path], object]) -> None:
-    names = ["id", "text", "text"] if read is read_nbest else ["source", "target", "target"]
+def test_a_column_twice(tmp_path: Path) -> None:
     columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]
-    columns[0] = columns[0] if read is read_nbest else columns[1]
-    parquet.write_table(pa.table(columns, names), tmp_path / "lists.parquet")
-    with pytest.raises(DataError, match=r"lists\.parquet: "):
-        read(tmp_path / "lists.parquet")
+    for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):
+        path = written(tmp_path, pa.table(columns, names))
+        with pytest.raises(DataError, match=r"lists\.parquet: "):
+            read(path)
 
 
 def test_a_file_that_is_cut_short_or_empty(tmp_path: Path) -> None:
