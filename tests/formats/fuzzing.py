@@ -48,7 +48,7 @@ _TOKENS = [
     *(b"0-0", b"0-1=0-1", b"LM0= 1", b"LM0=1", b"x=", b"=1", b"WordScores= 1 2", b"_", b"\xc2\xa0"),
     *(b"S-0\t", b"H-0\t-1\ta", b"D-0\t", b"P-1\t-1", b"T-0\t", b"id", b"text", b"score"),
     *(b'"id": 1, ', b'"text": "a", ', b'{"a": 1}', b"[1, 2]", b"\xef\xbb\xbf", b"\xe2\x80\xa8"),
-    *(b"[weight]\n", b"- 1", b"&a ", b"*a", b"!!float ", b"? ", b"1:2:3", b"\x1f\x8b", b"PAR1"),
+    *(b"[weight]\n", b"- 1", b"1:2:3", b"\x1f\x8b", b"PAR1"),
     *(b"NA", b"\tNA\t", b",NA,", b"0,5", b"1.234", b"15%", b"\xe2\x88\x921.5", b"1.234,5"),
     *(b'\t"', b'"\t', b'\t"""Yes"" b"\t', b'"\n', b'"chosen": "a", ', b'"rejected": "b", '),
 ]

@@ -78,7 +78,6 @@ def chat(name: Any, content: Any = "a", logprob: Any = -1, **choice: Any) -> str
     return json.dumps({"custom_id": name, "response": {"status_code": 200, "body": body}})
 
 
-DEEP = "[" * 100_000
 SAMPLES = {
     "moses": Sample(
         "moses",
@@ -147,7 +146,7 @@ SAMPLES = {
             ('{"id": 9, "text": "a", "lm": }', "bad-line"),
             ('{"id": 9, "text": "\\ud800", "lm": 1}', "bad-encoding"),
             (b'{"id": 9, "text": "caf\xe9", "lm": 1}\n', "bad-encoding"),
-            ('{"id": 9, "text": ' + DEEP, "bad-line"),
+            ('{"id": 9, "text": ' + 100_000 * "[", "bad-line"),
             ('{"id": 9, "text": "a", "lm": 1' + 5000 * "0" + "}", "bad-line"),
             ('{"id": 9, "text": "a", "lm": "x"}', "bad-data"),
             ("[1]", "bad-data"),
@@ -162,7 +161,6 @@ SAMPLES = {
             ('{"chosen": {"text": "a", "lm": 1}}', "missing-column"),
             ('{"chosen": "a", "rejected": []}', "bad-line"),
             ('{"chosen": "a", "rejected": "b", "preferences": []}', "bad-name"),
-            ("{", "bad-line"),
         ],
         JSON_NUMBERS,
     ),
@@ -171,7 +169,6 @@ SAMPLES = {
         [],
         chat("r-<id>", "<text>", 12345).replace("12345", "<value>"),
         [
-            ("[1]", "bad-line"),
             (chat("r-9", "\ud800"), "bad-encoding"),
             (chat("r-9", logprob="x"), "bad-line"),
             ('{"custom_id": "9", "body": {"messages": []}}', "bad-line"),
@@ -186,7 +183,6 @@ SAMPLES = {
         '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", "response_a": "<text>", '
         '"response_b": "z", "rm_a": <value>, "rm_b": 1}',
         [
-            ("{", "bad-line"),
             ('{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "bad-line"),
             ('{"id": 9, "model_a": "X", "winner": "tie", "response_a": "a"}', "missing-column"),
         ],

@@ -18,7 +18,6 @@ FILES: Files = {
     "2best_recog/text": "u-a HALLO\n",
     "2best_recog/score": "u-a tensor(-3., device='cuda:0')\n",
     "2best_recog/token": "u-a ▁HA LLO\n",
-    "2best_recog/token_int": "u-a 1 2\n",
 }
 
 

@@ -67,14 +67,6 @@ class TestWriting:
             write_nbest(toy, tmp_path / name)
         assert not list(tmp_path.iterdir())
 
-    def test_labels_are_grouped_as_moses_prints_them(self, tmp_path: Path) -> None:
-        names = ["TM0[0]", "TM0[1]", "LM0", "RM0[1]", "D0[0]", "W0", "D0[1]"]
-        nbest = NBest.from_lists([["a"]], [[[1, 2.5, -3, 0.1, 5, 6, 7]]], names)
-        write_nbest(nbest, tmp_path / "out")
-        expected = "0 ||| a ||| TM0= 1 2.5 LM0= -3 RM0[1]= 0.1 D0[0]= 5 W0= 6 D0[1]= 7\n"
-        assert (tmp_path / "out").read_text() == expected
-        assert read_nbest(tmp_path / "out").feature_names == tuple(names)
-
     def test_totals_of_new_weights(self, tmp_path: Path) -> None:
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
         write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "LM0": 3})

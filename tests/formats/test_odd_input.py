@@ -48,13 +48,11 @@ def test_references_of_which_all_are_blank_are_refused_and_some_are_told(tmp_pat
     "line",
     [
         "0 ||| a ||| LM= 1." + "0" * 200_000 + " ||| 1",
-        "0 ||| a ||| LM=" + "1" * 200_000 + "e",
         "0 ||| a ||| " + "a=" * 100_000,
         "S-" + "1" * 200_000 + "\ta",
-        "0\t" * 100_000,
         "[1," * 100_000,
     ],
-    ids=["Moses", "no fields", "names", "fairseq", "tabs", "JSON"],
+    ids=["Moses", "names", "fairseq", "JSON"],
 )
 def test_detection_takes_linear_time(line: str) -> None:
     """In quadratic time one of these lines would take minutes."""

@@ -225,8 +225,6 @@ def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
         with pytest.raises(DataError, match=r"requests\.jsonl") as caught:
             read_nbest(path, format=Openai(requests=str(write(line, name="requests.jsonl"))))
         assert caught.value.parameter == "requests"
-    with pytest.raises(DataError, match="absent"):
-        read_nbest(path, format=Openai(requests="absent.jsonl"))
 
 
 def test_settings_are_checked_at_once() -> None:

@@ -103,7 +103,6 @@ BEFORE = "\n\nHuman: One?\n\nAssistant: Two.\n\nHuman: Why?\n\nAssistant: "
         ([SYSTEM, *turns("hello", "hi")], [SYSTEM, *turns("bye", "no")], None),
         (f"{BEFORE}hi", f"{BEFORE}no", "Why?"),
     ],
-    ids=["a system's turn", "other turns", "turns in a text"],
 )
 def test_the_turns_before_both_answers_are_the_prompt(
     write: Write, chosen: Any, rejected: Any, source: str | None

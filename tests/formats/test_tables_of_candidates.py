@@ -116,7 +116,6 @@ def test_a_number_that_is_missing_for_some_is_an_extra(
     assert nbest.extras["mqm"].dtype == np.float32  # type: ignore[union-attr]
     np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, 0, np.nan, np.nan, -5, -1])
     assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
-    assert nbest.sizes.tolist() == [2, 2, 2]
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -137,11 +136,11 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
         {"id": 0, "source": None, "candidates": [{"text": "a", "lm": 1, "total": 2}]},
         {"id": 1, "source": "s", "candidates": [{"text": "b", "lm": 1}]},
     ]
-    with pytest.warns(BpaWarning) as notes:
+    with (
+        pytest.warns(BpaWarning, match="total is missing for 1 of 2"),
+        pytest.warns(BpaWarning, match="no source for 1 of 2 sentences"),
+    ):
         nbest = NBest.from_records(records)
-    starts = ["<memory>: total is missing for 1 of 2", "<memory>: no source for 1 of 2 sentences"]
-    for note, start in zip(notes, starts, strict=True):
-        assert str(note.message).startswith(start)
     assert (nbest.totals, nbest.sources) == (None, None)
     np.testing.assert_array_equal(nbest.extras["total"], [2, np.nan])
     assert nbest.sentence_extras["source"] == (None, "s")
