@@ -174,9 +174,8 @@ def _record(
 
 def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Columns:
     """Return the columns of some sentences."""
-    columns: dict[str, Any] = {
-        name: [fields[name] for _, fields in records] for name in records[0][1]
-    }
+    first = records[0][1]
+    columns: dict[str, Any] = {name: [of[name] for _, of in records] for name in first}
     tokens: list[tuple[str, int]] = list(chain.from_iterable(columns.pop(_TOKENS, ())))
     sentences = {name: columns.pop(name) for name in (ID, SOURCE, REFERENCE) if name in columns}
     parents = np.repeat(np.arange(len(records)), list(map(len, columns[TEXT])))

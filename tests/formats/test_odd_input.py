@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, read_nbest
+from bpa_ppl import BpaWarning, DataError, iter_nbest, read_nbest
+from bpa_ppl.errors import printable
 
 LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"
 TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
@@ -30,36 +31,44 @@ def test_references_of_which_all_are_blank_are_refused_and_some_are_told(tmp_pat
         read_nbest(path, references=tmp_path / "ref")
 
 
-DEEP = "[" * 100_000 + "]" * 100_000
-ODD = {"deep": DEEP, "digits": "1" + "0" * 5000, "infinite": "Infinity", "overflow": "1e999"}
-
-
-@pytest.mark.parametrize("text", ["{}", '{{"id": 0, "text": "a", "lm": {}}}'], ids=["all", "value"])
-@pytest.mark.parametrize("odd", ODD)
-def test_odd_values_of_json_lists(tmp_path: Path, odd: str, text: str) -> None:
-    for before in ("", '{"id": 0, "text": "b", "lm": 1}\n'):
-        (tmp_path / "lists").write_text(before + text.format(ODD[odd]) + "\n")
-        with pytest.raises(DataError) as refused:
-            read_nbest(tmp_path / "lists", format="jsonl")
-        message = str(refused.value).removeprefix(str(tmp_path / "lists"))
-        assert message.startswith(f":{1 + bool(before)}: ")
-        assert len(message) < 200
-        assert "sys.set" not in message
-
-
 @pytest.mark.parametrize(
     "line",
     [
         "0 ||| a ||| LM= 1." + "0" * 200_000 + " ||| 1",
-        "0 ||| a ||| LM=" + "1" * 200_000 + "e",
         "0 ||| a ||| " + "a=" * 100_000,
         "S-" + "1" * 200_000 + "\ta",
-        "0\t" * 100_000,
         "[1," * 100_000,
     ],
-    ids=["Moses", "no fields", "names", "fairseq", "tabs", "JSON"],
+    ids=["Moses", "names", "fairseq", "JSON"],
 )
 def test_detection_takes_linear_time(line: str) -> None:
     """In quadratic time one of these lines would take minutes."""
     with suppress(DataError):
         assert len(read_nbest([line]).features) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM0= {} ||| -1",
+        "{} ||| a ||| LM0= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 {}= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 ||| {}",
+    ],
+    ids=["value", "id", "label", "total"],
+)
+def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "nbest"
+    path.write_text("0 ||| a ||| LM0= 1 ||| -1\n" + line.format("x1" * 500_000) + "\n")
+    with pytest.raises(DataError) as refused:
+        read_nbest(path)
+    assert len(str(refused.value)) < len(str(path)) + 250
+    assert "x1" * 41 not in str(refused.value)
+
+
+def test_a_message_is_one_line_whatever_it_repeats() -> None:
+    message = str(DataError("no \x1b[2J\n\r\x00 name " + "x" * 50_000 + "y " * 50_000))
+    assert printable(message) == message
+    assert len(message) < 2100
+    assert "\\x1b[2J\\n" in message
+    assert "\\n" in str(DataError("wrong", "a\nb", 3))

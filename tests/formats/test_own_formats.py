@@ -75,9 +75,6 @@ def test_it_is_written_by_name_and_with_settings(write: Write, tmp_path: Path) -
     assert (tmp_path / "short").read_text().splitlines()[2] == "0\ttext 1\t0.14"
     with raises(UsageError, "unknown-name", parameter="format"):
         write_nbest(lists, tmp_path / "other", format="xml")
-    with raises(UsageError, "unknown-name", parameter="format"):
-        read_nbest(tmp_path / "short", format="xml")
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -88,16 +85,6 @@ def test_it_is_written_by_name_and_with_settings(write: Write, tmp_path: Path) -
 def test_a_line_that_cannot_be_read_is_named(write: Write, wrong: str | bytes, code: str) -> None:
     with raises(DataError, code, line=3):
         read_nbest(write("#toy", "0\ta\t1", wrong, "1\ta\t2"))
-
-
-def test_sources_belong_to_ids(write: Write) -> None:
-    path = write("#toy", *(f"{n}\ta\t1" for n in range(4)), name="lists")
-    both = read_nbest(path, sources=write("a", "b", "c", "d", name="src"), references=[("x",)] * 4)
-    assert [part.sources for part in both.chunks(3)] == [("a", "b", "c"), ("d",)]
-    with raises(DataError, parameter="sources", line=5, match="sentence id 3.*src has 3"):
-        read_nbest(path, sources=write("a", "b", "c", name="src"))
-    with raises(UsageError, "wrong-type", parameter="sources"):
-        read_nbest(path, sources=[("a",)] * 4)  # type: ignore[list-item]
 
 
 def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:

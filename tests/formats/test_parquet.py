@@ -13,9 +13,9 @@ from pyarrow import parquet
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.phrases import read_counts, read_table
+from bpa_ppl.phrases import read_table
 
 Write = Callable[..., Path]
 NESTED = {
@@ -29,10 +29,10 @@ NESTED = {
 }
 
 
-def written(tmp_path: Path, columns: Any, **options: Any) -> Path:
+def written(tmp_path: Path, columns: Any) -> Path:
     path = tmp_path / "lists.parquet"
     table = columns if isinstance(columns, pa.Table) else pa.table(columns)
-    parquet.write_table(table, path, **options)
+    parquet.write_table(table, path)
     return path
 
 
@@ -50,9 +50,6 @@ def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
     path = written(tmp_path, NESTED)
     assert_nested(read_nbest(path))
     assert_nested(read_nbest(path.read_bytes()))
-    large = {n: pa.array(v) for n, v in NESTED.items()}
-    large["lm"] = large["lm"].cast(pa.large_list(pa.float32()))
-    assert_nested(read_nbest(written(tmp_path, large, row_group_size=1)))
 
 
 def test_kinds_of_numbers(tmp_path: Path) -> None:
@@ -73,16 +70,11 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
     ("changes", "match"),
     [
         ({"lm": [["-1.0", None], ["0.0"]]}, r":1: .*lm is '-1\.0'"),
-        ({"lm": [[-1.0, 1.0], [np.inf]]}, ":2: .*lm is inf"),
         ({"lm": [[-1.0], [0.0]]}, ":1: .*lm"),
         ({"text": [["a", None], ["b"]]}, ":1: .*text"),
-        ({"text": [[1, 2], [3]]}, ":1: .*text is 1.0"),
-        ({"source": [1, 2]}, ":1: source is 1"),
         ({"references": [["x"], [None]]}, r":2: references is \[None\]"),
         ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5"),
-        ({"id": ["a", "a"]}, ":2: a second list of sentence a: "),
         ({"id": None, "text": ["a", "b"], "lm": [1.0, 2.0]}, ":1: .*id"),
-        ({"text": None}, ":1: .*text"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_row(
@@ -96,29 +88,21 @@ def test_what_is_wrong_is_named_with_its_row(
         read_nbest(written(tmp_path, columns))
 
 
-@pytest.mark.parametrize("read", [read_nbest, read_table, read_counts])
-def test_a_column_twice(tmp_path: Path, read: Callable[[Path], object]) -> None:
-    names = ["id", "text", "text"] if read is read_nbest else ["source", "target", "target"]
+def test_a_column_twice(tmp_path: Path) -> None:
     columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]
-    columns[0] = columns[0] if read is read_nbest else columns[1]
-    parquet.write_table(pa.table(columns, names), tmp_path / "lists.parquet")
-    with pytest.raises(DataError, match=r"lists\.parquet: "):
-        read(tmp_path / "lists.parquet")
+    for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):
+        path = written(tmp_path, pa.table(columns, names))
+        with pytest.raises(DataError, match=r"lists\.parquet: "):
+            read(path)
 
 
-@pytest.mark.parametrize("kept", [5, 200, -9])
-def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
+def test_a_file_that_is_cut_short_or_empty(tmp_path: Path) -> None:
     path = written(tmp_path, NESTED)
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:200])
     with raises(DataError, "damaged"):
         read_nbest(path)
-
-
-def test_a_file_without_rows(tmp_path: Path) -> None:
-    path = written(tmp_path, pa.table(NESTED).slice(0, 0))
-    for read in (read_nbest, lambda path: list(iter_nbest(path))):
-        with raises(DataError, "no-data"):
-            read(path)
+    with raises(DataError, "no-data"):
+        read_nbest(written(tmp_path, pa.table(NESTED).slice(0, 0)))
 
 
 def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

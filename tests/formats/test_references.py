@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from raising import raises
 
@@ -34,11 +33,9 @@ def test_files_that_are_no_references(write: Write, tmp_path: Path) -> None:
         read_references([])
 
 
-@pytest.mark.parametrize("references", [1.5, {"a"}, np.zeros(())])
-def test_references_of_another_type(write: Write, references: Any) -> None:
-    lists = write("0 ||| a ||| LM0= 1 ||| 1", name="lists")
+def test_references_of_another_type() -> None:
     with raises(UsageError, "wrong-type", parameter="references"):
-        read_nbest(lists, references=references)
+        read_nbest(["0 ||| a ||| LM0= 1 ||| 1"], references=1.5)  # type: ignore[arg-type]
 
 
 LINES = ["r0", "r1", "r2"]
@@ -55,13 +52,10 @@ class TestPairing:
         ("ids", "expected", "numbers"),
         [
             ([0, 1, 2], "012", [0, 1, 2]),
-            (["0", "1", "2"], "012", [0, 1, 2]),
             (["2", "0", "1"], "201", [2, 0, 1]),
-            ([2.0, 0.0], "20", [2, 0]),
             (["2.0", "00"], "20", [2, 0]),
             (["1", "3", "2"], "021", [0, 2, 1]),  # as many references as ids from 1
             (["7", "8", "9"], "012", [0, 1, 2]),
-            (["1", "2"], "12", [1, 2]),
             (["a", "b", "c"], "012", [0, 1, 2]),
         ],
     )
@@ -81,7 +75,6 @@ class TestPairing:
         [
             ([1, 2, 3], 3, "first_id"),
             (["4", "9"], 1, "references"),
-            (["0", "b", "2"], 2, "references"),
             (["a", "b"], None, "references"),  # which of the three is missing?
             (["s0", "s2", "s0", "s1", "s2"], None, "references"),  # by system, one lacks s1
         ],
@@ -120,17 +113,9 @@ class TestPairing:
         with pytest.warns(BpaWarning, match="no list for 1 of 2 ids in the references"):
             read_nbest(text, references={9: "x", 1: "y"})
 
-    @pytest.mark.parametrize(
-        "lines",
-        [
-            ["doc-1\ta"],
-            ['{"id": 0, "text": "a"}'],
-            ['{"id": 0, "reference": 1}'],
-            ['{"id": 0, "reference": "a"}', "[]"],
-        ],
-    )
-    def test_unusable_ids(self, write: Write, lines: list[str]) -> None:
-        references = write(*lines, name="ref")
+    @pytest.mark.parametrize("line", ["doc-1\ta", '{"id": 0, "text": "a"}', '{"id": 0}'])
+    def test_unusable_ids(self, write: Write, line: str) -> None:
+        references = write(line, name="ref")
         with pytest.raises(DataError):
             read_nbest(["0 ||| t ||| LM0= 1"], references=references)
 

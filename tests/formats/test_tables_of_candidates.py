@@ -21,7 +21,7 @@ from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
 
@@ -116,22 +116,16 @@ def test_a_number_that_is_missing_for_some_is_an_extra(
     assert nbest.extras["mqm"].dtype == np.float32  # type: ignore[union-attr]
     np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, 0, np.nan, np.nan, -5, -1])
     assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
-    assert nbest.sizes.tolist() == [2, 2, 2]
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("way", ["csv", "jsonl, nested"])
-def test_tables_of_a_stream_have_the_features_that_are_whole_there(
-    tmp_path: Path, way: str
-) -> None:
+def test_tables_of_a_stream_have_the_features_that_are_whole_there(tmp_path: Path) -> None:
     with pytest.warns(BpaWarning):
-        WAYS[way](PARTLY, tmp_path / "lists", "")
+        WAYS["jsonl, nested"](PARTLY, tmp_path / "lists", "")
     with pytest.warns(BpaWarning, match="mqm is missing for 3 of 6") as notes:
-        first, second, third = iter_nbest(tmp_path / "lists", chunk=1)
+        first, _, third = iter_nbest(tmp_path / "lists", chunk=1)
     assert len(notes) == 1
     assert (first.feature_names, third.feature_names) == (("lm",), ("lm", "mqm"))
-    for lists in (first, second):
-        assert np.isnan(np.asarray(lists.extras.get("mqm", np.nan), float)).any()
     joined = NBest.concatenate([first, third])
     assert joined.feature_names == ("lm",)
     np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
@@ -142,11 +136,11 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
         {"id": 0, "source": None, "candidates": [{"text": "a", "lm": 1, "total": 2}]},
         {"id": 1, "source": "s", "candidates": [{"text": "b", "lm": 1}]},
     ]
-    with pytest.warns(BpaWarning) as notes:
+    with (
+        pytest.warns(BpaWarning, match="total is missing for 1 of 2"),
+        pytest.warns(BpaWarning, match="no source for 1 of 2 sentences"),
+    ):
         nbest = NBest.from_records(records)
-    starts = ["<memory>: total is missing for 1 of 2", "<memory>: no source for 1 of 2 sentences"]
-    for note, start in zip(notes, starts, strict=True):
-        assert str(note.message).startswith(start)
     assert (nbest.totals, nbest.sources) == (None, None)
     np.testing.assert_array_equal(nbest.extras["total"], [2, np.nan])
     assert nbest.sentence_extras["source"] == (None, "s")
@@ -176,13 +170,10 @@ def test_named_columns_are_the_usual_ones(way: str, tmp_path: Path) -> None:
     assert lists.features[:, 0].tolist() == [-1.5, -2]
 
 
-@pytest.mark.parametrize("way", ["csv", "jsonl"])
-def test_a_column_whose_place_is_taken_is_left_out(way: str, tmp_path: Path) -> None:
-    names = ("id", "segment", "output", "lm", "text")
-    rows = [(0, 7, "a cat", -1, "un chat"), (1, 7, "cat", -2, "un chat")]
-    records = [dict(zip(names, row, strict=True)) for row in rows]
+def test_a_column_whose_place_is_taken_is_left_out(write: Write) -> None:
+    path = write("id,segment,output,lm,text", "0,7,a cat,-1,un chat", "1,7,cat,-2,un chat")
     with pytest.warns(BpaWarning) as caught:
-        lists = WAYS[way](records, tmp_path / "lists", ":id=segment,text=output")
+        lists = read_nbest(path, format="csv:id=segment,text=output")
     assert sorted("column text" in str(one.message) for one in caught) == [False, True]
     assert (lists.ids, lists.texts(0), lists.feature_names) == ((7,), ["a cat", "cat"], ("lm",))
 
@@ -191,10 +182,8 @@ def test_a_column_whose_place_is_taken_is_left_out(way: str, tmp_path: Path) -> 
     ("lines", "format", "shown"),
     [
         (["segment,output", "7,a"], "csv", "segment"),
-        (["id,words,lm", "0,a,1"], "csv", "no column text .*words"),
         (["segment,output", "7,a"], Csv(id="segment", text="out"), "no column out .*text=output"),
         (['{"segment": 7, "output": "a"}'], Jsonl(id="segment"), "no column text .*text=output"),
-        (['{"seg": 7, "candidates": ["a"]}'], Jsonl(id="se"), "no column se .*id=seg"),
         (['{"id": 7, "candidates": [{"hyp": "a"}]}'], "jsonl", "no column text .*text=hyp"),
     ],
 )
@@ -206,27 +195,16 @@ def test_an_absent_column_is_named_with_the_nearest(
 
 
 def test_in_memory_columns_are_to_be_renamed() -> None:
-    for row, remedy in (({"segment": 7, "output": "a"}, "segment"), ({"id": 7, "mt": "a"}, "mt")):
-        with raises(DataError, "missing-column", line=1, match=f": rename {remedy} to (id|text)$"):
-            NBest.from_records([row])
-
-
-@pytest.mark.parametrize("settings", [{"id": "text"}, {"id": ""}, {"id": "a", "text": "a"}])
-def test_names_differ(settings: dict[str, str]) -> None:
-    with raises(UsageError, "invalid-setting", parameter="format"):
-        Csv(**settings)
+    with raises(DataError, "missing-column", line=1, match=": rename mt to text$"):
+        NBest.from_records([{"id": 7, "mt": "a"}])
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("level", ["candidates", "sentences"])
-def test_a_control_character_in_the_name_of_a_column(write: Write, level: str) -> None:
-    odd = {"l\am": 1}
+def test_a_control_character_in_the_name_of_a_column(write: Write) -> None:
     good = {"id": 0, "candidates": [{"text": "a", "lm": 1}]}
-    inside = [{"text": "a", "lm": 1, **(odd if level == "candidates" else {})}]
-    bad = {"id": 5, "candidates": inside, **(odd if level == "sentences" else {})}
-    path = write(*map(json.dumps, [good, {**good, "id": 1}, bad, {**good, "id": 6}]))
+    bad = {"id": 5, "candidates": [{"text": "a", "lm": 1, "l\am": 1}]}
     with raises(DataError, "bad-name", match=r"the column l\\x07m has a control character"):
-        read_nbest(path)
+        read_nbest(write(*map(json.dumps, [good, bad])))
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -236,10 +214,8 @@ def test_a_control_character_in_the_name_of_a_column(write: Write, level: str) -
 )
 def test_a_field_of_sentences_and_of_candidates(write: Write, value: Any, match: str) -> None:
     good, bad = ({"candidates": ["a", "b"], "logprob": of} for of in ([-1, -2], [value]))
-    for lines in ([good, bad], [bad, good]):
-        for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
-            with raises(DataError, line=1 + lines.index(bad), match=match):
-                read(write(*map(json.dumps, lines)))
+    with raises(DataError, line=2, match=match):
+        read_nbest(write(*map(json.dumps, [good, bad])))
 
 
 # --- rows and sentences --------------------------------------------------------------------------
@@ -271,22 +247,12 @@ def test_rows_are_grouped_by_sentence(way: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_grouped(write: Write) -> None:
-    rows = ["0,a,x,1", "1,b,y,1", "0,c,z,1"]
     with raises(DataError, line=4, match="another source"):
-        read_nbest(write("id,text,source,lm", *rows))
+        read_nbest(write("id,text,source,lm", "0,a,x,1", "1,b,y,1", "0,c,z,1"))
     with raises(DataError, line=4, match=r"line 2: sort the rows by id, or .*read_nbest"):
         list(iter_nbest(write("id,text,lm", "0,a,1", "1,b,2", "0,c,3")))
-    moses = [f"{s} ||| a ||| LM0= 1" for s in (0, 1, 0)]
-    candidates = [json.dumps({"id": s, "candidates": [{"text": "a"}]}) for s in (0, 1, 0)]
-    for lines in (moses, candidates):
-        with raises(DataError, line=3, match="second list of sentence 0"):
-            read_nbest(write(*lines))
-
-
-@pytest.mark.parametrize("identifier", [np.zeros(2), np.array(["a", "b"]), [1], {}])
-def test_ids_of_other_types(identifier: Any) -> None:
-    with raises(DataError, line=1, match="sentence id .* is not an integer or a text"):
-        NBest.from_records([{"id": identifier, "text": "a"}])
+    with raises(DataError, line=3, match="second list of sentence 0"):
+        read_nbest(write(*(json.dumps({"id": s, "candidates": ["a"]}) for s in (0, 1, 0))))
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -6,7 +6,6 @@ import json
 import warnings
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -67,22 +66,12 @@ def test_they_are_read_as_records_are(lines: list[str], bad: str) -> None:
     assert outcome(lines, bad, False) == outcome(lines, bad, True)
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_lines_of_the_same_fields_are_decoded_at_once(long: bool) -> None:
-    """In any order; other lines are not, and neither are other types."""
-    one = {"text": "a", "lm": -1, "by": "x"}
-    whole = {"id": 3, "source": "s", "references": ["r", "q"]}
-    uniform = uniform_columns({**whole, **(one if long else {"candidates": [one]})})
-    other = {"by": "x", "lm": 2.5, "text": "a"}
-    line = json.dumps({**other, **whole} if long else {"candidates": [other], **whole})
-    fields = uniform(f"{line}\n".encode() * 2, [5, 6])
+def test_lines_of_the_same_fields_in_any_order_are_decoded_at_once() -> None:
+    uniform = uniform_columns({"id": 3, "candidates": [{"text": "a", "lm": -1}]})
+    line = b'{"candidates": [{"lm": 2.5, "text": "a"}], "id": 4}\n'
+    fields = uniform(line * 2, [5, 6])
     assert fields is not None
-    assert fields.hypotheses["text"] == ["a", "a"]
-    assert fields.sentences["references"] == [["r", "q"]] * 2
-    assert np.array_equal(fields.hypotheses["lm"], [2.5, 2.5])
+    assert fields.hypotheses["lm"].tolist() == [2.5, 2.5]
     assert (fields.lines.tolist(), fields.parents.tolist()) == ([5, 6], [0, 1])
-    for old, new in (("2.5", "null"), ("2.5", '"2"'), ('"x"', "1"), ('"by"', '"bz"'), ("[", "[1")):
-        assert uniform(f"{line.replace(old, new, 1)}\n".encode(), [5]) is None
-    assert uniform(f"{line}\n\n".encode(), [5, 6]) is None
-    with pytest.raises(ValueError):
-        uniform_columns({"id": 0, "text": "a", 'q"': 1})
+    for old, new in ((b"2.5", b"null"), (b"2.5", b'"2"'), (b'"lm"', b'"tm"'), (b"[", b"[1")):
+        assert uniform(line.replace(old, new), [5]) is None
