@@ -217,8 +217,8 @@ Weights = Annotated[
     str,
     Parameter(
         alias="-w",
-        help="Canonical weights: moses.ini, dense weights, JSON, or numbers in the order of the "
-        "columns; none, to start without; or equal, to start at the mean of the standardised "
+        help="Canonical weights: moses.ini, dense weights, or JSON, also a list in the order of "
+        "the columns; none, to start without; or equal, to start at the mean of the standardised "
         "features.",
     ),
 ]
