@@ -568,8 +568,7 @@ def _opened(source: Any) -> Any:
     if str(source) != STANDARD:
         return open(source, "rb")
     if sys.stdin is None:
-        problem = "it is closed: open it, or name a file"
-        raise DataError(problem, origin_name(source), code="cannot-read")
+        raise OSError("it is closed: open it, or name a file")
     return nullcontext(sys.stdin.buffer)
 
 

@@ -44,8 +44,7 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
             others = quoted(journal.header.get("lists", "without a name"))
             problem = f"the judgements are about other lists ({others}) than {nbest.origin}"
             raise DataError(f"{problem}: {remedy}", journal.path)
-        unnamed = f"rater {number}" if len(several) > 1 else None
-        rater = journal.header.get("rater", unnamed)
+        rater = journal.header.get("rater", f"rater {number}" if len(several) > 1 else None)
         for line, judgement in journal.judgements.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
             if sentence is None or max(shown) >= nbest.sizes[sentence]:

@@ -11,8 +11,6 @@ from bpa_ppl.judging.questions import Candidates
 
 #: Draws that expectations are computed from, and further answers.
 _DRAWS, _FURTHER = 100, 10
-#: The share that is won is larger than `least` with a probability of 95 %.
-_LOW = 0.05
 
 
 class Outlook(NamedTuple):
@@ -86,5 +84,5 @@ def expected(
     lost = np.linalg.solve(np.eye(len(told)) + told, told @ weights.covariance)
     later = table.scores(Gaussian(weights.mean, (lost + lost.T) / 2).sample(rng, _DRAWS)[:, :-1])
     growth = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).mean(axis=1).sum()
-    least = float(np.quantile(share, _LOW))
+    least = float(np.quantile(share, 0.05))
     return probability, float(won.mean()) / mean, least, float(growth) / mean

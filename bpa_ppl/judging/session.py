@@ -137,8 +137,7 @@ class Session:
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
-        name = Path(lists.origin).name
-        header = {"lists": name, "sha256": content_hash(lists), "seed": self.seed}
+        header = {"lists": Path(lists.origin).name, "sha256": content_hash(lists), "seed": seed}
         header |= {} if rater is None else {"rater": rater}
         self._file = None if journal is None else JournalFile(journal, header)
         self._likelihood, self._options = Preference(slip=slip), options

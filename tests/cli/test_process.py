@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from command_line import run, start, succeed
+from command_line import PROGRAM, run, start, succeed
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, shown_messages
@@ -32,7 +32,6 @@ RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
 
 def test_the_installed_program(folder: Path) -> None:
-    """One process for each kind of ending; another would cost seconds of imports."""
     assert shutil.which(INSTALLED), "the package is not installed: no program bpa beside Python"
     lists = Path("nbest").read_text("utf-8")
     done = subprocess.run(
@@ -44,11 +43,6 @@ def test_the_installed_program(folder: Path) -> None:
     )
     assert (done.stdout, done.stderr) == succeed("rerank", "nbest", "-p", "good.nc")[1:]
     assert done.stdout.count("\n") == SENTENCES
-    done = subprocess.run(
-        [INSTALLED, "check", "none"], capture_output=True, encoding="utf-8", check=False
-    )
-    assert done.returncode == 2
-    assert re.fullmatch("error: none: no such file.*\n", done.stderr)
 
 
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
@@ -126,6 +120,25 @@ def _when_read(path: str, flags: int) -> int:
     raise TimeoutError(path)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs to choose a core")
+def test_on_one_core_and_on_all_the_same_files_are_made(originals: Path, tmp_path: Path) -> None:
+    one_core = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); {PROGRAM}"
+    for name, program in (("one", one_core), ("all", PROGRAM)):
+        shutil.copytree(originals, tmp_path / name)
+        environment = {**os.environ, "PYTHONHASHSEED": str(len(program))}
+        for command in (
+            ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "-q"),
+            ("report", "new.nc", "-o", "page.html", "-q"),
+            ("rerank", "nbest", "-p", "new.nc", "-o", "out", "--details", "new.tsv", "--unchecked"),
+        ):
+            line = [sys.executable, "-c", program, *command]
+            subprocess.run(line, cwd=tmp_path / name, env=environment, check=True)
+    for made in ("new.nc", "page.html", "out", "new.tsv"):
+        one, every = ((tmp_path / name / made).read_bytes() for name in ("one", "all"))
+        assert one == every, made
+
+
 def code_with(out: object, *arguments: str) -> tuple[int, str]:
     """Run `bpa` with a given standard output; return its code and its standard error."""
     err = io.StringIO()
@@ -166,7 +179,7 @@ def test_pipes_and_closed_streams_in_a_shell(folder: Path) -> None:
     codes = [f"pipe {CLOSED}", "1", "stdin 2", "stdout 2", "check 0"]
     assert done.stdout.decode().splitlines() == codes
     assert done.stderr.decode().splitlines() == [
-        "error: <standard input>: it is closed: open it, or name a file",
+        "error: <standard input>: it could not be read: it is closed: open it, or name a file",
         "error: <standard output>: it is closed: open it, or name a file",
     ]
     assert Path("check.txt").read_bytes().isascii()

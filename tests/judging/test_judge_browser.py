@@ -13,23 +13,12 @@ import pytest
 from browser import CHROMIUM, CTRL, SHIFT, Browser, Page
 from judge_lists import judge_lists, running
 
+import bpa_ppl as bpa
 from bpa_ppl.judging import Session
 
 pytest.importorskip("starlette", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not installed")
-
-#: A session in another process, which a test kills.
-SERVER = """
-import sys
-sys.path[:0] = sys.argv[2:]
-from judge_lists import judge_lists
-from bpa_ppl.judging import Session
-from bpa_ppl.judging.app import application
-from bpa_ppl.serving.web import run
-app = application(Session(judge_lists(), journal=sys.argv[1]), "token")
-run(app, "127.0.0.1", 0, lambda url: print(f"{url}/token/", flush=True))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +102,14 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
 
 
 def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
-    journal = tmp_path / "j.jsonl"
-    tests = Path(__file__).parent
-    command = [sys.executable, "-c", SERVER, str(journal), str(tests), str(tests.parent)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    lists, journal = tmp_path / "lists.jsonl", tmp_path / "j.jsonl"
+    bpa.write_nbest(judge_lists(), lists)
+    words = ("judge", str(lists), "-o", str(journal), "--port", "0")
+    command = [sys.executable, "-m", "bpa_ppl", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
-            url = process.stdout.readline().strip()
+            assert process.stderr is not None
+            url = next(line for line in process.stderr if " at http" in line).split()[-1]
             page = opened(browser, url)
             for number in (2, 3):
                 page.key("ArrowLeft")
@@ -129,7 +119,7 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
             process.kill()
     page.key("ArrowRight")
     wait_for(page, "#error", "not confirmed")
-    session = Session(judge_lists(), journal=journal)
+    session = Session(bpa.read_nbest(lists), journal=journal)
     assert [judgement.answer for judgement in session.judgements] == ["first", "first"]
     with running(session) as url:
         page.go(url)
