@@ -195,7 +195,7 @@ def calibration_page(
     sections = []
     for c in calibrations:
         alternative = f"Distribution of the ranks of {len(c.names)} quantities under {c.sampler}"
-        title, table, notes = c._shown()
+        title, table, notes = c._shown()  # noqa: SLF001
         picture = drawn(ecdf_figure(c), alternative, _READING, "svg")
         sections.append(Section(title, [picture, table, *notes]))
     wrong = [c.sampler for c in calibrations if not c]

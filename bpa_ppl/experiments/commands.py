@@ -18,7 +18,6 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning import TUNERS
-from bpa_ppl.sampling import SAMPLERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
@@ -373,7 +372,7 @@ def sweep(
         ),
     ],
     references: shared.References = None,
-    sampler: Annotated[str, Parameter(completer=shared.completed(SAMPLERS))] = "rwm-isotropic",
+    sampler: str = "rwm-isotropic",
     runs: int = 4,
     test: str | None = None,
     test_references: list[Path] | None = None,

@@ -147,14 +147,10 @@ class InputFile:
             if chunk is None:
                 break
             self._begun.append(chunk)
-        if not self.beginning:
+        beginning = b"".join(self._begun)
+        if not beginning:
             raise DataError("the file is empty", self.origin, code="no-data")
-        return self.beginning.partition(b"\n")[0]
-
-    @property
-    def beginning(self) -> bytes:
-        """The bytes that were read to find the first line."""
-        return b"".join(self._begun)
+        return beginning.partition(b"\n")[0]
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline.
@@ -236,7 +232,7 @@ def _blocks_of_text(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
 
 
 def _check_text(block: bytes, origin: str, before: int = 0) -> None:
-    """Refuse text with a NUL byte, or without the line ends of Unix or Windows.
+    """Refuse text with a NUL byte.
 
     Args:
         block: the text.
@@ -250,14 +246,6 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
             "with iconv, or remove such bytes with `tr -d '\\000'`",
             origin,
             before + block.count(b"\n", 0, at) + 1,
-            code="bad-encoding",
-        )
-    text = b"" if before else block.rstrip(b"\r\n")
-    if b"\r" in text and b"\n" not in text:
-        raise DataError(
-            "its lines end with carriage returns alone: convert it with `tr '\\r' '\\n'`",
-            origin,
-            1,
             code="bad-encoding",
         )
 

@@ -257,12 +257,10 @@ class Session:
         table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
         best, headroom, least, further = expected(table, self.weights, rng)
         changed = self.choices() != self._candidates.choices(self._before)
-        answers, random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0, 0.0, 0.0
+        answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
+        random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0.0, 0.0
         first: dict[Any, int | None] = {}  # the best candidate of each question
-        for judgement in self.judgements:
-            if judgement.answer == SKIP:
-                continue
-            answers += 1
+        for judgement in answers:
             question, chosen = (judgement.id, frozenset(judgement.candidates)), judgement.best
             if judgement.asked == REPEAT and question in first:
                 repeated += 1
@@ -274,11 +272,10 @@ class Session:
                 before = self._scores(judgement, self._before)
                 for_first, for_second = judgement.predicted or (0.5, 0.5)
                 # Half of a guess between equals is right.
-                predicted += np.heaviside(sign * (for_first - for_second), 0.5)
-                predicted_before += np.heaviside(sign * (before[0] - before[1]), 0.5)
-        counts = answers, len(changed), int(changed.sum()), best, headroom, least, further
-        rates = float(predicted), float(predicted_before), random, repeated, agreed
-        return Outlook(*counts, *rates)
+                predicted += float(np.heaviside(sign * (for_first - for_second), 0.5))
+                predicted_before += float(np.heaviside(sign * (before[0] - before[1]), 0.5))
+        counts = len(answers), len(changed), int(changed.sum()), best, headroom, least, further
+        return Outlook(*counts, predicted, predicted_before, random, repeated, agreed)
 
     @property
     def judged(self) -> NBest:

@@ -80,9 +80,3 @@ class Lexicons:
         """
         text = self.texts[condition]
         return text.log_probabilities(text.sums(table, weights), weights)
-
-    def log_prior(self, condition: Side, table: Float64) -> float:
-        """Return the log density of a lexicon under its pseudo-counts, up to a constant."""
-        if not self.prior:
-            return 0.0
-        return float(self.prior * np.sum(self.whole_corpus[condition] * np.log(table)))

@@ -49,21 +49,6 @@ def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:
     assert all(image.startswith("data:image/png;base64,") for image in images)
 
 
-def test_figure_data(written: list[Path]) -> None:
-    finished = written[0].parent
-    assert (finished / "differences.csv").stat().st_size > 0
-    tables = {}
-    for name in ("points", "median_seconds"):
-        with (finished / f"{name}.csv").open(encoding="utf-8") as file:
-            tables[name] = list(csv.DictReader(file))
-    rows = read_results(finished)[0].to_pylist()
-    values = [r["ter"] for r in rows if r["setting"] == "prior_variance=1"]
-    chosen = ("prior_variance=1", "ter")
-    (swept,) = (p for p in tables["points"] if (p["setting"], p["metric"]) == chosen)
-    assert (float(swept["mean"]), swept["passed"]) == (pytest.approx(np.mean(values)), "1.0")
-    assert {row["method"] for row in tables["median_seconds"]} == {row["method"] for row in rows}
-
-
 def test_precisions_and_brevity_at_every_size(written: list[Path]) -> None:
     """The details are those of sacreBLEU, and the brevity is min(1, c/r)."""
     finished = written[0].parent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 from raising import raises
@@ -137,14 +136,3 @@ def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path
     others = [(study, cell) for cell in cells] + [(replace(study, seed=6), CELL)]
     assert len({tuple(draw_sentences(one, cell, 14)) for one, cell in others}) == 4
     assert len({seed_of(study, cell) for cell in cells}) == 3
-
-
-def test_samples_are_uniform_with_replacement(study_file: Path) -> None:
-    study = read_study(study_file)
-    cell = CELL._replace(size=14)
-    assert len(set(draw_sentences(study, cell, 14).tolist())) < 14
-    cells = [CELL._replace(draw=draw) for draw in range(2000)]
-    counts = np.bincount(np.concatenate([draw_sentences(study, c, 14) for c in cells]))
-    expected = 2000 * 8 / 14
-    # Chi-squared with 13 degrees of freedom exceeds 34.5 with probability 0.001.
-    assert ((counts - expected) ** 2 / expected).sum() < 34.5

@@ -128,9 +128,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
         read(tmp_path / "bomb")
 
 
-@pytest.mark.parametrize(
-    "content", ["a cat\n".encode("utf-16"), b"a\0cat\n", b"a cat\ra dog\r", b"a\rb\n"]
-)
+@pytest.mark.parametrize("content", ["a cat\n".encode("utf-16"), b"a\0cat\n"])
 @pytest.mark.parametrize("read", [read_references, read_weights, read_lines])
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callable) -> None:
     (tmp_path / "odd").write_bytes(content)

@@ -61,23 +61,19 @@ def shown(view: dict[str, Any]) -> tuple[str, ...]:
 
 def test_every_request_needs_the_token(open_session: Open) -> None:
     client = open_session()
-    paths = ("", "judge.js", "judge.css", "question", "state", "nothing")
     for token in ("", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper(), "ü", f"x/{TOKEN}"):
-        for path in paths[::3]:
-            response = client.get(f"http://127.0.0.1:8000/{token}/{path}")
-            assert (response.status_code, "token" in response.text) == (403, True), path
+        for path in ("", "question"):
+            assert client.get(f"http://127.0.0.1:8000/{token}/{path}").status_code == 403
         assert client.post(f"http://localhost/{token}/undo", json={}).status_code == 403
-    assert [client.get(path).status_code for path in paths] == [200, 200, 200, 200, 200, 404]
+    assert client.get("nothing").status_code == 404
 
 
-def test_the_page_loads_nothing_from_elsewhere(open_session: Open) -> None:
-    client = open_session()
-    for name in ("", "judge.js", "judge.css"):
-        page = client.get(name)
-        assert page.headers["content-security-policy"].startswith("default-src 'none'")
-        assert page.headers["cache-control"] == "no-store"
-        assert "http:" not in page.text.replace("http://www.w3.org/2000/svg", "")
-        assert "https:" not in page.text
+@pytest.mark.parametrize("name", ["", "judge.js", "judge.css"])
+def test_the_page_loads_nothing_from_elsewhere(open_session: Open, name: str) -> None:
+    page = open_session().get(name)
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert page.headers["cache-control"] == "no-store"
+    assert "http" not in page.text.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_answers_are_those_of_the_session(open_session: Open) -> None:
@@ -151,7 +147,8 @@ def test_bad_requests(open_session: Open, body: Any, status: int, code: str) -> 
     assert client.get("question").json()["answers"] == 0
 
 
-def test_a_full_disk(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_cannot_be_kept(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk, and if another program has changed the journal."""
     client = open_session()
     question = client.get("question").json()
 
@@ -165,16 +162,9 @@ def test_a_full_disk(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "No space left" in reply.json()["error"]
     assert client.get("question").json() == question
     assert client.path.read_bytes() == b""
-    assert answer(client).status_code == 200
-
-
-def test_a_journal_that_another_program_changed_is_not_written(open_session: Open) -> None:
-    client = open_session()
-    answer(client)
-    question = client.get("question").json()
-    with client.path.open("ab") as file:
-        file.write(b"more\n")
-    content = client.path.read_bytes()
+    question = answer(client).json()
+    content = client.path.read_bytes() + b"more\n"
+    client.path.write_bytes(content)
     for request in ("answer", "undo"):
         reply = client.post(request, json={"number": question["number"], "answer": "first"})
         assert (reply.status_code, reply.json()["code"]) == (422, "mismatch")
@@ -217,20 +207,21 @@ def test_differences_of_scripts() -> None:
         assert [text for text, differs in differences([first, second])[1] if differs] == expected
 
 
-def test_advice() -> None:
-    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.03, 15.0, 12.0, 20, 2, 2)
-    assert advice(state)[0] == "continue"
-    assert "3.0" in advice(state)[1]
-    assert advice(state._replace(further=0.0049))[0] == "stop"
-    assert advice(state._replace(further=0.0, answers=9))[0] == "continue"  # the prior may be wrong
-    assert advice(state._replace(further=0.0, least=0.5))[0] == "continue"  # choices are uncertain
-    assert "50 %" in advice(state._replace(further=0.0, least=0.5))[1]
-    few = state._replace(further=0.0, predicted=5.0, predicted_before=4.0, random=8)
-    assert advice(few)[0] == "continue"  # may be chance
-    assert advice(few._replace(predicted=6.0))[0] == "stop"
-    assert advice(state._replace(predicted=10.0))[0] == "no-help"
-    assert advice(state._replace(predicted_before=15.0))[0] == "no-help"
-    assert advice(state._replace(predicted=10.0, random=19))[0] == "continue"
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"further": 0.03}, "continue"),
+        ({}, "stop"),
+        ({"answers": 9}, "continue"),  # the prior may be wrong
+        ({"least": 0.5}, "continue"),  # choices are uncertain
+        ({"predicted": 5.0, "predicted_before": 4.0, "random": 8}, "continue"),  # may be chance
+        ({"predicted": 10.0}, "no-help"),
+        ({"predicted_before": 15.0}, "no-help"),
+    ],
+)
+def test_advice(changes: dict[str, Any], code: str) -> None:
+    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.0049, 15.0, 12.0, 20, 2, 2)
+    assert advice(state._replace(**changes))[0] == code
 
 
 def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
@@ -242,11 +233,10 @@ def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
         session.next()
         session.answer("first")
     state = panel(session)
-    deviation = np.sqrt(np.diag(session.prior.full_covariance))
-    expected = dict(zip(names, session.weights.mean[:-1] / deviation, strict=True))
-    assert [mean for _, mean, *_ in state["weights"]] == pytest.approx(
-        sorted(expected.values(), key=abs, reverse=True)[:20], abs=1e-4
-    )
-    assert all(mean == pytest.approx(expected[n], abs=1e-4) for n, mean, *_ in state["weights"])
+    unit = np.sqrt(np.diag(session.prior.full_covariance))
+    means = dict(zip(names, session.weights.mean[:-1] / unit, strict=True))
+    largest = sorted(names, key=lambda name: -abs(means[name]))[:20]
+    expected = {name: pytest.approx(means[name], abs=1e-4) for name in largest}
+    assert {name: mean for name, mean, *_ in state["weights"]} == expected
     assert all(0 < half < 1.96 + 1e-4 for *_, half, _ in state["weights"])
     assert state["more_weights"] == 5

@@ -260,13 +260,11 @@ _PHRASES = [
 @area("phrase tables", 15_000)
 def phrase_tables(rng: random.Random, folder: Path) -> str:
     """Phrase tables of Moses, counts and the output of `extract`."""
-    path, marginal = folder / "table", folder / "marginal"
+    path = folder / "table"
     path.write_bytes(damaged(rng, rng.choice(_PHRASES)))
-    marginal.write_bytes(damaged(rng, b"un ||| 4\nle chat ||| 3\n"))
     uses: list[Callable[[], Any]] = [
         lambda: write_table(read_table(path), folder / "again.parquet"),
-        lambda: read_counts(path).conditional("source"),
-        lambda: read_counts(path, source_counts=marginal),
+        lambda: read_counts(path).marginals_of("source", ["un"]),
     ]
     return verdict(rng.choice(uses), folder)
 
@@ -462,7 +460,7 @@ _TABLE_READERS: list[Any] = [
     bpa.read_nbest,
     lambda path: list(bpa.iter_nbest(path, chunk=1)),
     lambda path: read_table(path).columns,
-    lambda path: read_counts(path).conditional("source"),
+    lambda path: read_counts(path).marginals_of("source", ["un"]),
 ]
 
 
