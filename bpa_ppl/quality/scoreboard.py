@@ -63,19 +63,13 @@ class Scoreboard:
 def cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
     """Return name, value and decimals of scores, the length ratio at the end."""
     rows = [(title_of(score), score.value, score.decimals) for score in scores]
-    lengths = (length_of(score) for score in scores)
-    return rows + [("length", length, 3) for length in lengths if length is not None]
+    ratios = (score.details.get("length_ratio") for score in scores)
+    return rows + [("length", ratio, 3) for ratio in ratios if isinstance(ratio, float)]
 
 
 def title_of(score: Score) -> str:
     """Return the name of a metric in tables."""
     return score.metric.upper() if score.metric in METRICS else score.name
-
-
-def length_of(score: Score) -> float | None:
-    """Return the length ratio of translations to references, if a score has it as a detail."""
-    ratio = score.details.get("length_ratio")
-    return ratio if isinstance(ratio, float) else None
 
 
 def metrics_of(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:

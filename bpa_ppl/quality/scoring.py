@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise, repeat
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality.base import Metric, References, Score, resolve
+from bpa_ppl.quality.base import Lists, Metric, References, Score, resolve
 from bpa_ppl.workers import number_of, parallel_workers
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
@@ -143,13 +143,17 @@ def scores_and_gains(
 
     number_of(jobs)
     lists, inverse = distinct_lists(nbest, metric)
-    inputs = _inputs(metric, nbest, lists)
+    references, more = _inputs(metric, nbest)
     # A metric that reads columns gets all of them at once.
     step = len(nbest) if metric.columns else _CHUNK
-    chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
+    chunks = [slice(start, start + step) for start in range(0, len(nbest), step)]
+    inputs = (
+        (lists[c], references[c], more if metric.columns else {n: v[c] for n, v in more.items()})
+        for c in chunks
+    )
     parts = list[Float64]()
     with parallel_workers(jobs, threads=metric.threads) as parallel:
-        for part in parallel(map(delayed(_both), repeat(metric), chunks)):
+        for part in parallel(delayed(_both)(metric, *chunk) for chunk in inputs):
             parts.append(part)
             if progress is not None:
                 progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
@@ -215,8 +219,8 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     """
     config = resolve(metric, nbest)
     lists, inverse = distinct_lists(nbest, config)
-    counts: Float64 = _inputs(config, nbest, lists).counts(config)[inverse]
-    return counts
+    references, more = _inputs(config, nbest)
+    return config.counts(lists, references, **more)[inverse]
 
 
 def no_references(origin: str | None) -> DataError:
@@ -232,36 +236,9 @@ def no_references(origin: str | None) -> DataError:
     return DataError(message, origin, parameter="references", code="missing-references")
 
 
-class _Inputs(NamedTuple):
-    """The texts of some sentences, with the references, sources and columns that a metric needs.
-
-    Attributes:
-        texts: the hypotheses of each sentence.
-        references: for each sentence.
-        sources: for each sentence.
-        columns: (hypotheses,) each, of all sentences.
-    """
-
-    texts: Sequence[Sequence[str]]
-    references: References
-    sources: Sequence[str] | None
-    columns: Mapping[str, Float64] | None = None
-
-    def part(self, chunk: slice) -> _Inputs:
-        """Return the inputs of some sentences."""
-        sources = None if self.sources is None else self.sources[chunk]
-        return _Inputs(self.texts[chunk], self.references[chunk], sources, self.columns)
-
-    def counts(self, metric: Metric) -> Float64:
-        """Return the counts of each text."""
-        extra = {"sources": self.sources, "columns": self.columns}
-        present = {name: value for name, value in extra.items() if value is not None}
-        return metric.counts(self.texts, self.references, **present)
-
-
-def _inputs(metric: Metric, nbest: NBest, lists: Sequence[Sequence[str]]) -> _Inputs:
-    """Return what a metric needs of some lists with their texts."""
-    references, sources, origin = nbest.references, None, nbest.origin
+def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
+    """Return the references of each sentence, and the sources and columns that a metric needs."""
+    references, origin, more = nbest.references, nbest.origin, dict[str, Any]()
     if not len(nbest):
         raise DataError("there are no sentences to score", origin, code="no-data")
     if "references" not in metric.needs:
@@ -272,16 +249,15 @@ def _inputs(metric: Metric, nbest: NBest, lists: Sequence[Sequence[str]]) -> _In
         message = f"sentence {references.index(())} has no reference: give at least one"
         raise DataError(message, origin, parameter="references", code="missing-references")
     if "sources" in metric.needs:
-        sources = nbest.sources
-        if sources is None:
+        if nbest.sources is None:
             message = f"{metric.key} needs the source of each sentence"
             raise DataError(message, origin, parameter="sources", code="missing-sources")
-    if not metric.columns:
-        return _Inputs(lists, references, sources)
-    from bpa_ppl.quality.column import column_of
+        more["sources"] = nbest.sources
+    if metric.columns:
+        from bpa_ppl.quality.column import column_of
 
-    columns = {name: column_of(nbest, name) for name in metric.columns}
-    return _Inputs(lists, references, sources, columns)
+        more["columns"] = {name: column_of(nbest, name) for name in metric.columns}
+    return references, more
 
 
 def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
@@ -303,7 +279,7 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
     return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 
-def _both(metric: Metric, chunk: _Inputs) -> Float64:
+def _both(metric: Metric, lists: Lists, references: References, more: dict[str, Any]) -> Float64:
     """Return the score and the gain of each text as a flat array."""
-    counts = chunk.counts(metric)
+    counts = metric.counts(lists, references, **more)
     return np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()

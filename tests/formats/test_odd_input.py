@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, iter_nbest, read_nbest
+from bpa_ppl import BpaWarning, DataError, read_nbest
 from bpa_ppl.errors import printable
 
 LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.compiling import compiled
@@ -121,29 +120,6 @@ def best_step(breaks: Float64, gains: Float64) -> tuple[float, float]:
     return float(gains[best]), float(edges[best] + edges[best + 1]) / 2
 
 
-@njit
-def _lowest_slope(heights: Float64, slopes: Float64) -> int:
-    """Return the line that is highest at minus infinity."""
-    best = 0
-    for i in range(1, len(slopes)):
-        if (slopes[i], -heights[i]) < (slopes[best], -heights[best]):
-            best = i
-    return best
-
-
-@njit
-def _next_line(heights: Float64, slopes: Float64, current: int) -> tuple[float, int]:
-    """Return where the highest line is first overtaken, and by which; itself if never."""
-    crossing, best = np.inf, current
-    for i in range(len(slopes)):
-        rise = slopes[i] - slopes[current]
-        if rise > 0:
-            x = (heights[current] - heights[i]) / rise
-            if x < crossing or (x == crossing and slopes[i] > slopes[best]):
-                crossing, best = x, i
-    return crossing, best
-
-
 @compiled
 def envelopes(
     heights: Float64, slopes: Float64, offsets: Int64
@@ -169,13 +145,22 @@ def envelopes(
     count = 0
     for s in range(len(first)):
         start, stop = offsets[s], offsets[s + 1]
-        current = _lowest_slope(heights[start:stop], slopes[start:stop])
-        first[s] = start + current
+        current = start  # the line that is highest at minus infinity
+        for i in range(start + 1, stop):
+            if (slopes[i], -heights[i]) < (slopes[current], -heights[current]):
+                current = i
+        first[s] = current
         while True:
-            crossing, best = _next_line(heights[start:stop], slopes[start:stop], current)
+            crossing, best = np.inf, current  # where it is first overtaken, and by which
+            for i in range(start, stop):
+                rise = slopes[i] - slopes[current]
+                if rise > 0:
+                    x = (heights[current] - heights[i]) / rise
+                    if x < crossing or (x == crossing and slopes[i] > slopes[best]):
+                        crossing, best = x, i
             if best == current:
                 break
-            breaks[count], before[count], after[count] = crossing, start + current, start + best
+            breaks[count], before[count], after[count] = crossing, current, best
             count += 1
             current = best
     return first, breaks[:count], before[:count], after[:count]

@@ -40,7 +40,7 @@ class Pro(Tuner, frozen=True):
         weights, visited = problem.start, []
         for iteration in range(1, self.iterations + 1):
             pairs = [
-                _draw(gains[start:stop], self, rng) + start
+                start + self._draw(gains[start:stop], rng)
                 for start, stop in pairwise(lists.offsets.tolist())
             ]
             better, worse = np.concatenate(pairs).T
@@ -53,14 +53,14 @@ class Pro(Tuner, frozen=True):
             problem.progress(iteration, self.iterations, f"{len(fixed)} pairs")
         return Tuned(weights, np.array(visited))
 
-
-def _draw(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64:
-    """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
-    pairs = rng.integers(len(gains), size=(settings.pairs, 2))
-    difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
-    different = np.flatnonzero(np.abs(difference) > settings.minimum_difference)
-    chosen = different[np.argsort(-np.abs(difference[different]), kind="stable")[: settings.kept]]
-    return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
+    def _draw(self, gains: Float64, rng: np.random.Generator) -> Int64:
+        """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
+        pairs = rng.integers(len(gains), size=(self.pairs, 2))
+        difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
+        different = np.flatnonzero(np.abs(difference) > self.minimum_difference)
+        order = np.argsort(-np.abs(difference[different]), kind="stable")
+        chosen = different[order[: self.kept]]
+        return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
 
 
 def _classifier(x: Float64, fixed: Float64, start: Float64, penalty: float) -> Float64:
