@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import xarray
 
 from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.arviz_functions import inference_data
+from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
+from bpa_ppl.posterior.groups import labelled_groups
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -18,6 +20,22 @@ if TYPE_CHECKING:
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS, SENTENCES = 2, 60, 5
+
+
+def inference_data(
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+) -> InferenceData:
+    """Return arrays by group and name as ArviZ's data."""
+    return arviz_data(group_tree(labelled_groups(groups, coords, dims), {}))
+
+
+def dataset_of(data: InferenceData, group: str) -> xarray.Dataset:
+    """Return a group of ArviZ's data as a dataset, in any version."""
+    node = data[group]
+    dataset: xarray.Dataset = node.to_dataset() if isinstance(node, xarray.DataTree) else node
+    return dataset
 
 
 def external_posterior(

@@ -14,7 +14,7 @@ import pytest
 from judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
-from bpa_ppl import check, read_nbest, read_posterior, write_nbest
+from bpa_ppl import check, read_posterior
 from bpa_ppl.posterior import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,27 +61,6 @@ def test_first_page(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "converged" in printed
     assert ter_in(printed) == pytest.approx([55.2], abs=0.3)
-
-
-def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = ROOT / "examples" / "demo_data"
-    write_nbest(read_nbest(data / "leaflet.nbest100.gz")[:30].truncate(10), "adapt.nbest")
-    for name, kind in {"adapt.ref": "leaflet.ref", "adapt.fr": "leaflet.src"}.items():
-        lines = (data / kind).read_text("utf-8").splitlines(keepends=True)
-        Path(name).write_text("".join(lines[:30]), "utf-8")
-    Path("moses.ini").symlink_to(data / "moses.ini")
-    (code,) = (block for block in code_of("docs/how-to/own-criterion.md") if "comet-score" in block)
-    before, after = re.split(r"# comet-score.*--to_json.*\n", code)
-    monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler="map"))
-    scope: dict[str, Any] = {"bpa": bpa_ppl}
-    exec(before, scope)
-    texts = [Path(f"all.{name}").read_text("utf-8").splitlines() for name in ("src", "mt", "ref")]
-    assert set(map(len, texts)) == {len(scope["lists"].features)}
-    scores = [{"COMET": len(text) / 100} for text in texts[1]]
-    Path("scores.json").write_text(json.dumps({"all.mt": scores}), "utf-8")
-    exec(after, scope)
-    assert scope["posterior"].attrs["oracle_metric"] == "comet"
-    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
 
 
 @pytest.mark.parametrize("sampler", ["map", pytest.param("auto", marks=pytest.mark.slow)])

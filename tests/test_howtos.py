@@ -8,6 +8,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from cyclopts import CycloptsError
 
+import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, NBest, read_nbest, write_nbest
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.app import run_command as run_words
@@ -180,3 +182,21 @@ def test_page_commands_run(page: str) -> None:
             run_command(line.replace("bpa adapt ", f"bpa adapt {sampler}"))
             for written in re.findall(r" -o (\S+)", line):
                 assert Path(written).stat().st_size > 0
+
+
+@pytest.mark.usefixtures("working_folder")
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "how-to" / "own-criterion.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page.split("## COMET")[1], re.DOTALL)
+    before, after = re.split(r"# comet-score.*--to_json.*\n", code)
+    monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler="map"))
+    scope: dict[str, Any] = {"bpa": bpa_ppl}
+    exec(before, scope)
+    texts = [Path(f"all.{name}").read_text("utf-8").splitlines() for name in ("src", "mt", "ref")]
+    assert set(map(len, texts)) == {len(scope["lists"].features)}
+    scores = [{"COMET": len(text) / 100} for text in texts[1]]
+    Path("scores.json").write_text(json.dumps({"all.mt": scores}), "utf-8")
+    exec(after, scope)
+    assert scope["posterior"].attrs["oracle_metric"] == "comet"
+    assert "comet" not in scope["posterior"]["posterior"]["feature"].values

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import reference_model
-from external_posterior import autoregressive, external_posterior
+from external_posterior import autoregressive, external_posterior, inference_data
 from raising import raises
 from scipy.stats import norm
 
@@ -28,7 +28,7 @@ from bpa_ppl import (
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.experiments.comparison.comparison import check_same_posterior
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.arviz_functions import data_tree, inference_data
+from bpa_ppl.posterior.arviz_functions import groups_of
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -63,7 +63,7 @@ def test_groups_coordinates_and_attributes(
 ) -> None:
     posterior = posteriors[name]
     groups = {"posterior", "prior", "log_likelihood", "observed_data", "constant_data"}
-    assert groups <= set(data_tree(posterior).children)
+    assert groups <= set(groups_of(posterior)[0])
     weights = posterior["posterior"]["weights"]
     assert weights.dims == ("chain", "draw", "feature")
     assert weights["feature"].values.tolist() == list(NAMES[:3])

@@ -1,9 +1,8 @@
-"""`bpa adapt` and `bpa learn-prior`: posteriors and priors from n-best lists."""
+"""`bpa adapt`, `bpa learn-prior`, `bpa demo`: posteriors and priors from n-best lists."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,6 @@ from cyclopts import Parameter
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
-from bpa_ppl.notes import LOGGER
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import AnyWeights
 
@@ -27,9 +25,10 @@ def adapt(
     judgements: list[Path] | None = None,
     timed: bool = False,
     quiet: shared.Quiet = False,
+    extra: Path | None = None,
+    extra_references: shared.References = None,
     reading: shared.Reading = shared.Reading(),
-    extra: shared.Extra = shared.Extra(),
-    options: shared.AdaptFlags | None = None,
+    options: shared.AdaptFlags = shared.AdaptFlags(),
 ) -> None:
     """Adapt the weights to a few lists with judgements or references.
 
@@ -41,6 +40,9 @@ def adapt(
             alone are observed, unless you choose a likelihood or a metric for the rest.
         timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
             differs from run to run.
+        extra: N-best lists of the out-of-domain development set that the canonical weights were
+            tuned on, for the sampler weight-trace.
+        extra_references: References of the --extra lists.
     """
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
     from bpa_ppl.diagnostics.checks import checked
@@ -48,20 +50,16 @@ def adapt(
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.sampling.repeating import repeated_options
 
-    options = options or shared.AdaptFlags()
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
         raise UsageError(problem, parameter="weights", code="missing-argument")
     if options.prior_only and references:
-        raise UsageError(
-            "there is no adaptation: leave out --references",
-            parameter="prior_only",
-            code="conflict",
-        )
+        problem = "there is no adaptation: leave out --references"
+        raise UsageError(problem, parameter="prior_only", code="conflict")
     canonical: AnyWeights = shared.canonical(weights) if weights else None
-    chosen: AdaptOptions = replace(
-        options, prior=shared.prior(options.prior), extra=extra.read(reading), progress=not quiet
-    )
+    second = None if extra is None else reading.read(extra, extra_references)
+    prior = shared.prior(options.prior)
+    chosen: AdaptOptions = replace(options, prior=prior, extra=second, progress=not quiet)
     repeated = None if like is None else bpa.posterior.read_draws(like)
     if repeated is not None:
         changes = {name: getattr(chosen, name) for name in (*options.given, "progress")}
@@ -79,8 +77,6 @@ def adapt(
             chosen = replace(chosen, likelihood="preference")
     posterior, report = checked(bpa.sampling.adapt_draws(lists, canonical, chosen))
     bpa.write_posterior(posterior, output, timed=timed)
-    # Not in the file, which is the same whenever it is written.
-    LOGGER.debug("%s written on %s", output, datetime.now().ctime())
     if (comparison := recorded_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
@@ -91,8 +87,6 @@ def adapt(
 def learn_prior(
     *posteriors: Annotated[Path, Parameter(required=True)],
     output: shared.OutputPath,
-    shrinkage: float | None = None,
-    strength: float | None = None,
     without: list[str] | None = None,
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
@@ -102,11 +96,6 @@ def learn_prior(
     Args:
         posteriors: Posteriors (NetCDF) written by `bpa adapt`, one for each domain.
         output: Prior file (JSON).
-        shrinkage: Target of the shrinkage of the covariance between domains, as a share of the
-            prior variance of the posteriors (default: 0.05, or 1 if no feature has a canonical
-            weight).
-        strength: Strength of the shrinkage, in domains (default: 10, or 100 if no feature has a
-            canonical weight).
         without: A feature, or the label of several, that the lists of the new domain lack. Their
             weights are set to 0.
     """
@@ -114,11 +103,19 @@ def learn_prior(
     from bpa_ppl.sampling.learning import labelled, learn_hierarchy, record
 
     draws = labelled(posteriors)
-    for one in draws.values():
-        if not unchecked:
-            bpa.diagnostics.refuse_unconverged(one)
-    hierarchy = learn_hierarchy(
-        draws, shrinkage=shrinkage, strength=strength, without=without or ()
-    )
+    for one in () if unchecked else draws.values():
+        bpa.diagnostics.refuse_unconverged(one)
+    hierarchy = learn_hierarchy(draws, without=without or ())
     hierarchy.prior().write(output, record(hierarchy, draws))
     shared.echo_status(as_table(hierarchy), quiet)
+
+
+def demo(*, output: shared.OutputPath = Path("demo-output"), quiet: shared.Quiet = False) -> None:
+    """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
+
+    Args:
+        output: Folder of the results.
+    """
+    from bpa_ppl.demo import run_demo
+
+    print(run_demo(output, progress=not quiet))

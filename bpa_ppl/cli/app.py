@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,12 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import cyclopts
-from cyclopts import App, CycloptsError, Parameter, Token, UnknownOptionError
+from cyclopts import App, CycloptsError, Parameter, Token
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
+from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import with_outputs
-from bpa_ppl.errors import BpaError, UsageError, nearest, printable, quoted
+from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
@@ -34,11 +35,8 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
     (5, '-')
     """
     tokens = [one.evolve(value=one.value.replace(_STANDARD, "-")) for one in tokens]
-    if kind is int:
-        try:
-            return int(tokens[0].value)
-        except ValueError:
-            raise UsageError(f"expected an integer, not {quoted(tokens[0].value)}") from None
+    if kind is int and not re.fullmatch(r"[+-]?\d+", tokens[0].value):
+        raise UsageError(f"expected an integer, not {quoted(tokens[0].value)}")
     return cyclopts.convert(kind, tokens)
 
 
@@ -61,24 +59,14 @@ lm_app = App(
     help_format="markdown",
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    adapt.adapt,
-    judge.judge,
-    adapt.learn_prior,
-    posteriors.check,
-    posteriors.report,
-    posteriors.rerank,
-    posteriors.weights,
-    serve.serve,
-    lists.lists_,
-    lists.oracle,
-    lists.features,
-    demo.demo,
+    *(adapt.adapt, servers.judge, adapt.learn_prior, posteriors.check, posteriors.report),
+    *(posteriors.rerank, posteriors.weights, servers.serve, lists.lists_, lists.oracle),
+    *(lists.features, adapt.demo),
 )
 for place, function in enumerate(_COMMANDS):
     title = function.__name__.strip("_").replace("_", "-")
     app.command(function, name=title, sort_key=place, help_format="markdown")
 app.command(lm_app)
-lm_app.command(texts.estimate)
 lm_app.command(texts.mix)
 lm_app.default(texts.estimate)
 
@@ -118,42 +106,26 @@ def run_command(words: list[str]) -> None:
     try:
         tokens = [_STANDARD if word == "-" else word for word in words]
         command, bound, _ = app.parse_args(tokens, print_error=False, exit_on_error=False)
-    except UnknownOptionError as error:
-        raise unknown_option(error) from error
     except CycloptsError as error:
         error.verbose = False
-        problem = (
-            error.__cause__ if isinstance(error.__cause__, BpaError) else UsageError(str(error))
-        )
-        if error.argument is not None and error.__cause__ is problem:
+        problem = error.__cause__
+        if not isinstance(problem, BpaError):
+            raise UsageError(str(error)) from error
+        if error.argument is not None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
     bound.arguments.update(with_outputs(bound.arguments))
     command(*bound.args, **bound.kwargs)
 
 
-def unknown_option(error: UnknownOptionError) -> UsageError:
-    """Return the error that names the nearest option, or how a setting is given."""
-    option = (error.token.keyword or error.token.value).partition("=")[0]
-    options = {name for one in error.argument_collection if one.parse for name in one.names}
-    meant = nearest(option, options)
-    if "--set" in options:
-        prefix = "SAMPLER." if "--samplers" in options else ""
-        setting = f"--set {prefix}{option.lstrip('-').replace('-', '_')}=VALUE"
-        meant = f"{meant[:-1]}, or {setting}?" if meant else f": did you mean {setting}?"
-    return UsageError(f"there is no option {option}{meant}")
-
-
 def message_of(error: BpaError, words: list[str]) -> str:
     """Return the message of an error, with the option where it is about one."""
-    chosen = app.parse_commands(words)[1][-1]
-    if error.parameter is None or chosen.default_command is None:
-        return str(error)
-    options = {one.field_info.name: one.name for one in chosen.assemble_argument_collection()}
-    option = options.get(error.parameter, "")
-    if not option.startswith("-") or option in error.message:
-        return str(error)
-    return str(error).replace(error.message, f"{error.message} ({option})", 1)
+    text, command = str(error), app.parse_commands(words)[1][-1]
+    options = command.assemble_argument_collection() if command.default_command else ()
+    option = next((one.name for one in options if one.field_info.name == error.parameter), "")
+    if option.startswith("-") and option not in error.message:
+        text = text.replace(error.message, f"{error.message} ({option})", 1)
+    return text
 
 
 def main() -> None:
@@ -165,49 +137,40 @@ def main() -> None:
 
 
 def _exit_code() -> int | str | None:
-    words = sys.argv[1:]
+    words, code = sys.argv[1:], BpaError.exit_code
     try:
         for word in words:
-            check_encoding(word)
+            if any("\udc80" <= character <= "\udcff" for character in word):
+                problem = f"{quoted(word)} is not text in the encoding of this system"
+                raise UsageError(f"{problem}: rename the file to one with a name in UTF-8")
         run_command(words)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BpaError as error:
-        print(f"error: {message_of(error, words)}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return 0
+    except SystemExit as done:
+        return done.code
     except BrokenPipeError:
         # Python flushes standard output again at exit, which must not fail a second time:
         # https://docs.python.org/3/library/signal.html#note-on-sigpipe
         with suppress(OSError, ValueError):  # standard output is not a file
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CLOSED_PIPE
+    except KeyboardInterrupt:
+        message, code = "interrupted", _INTERRUPTED
+    except BpaError as error:
+        message, code = f"error: {message_of(error, words)}", error.exit_code
     except OSError as error:
-        message = f"{error.filename or 'output'}: {error.strerror or error}"
-        if error.filename is None and isinstance(error, FileNotFoundError):  # temporary files
-            message = f"{error.strerror}: free some space, or name a folder in TMPDIR"
-        print(printable(f"error: {message}"), file=sys.stderr)
-        return BpaError.exit_code
-    except SystemExit as done:
-        return done.code
-    except (MemoryError, ImportError, RuntimeError) as error:
-        if not (message := _machine_problem(error)):
+        message = printable(f"error: {error.filename or 'output'}: {error.strerror or error}")
+    except ImportError as error:
+        message = printable(f"error: a package cannot be loaded: {error}")
+    except (MemoryError, RuntimeError) as error:
+        # JAX raises a RuntimeError of its own with this code.
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        print(printable(f"error: {message}"), file=sys.stderr)
-        return BpaError.exit_code
-    return 0
-
-
-def _machine_problem(error: Exception) -> str:
-    """Return the message for a lack of memory or a package; an empty text for other errors."""
-    # JAX raises a RuntimeError of its own with this code.
-    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
-        return "out of memory: give fewer or smaller lists, fewer draws, or a machine with more"
-    if isinstance(error, ImportError):
-        return f"a package cannot be loaded: {error}"
-    return ""
+        remedy = "give fewer or smaller lists, fewer draws, or a machine with more"
+        message = f"error: out of memory: {remedy}"
+    print(message, file=sys.stderr)
+    return code
 
 
 def prepare_streams() -> None:
@@ -215,31 +178,13 @@ def prepare_streams() -> None:
 
     Else the next file to be opened would become the standard output.
     """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    spare = 0
+    while spare < 3:
+        spare = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    os.close(spare)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def check_encoding(argument: str) -> None:
-    r"""Raise a UsageError unless an argument of the command line is text in the user's encoding.
-
-    Names of files are kept in posteriors and reports, which are UTF-8.
-
-    >>> check_encoding("caf\xe9.nbest")
-    """
-    try:
-        argument.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{quoted(argument)} is not text in the encoding of this system: rename the file to "
-            "one with a name in UTF-8",
-            code="bad-encoding",
-        ) from error
 
 
 class _Printer(logging.Handler):

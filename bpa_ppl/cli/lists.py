@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -32,15 +32,14 @@ def lists_(
     lists = reading.read_together(nbest, references, sources)
     description = bpa.describe(lists, metric)
     # A pipe cannot be read twice.
-    files = [path for path in shared.expanded(nbest) if Path(path).is_file() or Path(path).is_dir()]
+    files = [path for path in shared.expanded(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.arguments()["format"]) for path in files]
     if as_json:
         fields = {**description.as_dict(), "formats": formats}
         print(json.dumps(fields, indent=2, ensure_ascii=False))
-        return
-    print(description)
-    if formats:
-        print(f"- read as {', '.join(dict.fromkeys(formats))}")
+    else:
+        read_as = f"\n- read as {', '.join(dict.fromkeys(formats))}" if formats else ""
+        print(f"{description}{read_as}")
 
 
 def oracle(
@@ -52,8 +51,6 @@ def oracle(
     output: shared.Output | None = None,
     weights: Annotated[str | None, Parameter(alias="-w")] = None,
     metric: shared.Metric = None,
-    ties: shared.Ties = None,
-    jobs: shared.Jobs = 1,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
@@ -72,16 +69,15 @@ def oracle(
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
-    default = default_metric(lists, canonical=weights is not None)
-    goal = bpa.quality.resolve(metric or default, lists)
+    metric = metric or default_metric(lists, canonical=weights is not None)
+    goal = bpa.quality.resolve(metric, lists)
     scores = None
     if weights is not None:
         lists = demote_to_extras(lists, goal.columns)
         scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
-    if ties is None:
-        ties = "shared" if scores is None and lists.totals is None else "canonical"
+    ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = bpa.quality.headroom(lists, scores, goal, ties=ties, jobs=jobs, progress=report)
+        room = bpa.quality.headroom(lists, scores, goal, ties=ties, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
@@ -111,15 +107,10 @@ def features(
     Args:
         output: N-best lists; the suffix gives the format: .jsonl …
     """
-    from bpa_ppl.formats.nbest_files import format_for
-
     if not add:
         raise UsageError("name the features to add", parameter="add")
-    format = format_for(output)  # an error comes before the work
     lists = reading.read(nbest, references, sources)
     extended = bpa.add_features(lists, add, progress=not quiet)
-    # Totals of the decoder are no longer Σ λ·h of all features.
-    bpa.write_nbest(extended, output, format=format)
-    new = extended.feature_names[len(lists.feature_names) :]
-    status = f"added {', '.join(new)} to {len(extended.features):,} hypotheses"
-    shared.echo_status(status, quiet)
+    bpa.write_nbest(extended, output)
+    new = ", ".join(extended.feature_names[len(lists.feature_names) :])
+    shared.echo_status(f"added {new} to {len(extended.features):,} hypotheses", quiet)

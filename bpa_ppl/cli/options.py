@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from glob import glob
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
@@ -28,11 +27,11 @@ from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.features import FEATURES
 from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.models import LIKELIHOODS, PRIORS
-from bpa_ppl.notes import log_info, warn_user
+from bpa_ppl.notes import log_info
 from bpa_ppl.quality import METRICS
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS
@@ -72,11 +71,6 @@ def parsed(
     return Parameter(converter=convert, accepts_keys=False, **others)
 
 
-def completed(names: Iterable[str]) -> Callable[[object], list[str]]:
-    """Return how the shell completes names, which are looked up when it asks."""
-    return lambda context: list(names)
-
-
 def names_in(registry: Iterable[str], *more: str) -> str:
     """Return names as a phrase of help.
 
@@ -110,11 +104,10 @@ def numbers(pairs: Iterable[str]) -> dict[str, float]:
     """
     values: dict[str, float] = {}
     for pair in pairs:
-        assignments([pair])
         name, _, text = pair.rpartition("=")
         value = number_or_text(text)
-        if isinstance(value, str):
-            raise UsageError(f"{name} needs a number, not {value!r}", code="wrong-type")
+        if not name or isinstance(value, str):
+            raise UsageError(f"{name or 'NAME='} needs a number, not {text!r}", code="wrong-type")
         values[name] = float(value)
     return values
 
@@ -174,24 +167,14 @@ def prior(text: str) -> str | Prior | PriorFamily:
     >>> prior("isotropic")
     'isotropic'
     """
+    path = Path(text)
     if text in PRIORS:
         return text
-    path = Path(text)
-    is_name = text.partition(":")[0] in PRIORS
-    if is_name or not (path.is_file() or path.suffix in (".json", ".nc")):
-        return component(PRIORS, text)
-    content = path.read_bytes() if path.is_file() else b""  # the readers name a missing file
-    if content.startswith(b"\x89HDF") or path.suffix == ".nc":
-        return bpa.Prior.of(bpa.posterior.read_draws(path))
-    if content.lstrip().startswith(b"{") or path.suffix == ".json":
+    if path.suffix == ".json":
         return bpa.Prior.read(path)
-    raise DataError(
-        "neither a prior (JSON) nor a posterior (NetCDF): give a file of `bpa learn-prior` or of "
-        "`bpa adapt`",
-        path,
-        parameter="prior",
-        code="unknown-format",
-    )
+    if path.suffix == ".nc" or path.is_file():
+        return bpa.Prior.of(bpa.posterior.read_draws(path))
+    return component(PRIORS, text)
 
 
 def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFamily:
@@ -234,8 +217,8 @@ Weights = Annotated[
     str,
     Parameter(
         alias="-w",
-        help="Canonical weights: moses.ini, dense weights, JSON, or numbers in the order of the "
-        "columns; none, to start without; or equal, to start at the mean of the standardised "
+        help="Canonical weights: moses.ini, dense weights, or JSON, also a list in the order of "
+        "the columns; none, to start without; or equal, to start at the mean of the standardised "
         "features.",
     ),
 ]
@@ -245,35 +228,15 @@ References = Annotated[
 ]
 Sources = Annotated[Path | None, Parameter(alias="-s", help="Source sentences, one per line.")]
 Unchecked = Annotated[bool, Parameter(help="Use the posterior although it fails its check.")]
-Jobs = Annotated[int, Parameter(help="Processes that score hypotheses; -1 uses every core.")]
-#: A flag that is on by default, and is switched off by `--no-NAME`.
-SWITCH = Parameter(negative_bool="no-")
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
 Settings = Annotated[dict[str, Any] | None, parsed(assignments, several=True, name="--set")]
 MovedFiles = Annotated[
-    dict[str, tuple[str, ...]] | None,
-    parsed(
-        moved_files,
-        "New path of a moved feature file, as NAME=FILE.",
-        several=True,
-        name="--moved-file",
-    ),
-]
-AllowedHosts = Annotated[
-    list[str] | None,
-    Parameter(help="Name that requests may use besides the host; `*` stands for any."),
+    dict[str, tuple[str, ...]] | None, parsed(moved_files, several=True, name="--moved-file")
 ]
 Defaults = Annotated[
     dict[str, float] | None,
     parsed(
         numbers, "Weight of a feature that has none, as NAME=VALUE.", several=True, name="--default"
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    Parameter(
-        help="A feature of the posterior, or the label of several, that the lists lack (by "
-        "default an error)."
     ),
 ]
 Add = Annotated[
@@ -307,13 +270,7 @@ Likelihood = Annotated[
 
 def gain(help: str = "") -> Parameter:
     """Return the parameter of a metric, `--metric` or `--gain`; `-ter` is no option here."""
-    return parsed(
-        metric,
-        help,
-        name=("--metric", "--gain"),
-        allow_leading_hyphen=True,
-        completer=completed(METRICS),
-    )
+    return parsed(metric, help, name=("--metric", "--gain"), allow_leading_hyphen=True)
 
 
 Metric = Annotated[
@@ -322,13 +279,6 @@ Metric = Annotated[
         f"Metric of the oracle: {names_in(METRICS)}; or a numeric column of the lists, such as "
         "comet, or -ter if lower is better (default: ter if there are canonical weights or totals, "
         "else chrf)."
-    ),
-]
-Ties = Annotated[
-    str | None,
-    Parameter(
-        help="Ties between oracles: canonical (broken by canonical scores) or shared (default: "
-        "canonical if there are canonical weights or totals)."
     ),
 ]
 #: A field that only Python has.
@@ -341,6 +291,13 @@ class AdaptFlags(AdaptOptions):
     """The options of `bpa adapt`; the others are those of the base class.
 
     Attribute `given` has the names of those that were given, even with their default values.
+
+    Args:
+        prior_variance: Variance σ_T of the prior, or NAME=VALUE for a single feature (default: 0.1,
+            and learned for features without a canonical weight).
+        prior_only: Skip adaptation; the posterior equals the prior. Needs no references; for a
+            --prior learned from other domains, or --weights equal.
+        settings: Setting of the sampler, as NAME=VALUE: draws, warmup, chains, delta, …
     """
 
     given: ClassVar[frozenset[str]]
@@ -352,10 +309,7 @@ class AdaptFlags(AdaptOptions):
         return options
 
     sampler: Annotated[
-        str | None,
-        Parameter(
-            help=f"{names_in(SAMPLERS.titles)} (default: auto).", completer=completed(SAMPLERS)
-        ),
+        str | None, Parameter(help=f"{names_in(SAMPLERS.titles)} (default: auto).")
     ] = None
     likelihood: Likelihood = None
     prior: Annotated[
@@ -365,49 +319,32 @@ class AdaptFlags(AdaptOptions):
             "whose mean and covariance are then the prior."
         ),
     ] = AdaptOptions.prior
-    prior_variance: Annotated[
-        Any,
-        parsed(
-            prior_variance,
-            "Variance σ_T of the prior, or NAME=VALUE for a single feature (default: 0.1, and "
-            "learned for features without a canonical weight).",
-            several=True,
-        ),
-    ] = None
+    prior_variance: Annotated[Any, parsed(prior_variance, several=True)] = None
     metric: Metric = None
     lower_is_better: list[str] | None = None
     oracle: Hidden = None
-    prior_only: Annotated[
-        bool,
-        Parameter(
-            name="--no-sentences",
-            help="Skip adaptation; the posterior equals the prior. Needs no references; for a "
-            "--prior learned from other domains, or --weights equal.",
-        ),
-    ] = False
+    prior_only: Annotated[bool, Parameter(name="--no-sentences")] = False
     fixed: Fixed = None
     defaults: Defaults = None
     categorical: list[str] | None = None
     add: Add = None
-    pretrained: Annotated[bool, SWITCH] = True
+    pretrained: Annotated[bool, Parameter(negative_bool="no-")] = True
     extra: Hidden = None
     model: Hidden = None
     progress: Hidden = False
-    settings: Annotated[
-        dict[str, Any],
-        parsed(
-            assignments,
-            "Setting of the sampler, as NAME=VALUE: draws, warmup, chains, delta, …",
-            several=True,
-            name="--set",
-        ),
-    ] = field(default_factory=dict)
+    settings: Annotated[dict[str, Any], parsed(assignments, several=True, name="--set")] = field(
+        default_factory=dict
+    )
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RerankFlags(RerankOptions):
-    """The options of `bpa rerank`; the others are those of the base class."""
+    """The options of `bpa rerank`; the others are those of the base class.
+
+    Args:
+        moved_files: New path of a moved feature file, as NAME=FILE.
+    """
 
     rule: Annotated[
         Any,
@@ -449,7 +386,7 @@ class Reading:
         ),
     ] = "auto"
     list_size: int | None = None
-    score_files: Annotated[list[str] | None, Parameter(name="--scores")] = None
+    score_files: Annotated[tuple[str, ...] | None, Parameter(name="--scores")] = None
     extract: str | None = None
     requests: str | None = None
 
@@ -480,9 +417,6 @@ class Reading:
             UsageError: if there are not as many files of references or of sources.
         """
         paths = expanded(paths)
-        for path in dict.fromkeys(paths):
-            if paths.count(path) > 1:
-                warn_user(f"{path}: given {paths.count(path)} times, and its lists count as often")
         if len(paths) == 1:
             return self.read(paths[0], references, sources)
         refs = [one_per_list(str(names), paths, "references") for names in references or ()]
@@ -493,16 +427,6 @@ class Reading:
         ]
         return bpa.NBest.concatenate(parts, renumber=True, fill_missing=True)
 
-    def stream(
-        self,
-        path: str | Path,
-        references: Sequence[Path] | None,
-        sources: Path | None = None,
-        empty: dict[int, str | None] | None = None,
-    ) -> Iterator[NBest]:
-        """Yield the lists of a file in chunks; `empty` gets the sentences without candidates."""
-        return bpa.iter_nbest(path, **self.arguments(references, sources), empty=empty)
-
     def arguments(
         self, references: Sequence[Path] | None = None, sources: Path | None = None
     ) -> dict[str, Any]:
@@ -511,54 +435,24 @@ class Reading:
         Raises:
             UsageError: if options contradict one another.
 
-        >>> Reading(list_size=2, score_files=["lm.npy"]).arguments()["format"]
+        >>> Reading(list_size=2, score_files=("lm.npy",)).arguments()["format"]
         Plain(list_size=2, scores=('lm.npy',))
         """
         format: Any = self.format
         name, _, text = self.format.partition(":")
-        scores = None if self.score_files is None else tuple(self.score_files)
-        for owner, options in (
-            ("plain", {"list_size": self.list_size, "scores": scores}),
-            ("openai", {"extract": self.extract, "requests": self.requests}),
-        ):
-            chosen = {option: value for option, value in options.items() if value is not None}
-            if not chosen:
-                continue
+        plain = {"list_size": self.list_size, "scores": self.score_files}
+        responses = {"extract": self.extract, "requests": self.requests}
+        given = {name: v for name, v in (plain | responses).items() if v is not None}
+        if given:
+            owner = "plain" if given.keys() & plain.keys() else "openai"
             if name not in ("auto", owner):
-                first = next(iter(chosen))
-                problem = f"only the format {owner} has {first}, not {name}: leave out one of them"
-                parameter = "score_files" if first == "scores" else first
-                raise UsageError(problem, parameter=parameter, code="conflict")
-            name, settings = owner, settings_in(text, "the format") | chosen
-            format = NBEST_FORMATS.resolve(owner, settings)
+                problem = (
+                    f"only the format {owner} has {next(iter(given))}, not {name}: leave out one"
+                )
+                raise UsageError(problem, parameter="format", code="conflict")
+            format = NBEST_FORMATS.resolve(owner, settings_in(text, "the format") | given)
         texts = {"references": references or None, "sources": sources}
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Extra:
-    """The lists of the out-of-domain set that the canonical weights were tuned on.
-
-    Args:
-        extra: N-best lists of the out-of-domain development set, for the sampler weight-trace.
-        extra_references: References of the --extra lists.
-    """
-
-    extra: Path | None = None
-    extra_references: list[Path] | None = None
-
-    def read(self, reading: Reading) -> NBest | None:
-        """Return the lists, or None if no file is given.
-
-        Raises:
-            UsageError: if references are given without lists, or lists without references.
-        """
-        if (self.extra is None) != (not self.extra_references):
-            raise UsageError(
-                "give lists and --extra-references, or neither", parameter="extra", code="conflict"
-            )
-        return None if self.extra is None else reading.read(self.extra, self.extra_references)
 
 
 def expanded(paths: Sequence[str]) -> list[str]:
@@ -567,11 +461,11 @@ def expanded(paths: Sequence[str]) -> list[str]:
     >>> expanded(["-", "none-of-these-*.jsonl"])
     ['-', 'none-of-these-*.jsonl']
     """
-    files = [
-        [path] if os.path.exists(path) else sorted(glob(path), key=natural_order) or [path]
-        for path in paths
-    ]
-    return list(chain.from_iterable(files))
+    files: list[str] = []
+    for path in paths:
+        is_file = os.path.exists(path)
+        files += [path] if is_file else sorted(glob(path), key=natural_order) or [path]
+    return files
 
 
 def one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
@@ -582,12 +476,9 @@ def one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
     """
     paths = [Path(name) for name in files.split(",")]
     if len(paths) != len(lists):
-        raise UsageError(
-            f"{len(lists)} files of n-best lists need as many files of {what}, separated by commas "
-            f"in the same order, not {files}",
-            parameter=what,
-            code="mismatch",
-        )
+        problem = f"{len(lists)} files of n-best lists need as many files of {what}, separated by "
+        problem += f"commas in the same order, not {files}"
+        raise UsageError(problem, parameter=what, code="mismatch")
     return paths
 
 
@@ -621,9 +512,7 @@ def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
     outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
     if not outputs:
         return dict(values)
-    from bpa_ppl.formats.streams import open_descriptor
-
-    outputs |= {n: type(path)("-") for n, path in outputs.items() if open_descriptor(path) == 1}
+    outputs |= {n: type(path)("-") for n, path in outputs.items() if str(path) == "/dev/stdout"}
     # The name of a rater names no file; nor does a word that is no file, such as a setting.
     others = {name: value for name, value in values.items() if name not in (*outputs, "rater")}
     names = expanded(list(_texts(msgspec.to_builtins(others, enc_hook=str))))

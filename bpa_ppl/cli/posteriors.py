@@ -15,7 +15,6 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import NotConverged, UsageError
-from bpa_ppl.formats import WEIGHT_FORMATS
 
 
 def check(
@@ -38,10 +37,8 @@ def check(
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
         print(json.dumps(shown, indent=2))
     else:
-        print(report)
-        if raters is not None:
-            print(raters)
-        print(signature(draws))
+        shown_parts = [report] if raters is None else [report, raters]
+        print(*shown_parts, signature(draws), sep="\n")
     if not report:
         raise SystemExit(NotConverged.exit_code)
 
@@ -55,7 +52,7 @@ def report(
     references: shared.References = None,
     sources: shared.Sources = None,
     moved_files: shared.MovedFiles = None,
-    without: shared.Without = None,
+    without: list[str] | None = None,
     top: int = 8,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
@@ -67,25 +64,21 @@ def report(
         output: Page (HTML); - for stdout.
         nbest: New n-best lists: show which choices changed, and why. With --references or
             judgements: evaluate the adaptation on them.
+        moved_files: New path of a moved feature file, as NAME=FILE.
+        without: A feature of the posterior, or the label of several, that the lists lack (by
+            default an error).
         top: Draw the chains of so many weights, those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page
     from bpa_ppl.diagnostics.pages.figures import require_report
 
     require_report()
+    if nbest is None and references:
+        problem = "references need their lists: give --nbest"
+        raise UsageError(problem, parameter="nbest", code="conflict")
     new = None if nbest is None else reading.read(nbest, references, sources)
-    if new is None and references:
-        raise UsageError(
-            "references need their lists: give --nbest", parameter="nbest", code="conflict"
-        )
-    html = report_page(
-        bpa.posterior.read_draws(posterior),
-        new,
-        moved_files=moved_files,
-        without=without,
-        title=f"Posterior {posterior.name}",
-        top=top,
-    )
+    draws, title = bpa.posterior.read_draws(posterior), f"Posterior {posterior.name}"
+    html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     bpa.diagnostics.write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
 
@@ -97,13 +90,12 @@ def rerank(
     posterior: Annotated[Path, Parameter(alias="-p")],
     output: shared.Output = "-",
     details: Path | None = None,
-    probabilities: Path | None = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     gaps: str = "error",
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
-    options: shared.RerankFlags | None = None,
+    options: shared.RerankFlags = shared.RerankFlags(),
 ) -> None:
     """Rerank n-best lists by the posterior predictive distribution.
 
@@ -112,22 +104,20 @@ def rerank(
         output: Chosen texts, one per line; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
             tab-separated.
-        probabilities: Also write the probability of every candidate, as JSON lines.
         gaps: Missing sentences, and those without candidates: fail (error), write an empty line
             (empty), or copy the source (source), which --sources or the lists give.
     """
     from bpa_ppl.formats.references import sources_of
 
-    draws, options = bpa.posterior.read_draws(posterior), options or shared.RerankFlags()
+    draws = bpa.posterior.read_draws(posterior)
     lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id, empty)
     summary = bpa.decoding.rerank_to(
-        reading.stream(nbest, references, sources, empty),
+        bpa.iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
         draws,
         output,
         details,
-        probabilities=probabilities,
         aligned=aligned,
         options=replace(options, progress=not quiet),
     )
@@ -154,28 +144,20 @@ def weights(
     template: Path | None = None,
     point: str = "mean",
     draw: int = 0,
-    normalise: Annotated[bool, shared.SWITCH] = True,
-    format: Annotated[
-        str,
-        Parameter(
-            help=f"Weight format: {shared.names_in(WEIGHT_FORMATS, 'auto')}; auto uses the suffix."
-        ),
-    ] = "auto",
     unchecked: shared.Unchecked = False,
 ) -> None:
     """Write the posterior mean, the mode or a draw as weights for the decoder.
+
+    The adapted weights are divided by the sum of their absolute values.
 
     Args:
         output: Weight file; - for stdout.
         template: moses.ini to copy, with the adapted weights filled in.
         point: mean, mode or draw.
         draw: With --point draw: the number of the draw.
-        normalise: Divide the adapted weights by the sum of their absolute values.
     """
     draws = bpa.posterior.read_draws(posterior)
     if not unchecked:
         bpa.diagnostics.refuse_unconverged(draws)
-    chosen = bpa.point_weights(draws, point, draw)
-    if normalise:
-        chosen = chosen.normalised(draws.features)
-    bpa.write_weights(chosen, output, template=template, format=format)
+    chosen = bpa.point_weights(draws, point, draw).normalised(draws.features)
+    bpa.write_weights(chosen, output, template=template)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -32,14 +31,10 @@ def estimate(
     from bpa_ppl.text.arpa import write_arpa
     from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
 
-    finished = any(map(is_model, texts))
-    if finished and output is not None:
-        raise UsageError(
-            f"{texts[0]} is a language model already: give a text",
-            parameter="output",
-            code="conflict",
-        )
     if output is not None:
+        if any(map(is_model, texts)):
+            problem = f"{texts[0]} is a language model already: give a text"
+            raise UsageError(problem, parameter="output", code="conflict")
         require_writable(output)
     model = model_of(texts, order, progress=not quiet)
     sizes = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
@@ -47,11 +42,7 @@ def estimate(
         orders = ", ".join(map(str, model.fallback))
         sizes += f"; too few n-grams of order {orders} to estimate discounts: 0.5, 1, 1.5 are used"
     lines = [] if quiet else [sizes]
-    again = not finished and all(map(os.path.isfile, texts))  # a pipe is read once
-    own = [texts] if again and not quiet else []
-    for paths in [[path] for path in test] if test else own:
-        what = ", ".join(map(origin_name, paths)) if test else "the training text itself"
-        lines.append(f"{what}: {evaluate_text(model, paths)}")
+    lines += [f"{origin_name(path)}: {evaluate_text(model, [path])}" for path in test or ()]
     if output is not None:
         write_arpa(model, output)
     for line in lines:
@@ -81,11 +72,8 @@ def mix(
     if len(texts) < 2:
         raise UsageError("a mixture needs at least two texts or models", parameter="texts")
     if dev in texts:
-        raise UsageError(
-            f"{dev} is one of the texts of the mixture: give other text of the domain",
-            parameter="dev",
-            code="conflict",
-        )
+        problem = f"{dev} is one of the texts of the mixture: give other text of the domain"
+        raise UsageError(problem, parameter="dev", code="conflict")
     models = [model_of([text], order, progress=not quiet) for text in texts]
     mixture = MixtureModel.fit_files(models, [dev])
     for path in [dev, *(test or ())]:

@@ -2,7 +2,6 @@
 
 from .calibration import calibrate as calibrate
 from .comparison.comparison import compare as compare
-from .known_targets import compare_on_targets as compare_on_targets
 from .known_targets import target as target
 from .redecoding import redecode as redecode
 from .running import run_study as run_study

@@ -192,30 +192,18 @@ def calibration_page(
         made: its provenance: data, settings, seed.
         command: that reproduces it.
     """
-    rows = []
-    for c in calibrations:
-        worst = int(c.p_values.argmin())
-        cells = (float(c.p_values[worst]), c.names[worst], float(len(c.ranks)), c.ess)
-        rows.append((c.sampler, "calibrated" if c else "NOT calibrated", *cells))
-    header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
-    verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(c) for c in calibrations])
-    sections = [Section("Verdicts", (_METHOD, verdicts))]
+    sections = []
     for c in calibrations:
         alternative = f"Distribution of the ranks of {len(c.names)} quantities under {c.sampler}"
+        title, table, notes = c._shown()  # noqa: SLF001
         picture = drawn(ecdf_figure(c), alternative, _READING, "svg")
-        rank_rows = [
-            (name, float(p), float(ranks.mean()), float(ranks.std()))
-            for name, p, ranks in zip(c.names, c.p_values, c.ranks.T, strict=True)
-        ]
-        caption = f"Uniform ranks have mean 0.5 and standard deviation {12**-0.5:.3f}."
-        passed = (c.p_values >= LEVEL).tolist()
-        table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
-        sections.append(Section(c.sampler, (picture, table)))
+        sections.append(Section(title, [picture, table, *notes]))
     wrong = [c.sampler for c in calibrations if not c]
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
         summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
-    return page("Samplers calibrated", summary, [*sections, how_it_was_made(made or {}, command)])
+    sections.append(how_it_was_made(made or {}, command, [_METHOD]))
+    return page("Samplers calibrated", summary, sections)
 
 
 def ecdf_figure(calibration: Calibration) -> Figure:

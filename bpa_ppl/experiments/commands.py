@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,6 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning import TUNERS
-from bpa_ppl.sampling import SAMPLERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
@@ -79,12 +78,11 @@ SamplerSettings = Annotated[
 
 
 def compare(
-    nbest: shared.NBestPath = "",
+    nbest: shared.NBestPath,
     /,
     *,
+    weights: shared.Weights,
     output: shared.OutputPath,
-    weights: shared.Weights = "",
-    target: list[str] | None = None,
     references: shared.References = None,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: int = 4,
@@ -108,9 +106,7 @@ def compare(
     A sampler that fails does not stop the others; exit with 2 if there is one.
 
     Args:
-        output: Folder of the page and the tables; with --target, of a table.
-        target: Instead of lists: a target with known answers, or all: compare samplers with its
-            exact moments.
+        output: Folder of the page and the tables.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -121,30 +117,14 @@ def compare(
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
-    from bpa_ppl.experiments.results import write_rows
-    from bpa_ppl.formats.streams import make_folder
-
-    settings = settings_of(samplers, setting)
-    if target:
-        if nbest:
-            problem = "a target has lists of its own: leave the n-best lists out"
-            raise UsageError(problem, parameter="target", code="conflict")
-        several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
-        known = bpa.experiments.compare_on_targets(target, samplers, **several, progress=not quiet)
-        print(known)
-        make_folder(output)
-        write_rows(known.results, output / "targets.csv")
-        shared.echo_status(f"wrote {output / 'targets.csv'}", quiet)
-        return
-    if not nbest or not weights:
-        problem = "give n-best lists and their weights, or a target with known answers (--target)"
-        raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
     from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.comparison.comparison import FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
+    from bpa_ppl.formats.streams import make_folder
 
     require_report()
+    settings = settings_of(samplers, setting)
     others = {
         name: [bpa.posterior.read_draws(path) for path in paths]
         for name, paths in (posterior or {}).items()
@@ -219,23 +199,18 @@ def calibrate(
     settings = settings_of(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
+    options: dict[str, Any] = {
+        "replications": replications,
+        "prior_variance": prior_variance,
+        "likelihood": likelihood,
+        "metric": metric,
+        "seed": seed,
+        "jobs": jobs,
+        "progress": not quiet,
+    }
     results = []
     for name, values in settings.items():
-        results.append(
-            calibrate_sampler(
-                lists,
-                canonical,
-                name,
-                replications=replications,
-                prior_variance=prior_variance,
-                likelihood=likelihood,
-                metric=metric,
-                seed=seed,
-                jobs=jobs,
-                progress=not quiet,
-                **values,
-            )
-        )
+        results.append(calibrate_sampler(lists, canonical, name, **options, **values))
         print(results[-1])
     if output is not None:
         made = {"lists": nbest, "likelihood": str(likelihood)}
@@ -254,10 +229,8 @@ def _provenance(
     weights: str, prior_variance: float, seed: int, settings: dict[str, Any]
 ) -> dict[str, str]:
     """Return the rows of the provenance that all pages have."""
-    versions = {f"version of {name}": version(name) for name in _VERSIONS}
-    for name in _OTHERS:
-        with suppress(PackageNotFoundError):
-            versions[f"version of {name}"] = version(name)
+    packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
+    versions = {f"version of {name}": version(name) for name in packages}
     made = {"weights": weights, "prior variance σ_T": f"{prior_variance:g}", "seed": str(seed)}
     return {**made, "settings": json.dumps(settings), **versions}
 
@@ -399,7 +372,7 @@ def sweep(
         ),
     ],
     references: shared.References = None,
-    sampler: Annotated[str, Parameter(completer=shared.completed(SAMPLERS))] = "rwm-isotropic",
+    sampler: str = "rwm-isotropic",
     runs: int = 4,
     test: str | None = None,
     test_references: list[Path] | None = None,

@@ -87,15 +87,11 @@ def _thinned(draws: Draws, length: int) -> Draws:
     def kept(arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
         return {name: np.asarray(values)[:, rows] for name, values in arrays.items()}
 
-    return Draws(
-        kept(draws.values),
-        draws.features,
-        kind=draws.kind,
+    return replace(
+        Draws(kept(draws.values), draws.features, draws.kind),
         log_weight=None if draws.log_weight is None else draws.log_weight[:, rows],
         statistics=kept(draws.statistics),
         sites=draws.sites,
-        dims=draws.dims,
-        coords=draws.coords,
         attrs=draws.attrs,
     )
 

@@ -16,13 +16,8 @@ from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.target import Sampled, Target
 
-#: Statistics of nutpie, and their names in ArviZ.
-_STATISTICS = {
-    "mean_tree_accept": "acceptance_rate",
-    "energy": "energy",
-    "n_steps": "n_steps",
-    "diverging": "diverging",
-}
+#: Statistics that nutpie names as ArviZ does.
+_STATISTICS = ("energy", "n_steps", "diverging")
 
 
 class Nutpie(Sampler, frozen=True):
@@ -85,6 +80,7 @@ class Nutpie(Sampler, frozen=True):
         return Sampled(
             z=unflatten(draws.weights, target.start),
             log_density=statistics["logp"],
-            statistics={ours: statistics[name] for name, ours in _STATISTICS.items()},
+            statistics={name: statistics[name] for name in _STATISTICS}
+            | {"acceptance_rate": statistics["mean_tree_accept"]},
             warmup=unflatten(draws.warmup[WEIGHTS], target.start),
         )

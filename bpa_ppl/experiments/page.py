@@ -16,22 +16,22 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    code,
     drawn,
+    how_it_was_made,
     page,
     write_page,
 )
 from bpa_ppl.errors import one_of
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
+from bpa_ppl.experiments.comparison.efficiency import table_of
 from bpa_ppl.experiments.results import (
     detail_names,
     metrics_of,
-    read_identity,
+    read_json,
     read_results,
     write_rows,
 )
 from bpa_ppl.experiments.study import CANONICAL
-from bpa_ppl.quality.column import by_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,13 +87,11 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     details = {name: mean_details(results, name) for name in metrics if detail_names(name)}
     figures = figures_of(points, times, metrics)
     plain = [point for point in points if not point["setting"]]
-    sections = [
-        *_sections(plain, times, metrics, details, figures),
-        _provenance(target),
-    ]
-    summary = Verdict(_summary(plain, metrics[0]))
-    write_page(page("Learning curves", summary, sections), target / "index.html")
+    sections = [*_sections(plain, times, metrics, details, figures), _provenance(target)]
     files = [target / "index.html"]
+    methods = ", ".join(_distinct(point["method"] for point in plain))
+    verdict = Verdict(f"Mean scores against the number of adaptation sentences, of {methods}.")
+    write_page(page("Learning curves", verdict, sections), files[0])
     numbers = {"points": points, "differences": differences, "median_seconds": times}
     numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
     for name, rows in numbers.items():
@@ -163,7 +161,10 @@ def _sections(
 
     if details:
         notes = [_BREVITIES] if any(LENGTH in rows[0] for rows in details.values()) else []
-        parts = [_details_table(rows, metric) for metric, rows in details.items()]
+        parts = [
+            table_of(rows, f"{metric.upper()} and its components, means over draws.")
+            for metric, rows in details.items()
+        ]
         yield Section("Details", [*notes, *parts])
     passed = [(p, f"{p['passed']:.0%}") for p in plain if np.isfinite(p["passed"])]
     verdicts = _size_tables(passed, "Posteriors that passed their check, {domain}.")
@@ -176,27 +177,11 @@ def _of(rows: Iterable[Row], metric: str) -> list[Row]:
 
 def _provenance(folder: Path) -> Section:
     """Return the section with the settings, and the versions of packages."""
-    identity = read_identity(folder)
-    study = identity["study"]
-    rows = [(key, str(study[key])) for key in ("sizes", "draws", "seed", "replacement")]
-    rows += [(f"version of {name}", version) for name, version in identity["versions"].items()]
-    settings = code(json.dumps(study, indent=1, ensure_ascii=False))
-    return Section("How it was made", [_METRICS, Table(("what", "value"), rows), settings])
-
-
-def _summary(plain: Sequence[Row], metric: str) -> str:
-    """Return the best method of each domain with the fewest sentences."""
-    better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
-    parts = []
-    for domain in _distinct(point["domain"] for point in plain):
-        curve = [p for p in _of(plain, metric) if p["domain"] == domain]
-        smallest = min(point["size"] for point in curve)
-        best = better((p for p in curve if p["size"] == smallest), key=lambda point: point["mean"])
-        parts.append(
-            f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best['mean']:.1f} ± "
-            f"{best['interval']:.1f}, of {best['method']}"
-        )
-    return "; ".join(parts) + "."
+    identity = read_json(folder / "study.json")
+    study, versions = identity["study"], identity["versions"]
+    rows = {key: str(study[key]) for key in ("sizes", "draws", "seed", "replacement")}
+    rows |= {f"version of {name}": version for name, version in versions.items()}
+    return how_it_was_made(rows, json.dumps(study, indent=1, ensure_ascii=False), [_METRICS])
 
 
 def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:
@@ -210,18 +195,6 @@ def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Tab
         rows = [[method, *(texts[size, method] for size in sizes)] for method in methods]
         header = ["method", *(f"|A| = {size}" for size in sizes)]
         yield Table(header, rows, caption.format(domain=domain))
-
-
-def _details_table(rows: Sequence[Row], metric: str) -> Table:
-    """Return a metric with its details, such as precisions: means over draws at each size of A."""
-    columns = list(rows[0])[3:]
-    cells = [
-        [row["domain"], str(row["size"]), row["method"], *(f"{row[name]:.3g}" for name in columns)]
-        for row in rows
-    ]
-    titles = [metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
-    caption = f"{metric.upper()} and its components, means over draws."
-    return Table(["domain", "|A|", "method", *titles], cells, caption)
 
 
 def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -106,25 +107,25 @@ def redecode(
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     store = None if folder is None else Path(folder)
     if store is not None:
-        _claim(store, _identity(nbest, path[0], {**options, "decoder": decoder}))
+        _claim(store, nbest, path[0], {**options, "decoder": decoder})
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
         tuned: Reestimation | None = None
-        file = store and store / f"weights.{iteration}.json"
-        if file is not None and file.exists():
-            path.append(read_weights(file))
+        files = (f"weights.{iteration}.json", f"nbest.{iteration}.jsonl.zst")
+        weights_file, lists_file = (store / name if store else None for name in files)
+        if weights_file and weights_file.exists():
+            path.append(read_weights(weights_file))
         else:
             tuned = reestimate(lists, path[-1], **options)
             path.append(tuned.weights)
-            if file is not None:
-                write_weights(path[-1], file)
-        file = store and store / f"nbest.{iteration}.jsonl.zst"
-        if file is not None and file.exists():
-            decoded = read_nbest(file)
+            if weights_file:
+                write_weights(path[-1], weights_file)
+        if lists_file and lists_file.exists():
+            decoded = read_nbest(lists_file)
         else:
             decoded = decode(path[-1])
-            if file is not None:
-                write_nbest(decoded, file)
+            if lists_file:
+                write_nbest(decoded, lists_file)
         lists, added = merge(lists, decoded)
         if report is not None and tuned is not None:
             report(iteration, tuned, added)
@@ -207,19 +208,13 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         remedy = f"run it manually: {line}"
         format = "dense" if self.template is None else "moses.ini"
         write_weights(weights, inputs, template=self.template, format=format)
-        result = subprocess.run(
-            line,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            cwd=self.folder,
-        )
+        streams: Any = {"stdin": subprocess.DEVNULL, "capture_output": True}
+        result = subprocess.run(line, shell=True, check=False, cwd=self.folder, **streams)
         if result.returncode:
             messages = result.stderr.decode(errors="replace").strip().splitlines()
             last = messages[-1] if messages else "without a message"
-            failure = f"failed with exit code {result.returncode}: {last}; {remedy}"
-            raise DataError(f"the decoder command {failure}")
+            message = f"the decoder command failed with exit code {result.returncode}: {last}"
+            raise DataError(f"{message}; {remedy}")
         if not output.is_file():
             message = f"the decoder command wrote no n-best lists; {remedy}"
             raise DataError(message, code="missing-file")
@@ -256,11 +251,10 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
         message = f"the new lists have the features {names}: decode with the same model"
         raise DataError(message, new.origin, code="mismatch")
     number = {identifier: s for s, identifier in enumerate(old.sentence_ids.tolist())}
-    try:
-        of_new = [number[identifier] for identifier in new.sentence_ids.tolist()]
-    except KeyError as error:
-        problem = f"sentence id {error} is not in {old.origin}: give lists of the same text"
-        raise DataError(problem, new.origin, code="mismatch") from error
+    if unknown := set(new.sentence_ids.tolist()) - set(number):
+        problem = f"sentence id {min(unknown)} is not in {old.origin}: give lists of the same text"
+        raise DataError(problem, new.origin, code="mismatch")
+    of_new = [number[identifier] for identifier in new.sentence_ids.tolist()]
     decoded = with_sentences_of(_without(new, old), old[of_new])
     both = NBest.concatenate([_without(old, new), decoded], renumber=True)
     sentence = np.repeat([*range(len(old)), *of_new], both.sizes)
@@ -296,43 +290,21 @@ def _without(lists: NBest, others: NBest) -> NBest:
     return lists.without("totals", *(name for name in lists.extras if name not in others.extras))
 
 
-def _claim(folder: Path, loop: Mapping[str, str]) -> None:
+def _claim(folder: Path, nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> None:
     """Prepare a folder for the weights and the decoded lists of each iteration of a loop.
 
     `weights.3.json` contains the weights of iteration 3, and `nbest.3.jsonl.zst` the lists that
-    were decoded with them. Files are written atomically; `loop.json` identifies the loop.
+    were decoded with them. Files are written atomically; `loop.json` identifies the loop by the
+    first lists and weights, and the options.
 
     Args:
         folder: created if it does not exist.
-        loop: what identifies the loop, see `_identity`.
-
-    Raises:
-        DataError: if the folder cannot be made, or belongs to another loop.
-    """
-    make_folder(folder)
-    path = folder / "loop.json"
-    if not path.exists():
-        with atomic_writer(path) as file:
-            file.write(json.dumps(dict(loop), indent=1) + "\n")
-        return
-    try:
-        recorded = json.loads(read_text(path))
-    except (ValueError, RecursionError):
-        recorded = None
-    if recorded != loop:
-        old = recorded if isinstance(recorded, dict) else {}
-        changed = ", ".join(key for key in loop if old.get(key) != loop[key])
-        problem = f"this folder was created with other {changed or 'settings'}: choose another"
-        raise DataError(problem, folder, parameter="folder", code="mismatch")
-
-
-def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that identify a loop, as text or hashes.
-
-    Args:
         nbest: the first lists.
         weights: the first weights.
         options: of `reestimate`, and the decoder.
+
+    Raises:
+        DataError: if the folder cannot be made, or belongs to another loop.
     """
     digest = hashlib.sha256()
     for part in (nbest.features, nbest.offsets, nbest.sentence_ids, nbest.string_index):
@@ -340,8 +312,19 @@ def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dic
     texts = [nbest.feature_names, nbest.strings, nbest.references, nbest.sources]
     digest.update(json.dumps(texts).encode())
     names = sorted(name for name in options if name != "progress")
-    return {
+    loop = {
         "lists": digest.hexdigest(),
         "weights": json.dumps(dict(weights)),
         "settings": ", ".join(f"{name}={options[name]!r}" for name in names),
     }
+    make_folder(folder)
+    path = folder / "loop.json"
+    if not path.exists():
+        with atomic_writer(path) as file:
+            file.write(json.dumps(loop, indent=1) + "\n")
+    recorded: dict[str, str] = {}
+    with suppress(msgspec.MsgspecError):
+        recorded = msgspec.json.decode(read_text(path), type=dict[str, str])
+    if changed := [key for key in loop if recorded.get(key) != loop[key]]:
+        message = f"this folder was created with other {', '.join(changed)}: choose another"
+        raise DataError(message, folder, parameter="folder", code="mismatch")

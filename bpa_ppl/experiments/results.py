@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib.metadata import version
@@ -26,9 +25,9 @@ from pyarrow import parquet
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import Cell, Study
+from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
-from bpa_ppl.quality import METRICS
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality import METRICS, resolve
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
@@ -75,7 +74,7 @@ def detail_names(metric: str) -> list[str]:
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    config = by_name(metric)
+    config = resolve(metric)
     return list(config.details_of(np.ones(config.width)))
 
 
@@ -88,7 +87,7 @@ def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
     """Return the counts in some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
-    return counts.reshape(len(counts), -1, by_name(metric).width)
+    return counts.reshape(len(counts), -1, resolve(metric).width)
 
 
 def result_row(
@@ -103,10 +102,10 @@ def result_row(
     sums = {name: values.sum(axis=0) for name, values in counts.items()}
     details: dict[str, float] = {}
     for name, values in sums.items():
-        details |= by_name(name).details_of(values)
+        details |= resolve(name).details_of(values)
     return {
         **cell._asdict(),
-        **{name: float(by_name(name).value(values)) for name, values in sums.items()},
+        **{name: float(resolve(name).value(values)) for name, values in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),
@@ -124,10 +123,17 @@ def claim(folder: Path, study: Study) -> None:
     Raises:
         DataError: if the folder contains anything else, or cannot be written.
     """
+
+    def checksum(path: Path) -> str:
+        # The only folder is that of the study, where its decoder runs.
+        return "" if path.is_dir() else sha256(path.read_bytes()).hexdigest()
+
     make_folder(folder)
-    path, new = folder / "study.json", identity(study)
+    path, versions = folder / "study.json", {name: version(name) for name in _VERSIONS}
+    settings = json.loads(msgspec.json.encode(study, enc_hook=checksum))
+    new = {"study": settings, "versions": versions}
     if path.exists():
-        recorded = _read_json(path)
+        recorded = read_json(path)
         for part in ("study", "versions"):
             values, known = new[part], recorded.get(part, {})
             if differing := [key for key in values if known.get(key) != values[key]]:
@@ -139,20 +145,9 @@ def claim(folder: Path, study: Study) -> None:
     for name in ("cells", "seconds"):
         make_folder(folder / name)
     if not path.exists():
-        _write_json(path, new)
+        write_json(path, new)
     for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
         leftover.unlink()  # of a run that was killed while it wrote
-
-
-def unfinished(folder: Path, cells: Iterable[Cell]) -> list[Cell]:
-    """Return the cells that have no results yet."""
-    return [cell for cell in cells if not (folder / "cells" / f"{cell.name}.json").exists()]
-
-
-def add_cell(folder: Path, cell: Cell, row: dict[str, Any], seconds: dict[str, float]) -> None:
-    """Write the row of a finished cell and the seconds of its stages, each file atomically."""
-    for kind, value in (("seconds", seconds), ("cells", row)):  # with the row it is finished
-        _write_json(folder / kind / f"{cell.name}.json", value)
 
 
 def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Path:
@@ -162,7 +157,7 @@ def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Pat
         DataError: if the file of a cell is damaged.
     """
     rows, seconds = (
-        [_read_json(folder / kind / f"{cell.name}.json") for cell in cells]
+        [read_json(folder / kind / f"{cell.name}.json") for cell in cells]
         for kind in ("cells", "seconds")
     )
     stages = [
@@ -178,38 +173,20 @@ def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Pat
     return folder / _TABLES[0]
 
 
-def identity(study: Study) -> dict[str, Any]:
-    """Return the settings that the results of a study depend on, with checksums of files."""
-
-    def checksum(path: Path) -> str:
-        # The only folder is that of the study, where its decoder runs.
-        return "" if path.is_dir() else sha256(path.read_bytes()).hexdigest()
-
-    return {
-        "study": json.loads(msgspec.json.encode(study, enc_hook=checksum)),
-        "versions": {name: version(name) for name in _VERSIONS},
-    }
-
-
 def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     """Return the tables of results and of seconds of a finished study.
 
     Raises:
         DataError: if the study does not exist, is not finished, or a table is damaged.
     """
-    if not os.path.isfile(folder / "results.parquet"):
-        message = "no results here: finish `bpa experiment` first"
-        raise DataError(message, folder, code="missing-file")
-    columns = []
-    if (folder / "study.json").is_file():
-        columns = read_identity(folder)["study"].get("columns", [])
     tables: list[pa.Table] = []
     for path in (folder / name for name in _TABLES):
-        try:
+        if not path.is_file():
+            message = "no results here: finish `bpa experiment` first"
+            raise DataError(message, path, code="missing-file")
+        with parquet_errors(str(path)):
             table = parquet.read_table(path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"not a valid Parquet file: {error}", path, code="damaged") from error
-        metrics = [name for name in metrics_of(table) if name in (*METRICS, *columns)]
+        metrics = [name for name in metrics_of(table) if name in METRICS]
         if table.schema != (_SECONDS if tables else results_schema(metrics)):
             message = "not a table of a study: choose a folder of results"
             raise DataError(message, path, code="unknown-format")
@@ -217,21 +194,18 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     return tables[0], tables[1]
 
 
-def read_identity(folder: Path) -> dict[str, Any]:
-    """Return the recorded `identity` of the results in a folder.
-
-    Raises:
-        DataError: if the study does not exist, or its file is damaged.
-    """
-    return _read_json(folder / "study.json")
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a file atomically."""
     with atomic_writer(path) as file:
         json.dump(value, file, separators=(",", ":"))
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of a study.
+
+    Raises:
+        DataError: if it does not exist, or is damaged.
+    """
     try:
         value: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -20,7 +20,7 @@ from bpa_ppl.decoding import RULES, rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import redecode, with_sentences_of
-from bpa_ppl.experiments.results import add_cell, claim, result_row, unfinished, write_tables
+from bpa_ppl.experiments.results import claim, result_row, write_json, write_tables
 from bpa_ppl.experiments.study import (
     SAMPLER,
     TUNER,
@@ -39,16 +39,15 @@ from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models import LIKELIHOODS, PRIORS
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import METRICS
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality import METRICS, resolve
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampler, adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.weights import Weights, initial_weights, match
+from bpa_ppl.weights import Weights, match
 from bpa_ppl.workers import parallel_workers
 
 #: Registries of the components of a method.
@@ -83,14 +82,13 @@ def run_study(
         UsageError: if `jobs` is not valid.
     """
     for domain in study.domains:  # find mistakes in the files before the work starts
-        _check_files(study, domain, material(study, domain))
+        material(study, domain)
     methods = methods_by_cell(study)
     folder = Path(folder)
     claim(folder, study)
     # Processes keep the lists of few domains, so cells of a domain run together.
-    waiting = sorted(
-        unfinished(folder, methods), key=lambda cell: (cell.domain, methods[cell].nbest_size)
-    )
+    waiting = [cell for cell in methods if not (folder / "cells" / f"{cell.name}.json").exists()]
+    waiting.sort(key=lambda cell: (cell.domain, methods[cell].nbest_size))
     registered = [registry.registered for registry in _REGISTRIES]
     calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
     workers = parallel_workers(jobs, ordered=False)
@@ -98,8 +96,9 @@ def run_study(
         done = len(methods) - len(waiting)
         report(done, len(methods), "")
         start = time.monotonic()
-        for number, outcome in enumerate(parallel(calls), 1):
-            add_cell(folder, *outcome)
+        for number, (cell, row, seconds) in enumerate(parallel(calls), 1):
+            write_json(folder / "seconds" / f"{cell.name}.json", seconds)
+            write_json(folder / "cells" / f"{cell.name}.json", row)  # now it is finished
             left = (time.monotonic() - start) / number * (len(waiting) - number)
             report(done + number, len(methods), f"{timedelta(seconds=round(left))} left")
     return write_tables(folder, list(methods), study.metrics)
@@ -123,13 +122,13 @@ class Material:
     Attributes:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
-        weights: λ_T, for each feature of the lists; None if there are none.
+        weights: λ_T, for each feature of the lists.
         counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.scoring.statistics`.
     """
 
     adapt: NBest
     test: NBest
-    weights: Weights | None
+    weights: Weights
     counts: dict[str, Float64]
 
 
@@ -140,9 +139,9 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     Raises:
         DataError: if the files are invalid, do not fit together, or have too few sentences.
     """
-    adapt = _read(domain.adapt, size, study.columns)
-    if domain.test is not None:
-        test = _read(domain.test, size, study.columns)
+    adapt = _read(domain.files("adapt"), size)
+    if not domain.held_out:
+        test = _read(domain.files("test"), size)
     elif domain.held_out < len(adapt):
         order = random_source(study, "held out", domain.name).permutation(len(adapt))
         held_out, rest = np.split(order, [domain.held_out])
@@ -150,8 +149,7 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     else:
         message = f"{domain.held_out} of {len(adapt)} sentences cannot be held out: use fewer"
         raise DataError(message, adapt.origin, code="wrong-length")
-    start = None if domain.weights is None else read_weights(domain.weights)
-    matched, origin = match(start, adapt), str(domain.weights or "no weights")
+    matched, origin = match(read_weights(domain.weights), adapt), str(domain.weights)
     if test.feature_names != adapt.feature_names:
         message = f"{test.origin} has other features than {adapt.origin}"
         raise DataError(message, origin, code="mismatch")
@@ -160,65 +158,18 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         message = f"{len(adapt)} sentences are too few to draw {largest}: set replacement = true"
         raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
-    weights = None if start is None else Weights(named, origin)
-    counts = {metric: statistics(test, by_name(metric)) for metric in study.metrics}
-    return Material(adapt, test, weights, counts)
+    counts = {metric: statistics(test, resolve(metric)) for metric in study.metrics}
+    return Material(adapt, test, Weights(named, origin), counts)
 
 
-def _check_files(study: Study, domain: StudyDomain, data: Material) -> None:
-    """Raise a DataError if a method needs what the files of a domain do not have.
-
-    Raises:
-        DataError: if sentences to be decoded have no sources, or if the development set has other
-            features or no references.
-    """
-    methods = study.every_method
-    decoded = {
-        "adapt_sources": data.adapt if any(method.redecode for method in methods) else None,
-        "test_sources": data.test if any(method.decode_test for method in methods) else None,
-    }
-    for name, lists in decoded.items():
-        if lists is not None and lists.sources is None:
-            key = "adapt_sources" if domain.test is None else name
-            message = f"the decoder needs sources: add {key} to [domains.{domain.name}]"
-            raise DataError(message, lists.origin, code="no-data")
-    if study.development is None:
-        return
-    extra = development(study)
-    if set(extra.feature_names) != set(data.adapt.feature_names):
-        odd = sorted(set(extra.feature_names) ^ set(data.adapt.feature_names))
-        message = f"{', '.join(odd)} is not in both {data.adapt.origin} and the development lists"
-        raise DataError(f"{message}: use the lists of one system", extra.origin, code="mismatch")
-    # A weight trace is that of MERT for BLEU, whatever the metric of the method.
-    if extra.references is None and any(method.needs_development for method in methods):
-        message = "the development lists need references: add references to [development]"
-        raise DataError(message, extra.origin, code="missing-references")
-
-
-@lru_cache(1)
-def development(study: Study) -> NBest:
-    """Return the lists of the out-of-domain development set; a method that needs it has it.
-
-    Raises:
-        DataError: if the files are invalid.
-    """
-    assert study.development is not None  # checked when the study was read
-    return _read(study.development, 0, study.columns)
-
-
-def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBest:
-    """Read lists with references and sources; see `_prepared`."""
-    references = list(files.references) or None
+def _read(files: ListFiles, size: int = 0) -> NBest:
+    """Read lists with references and sources, and cut them to `size`, unless it is 0."""
     lists = read_nbest(
-        files.nbest, references=references, sources=files.sources, first_id=files.first_id
+        files.nbest,
+        references=list(files.references),
+        sources=files.sources,
+        first_id=files.first_id,
     )
-    return _prepared(lists, size, columns)
-
-
-def _prepared(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
-    """Return lists cut to `size`, unless it is 0; `columns` become metrics, and are no features."""
-    metrics = [by_name(column) for column in columns]
-    lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists
 
 
@@ -253,11 +204,9 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         options = AdaptOptions(
             sampler=sampler,
             likelihood=method.resolved_likelihood(),
-            **method.prior_options(),
-            ties=method.ties or None,
+            prior_variance=method.prior_variance,
             seed=seed,
-            metric=by_name(method.metric),
-            categorical=study.categorical,
+            metric=method.metric,
         )
         with _timed(seconds, "adapt"):
             posterior = adapt_draws(adaptation, weights, options)
@@ -269,10 +218,9 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     elif method.kind == TUNER:
         weights = _tuned(study, domain, method, adaptation, weights, seed, seconds)
     if method.decode_test:
-        assert weights is not None  # the method has adapted them
         with _timed(seconds, "decode test"):
             test = decoding(study, domain, method, test, {})(weights)
-        counts = {name: statistics(test, by_name(name)) for name in study.metrics}
+        counts = {name: statistics(test, resolve(name)) for name in study.metrics}
     with _timed(seconds, "rerank"):
         if posterior is None:
             choice = test.best(test.scores(match(weights, test).values))
@@ -281,7 +229,6 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
                 test,
                 posterior,
                 rule=method.rule,
-                derivations=method.derivations,
                 unchecked=True,  # the verdict is among the results
             ).choice
     rows = test.offsets[:-1] + choice
@@ -294,14 +241,14 @@ def _tuned(
     domain: StudyDomain,
     method: Method,
     adaptation: NBest,
-    weights: Weights | None,
+    weights: Weights,
     seed: int,
     seconds: dict[str, float],
 ) -> Weights:
     """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`."""
     options: dict[str, Any] = {
         "tuner": method.component(),
-        "metric": by_name(method.metric),
+        "metric": method.metric,
         "seed": seed,
     }
     if not method.redecode:
@@ -336,13 +283,13 @@ def decoding(
     decoder = study.decoder
     assert decoder is not None  # checked when the study was read
     sources, index = intern(lists.sources or ())
-    command, first_id = decoder.function(tuple(sources)), domain.adapt.first_id
+    command, first_id = decoder.function(tuple(sources)), domain.first_id
 
     def decode(weights: Weights) -> NBest:
         start = time.perf_counter()
         decoded = command(weights)
         seconds["decode"] = seconds.get("decode", 0.0) + time.perf_counter() - start
-        decoded = _prepared(decoded, method.nbest_size, study.columns)
+        decoded = decoded.truncate(method.nbest_size) if method.nbest_size else decoded
         numbers = decoded.sentence_ids - first_id
         if sorted(numbers.tolist()) != list(range(len(sources))):
             problem = (
@@ -357,7 +304,7 @@ def decoding(
 
 @lru_cache(1)
 def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
-    """Return a sampler fitted to the development set, once for all cells."""
-    data = material(study, domain)
-    weights = data.weights or initial_weights(data.adapt)
-    return sampler.fitted(development(study), weights, fixed=None, seed=study.seed)
+    """Return a sampler fitted to the out-of-domain development set, once for all cells."""
+    assert study.development is not None  # checked when the study was read
+    data, extra = material(study, domain), _read(study.development)
+    return sampler.fitted(extra, data.weights, fixed=None, seed=study.seed)

@@ -22,7 +22,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     check_same_posterior,
     compare,
 )
-from bpa_ppl.experiments.comparison.efficiency import COLUMNS, seconds_of
+from bpa_ppl.experiments.comparison.efficiency import COLUMNS
 from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.models import LIKELIHOODS, Likelihood, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
@@ -98,13 +98,9 @@ def compare_samplers(
     configured(samplers, runs, settings)
     SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
-    for name, given in elsewhere.items():  # find mistakes before the long work
-        if name in samplers:
-            message = f"{name} is already the name of a sampler: choose another label"
-            raise UsageError(message, parameter="others", code="duplicate")
-        runs_together(given)
-        for one in given:
-            seconds_of(one)
+    if twice := elsewhere.keys() & set(samplers):
+        message = f"{min(twice)} is already the name of a sampler: choose another label"
+        raise UsageError(message, parameter="others", code="duplicate")
     goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
     nbest = demote_to_extras(nbest, goal.columns)
     options["metric"] = goal
@@ -122,11 +118,10 @@ def compare_samplers(
     with reporter(progress, "compare") as report:
         report(0, 1, f"reference {reference}")
         options |= {"progress": report}
-        long_run: dict[str, Any] = {
-            "seed": (seed + _SEED_OFFSET) % SEEDS,
-            "settings": {"draws": reference_draws},
-        }
-        truth = problem.sample(AdaptOptions(sampler=reference, **long_run, **options))
+        seeds, draws = (seed + _SEED_OFFSET) % SEEDS, {"draws": reference_draws}
+        truth = problem.sample(
+            AdaptOptions(sampler=reference, seed=seeds, settings=draws, **options)
+        )
         several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
         timed = run_samplers(problem, samplers, **several, clock=clock, **options)
         drawn = {name: one for name, one in timed.items() if not isinstance(one, Exception)}

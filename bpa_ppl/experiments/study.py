@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 from zlib import crc32
@@ -22,16 +21,13 @@ from msgspec import Meta
 from bpa_ppl.arrays import Int64
 from bpa_ppl.component import Component, CountOrNone, Positive
 from bpa_ppl.decoding import RULES
-from bpa_ppl.decoding.options import DERIVATIONS
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning import TUNERS
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.models import LIKELIHOODS, PRIORS
+from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.base import reported_metrics, text_metrics
-from bpa_ppl.quality.column import by_name
-from bpa_ppl.quality.oracle import TIES
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.options import PRESETS
@@ -43,28 +39,20 @@ _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.
 _Size = Annotated[int, Meta(ge=1, le=1_000_000)]
 _Name = Annotated[str, Meta(pattern=f"^{_NAME}$")]
+_References = Annotated[tuple[Path, ...], Meta(min_length=1)]
 Value = bool | int | float | str
 
 CANONICAL: Final = "canonical"
 SAMPLER: Final = "sampler"
 TUNER: Final = "tuner"
-ISOTROPIC: Final = "isotropic"
 #: Kind of a method -> its samplers or tuners.
 _ENGINES: dict[str, Registry[Any]] = {SAMPLER: SAMPLERS, TUNER: TUNERS}
 #: Setting -> the kinds of methods that have it.
-_KINDS = {
-    **dict.fromkeys(("likelihood", "prior", "ties"), (SAMPLER,)),
-    "redecode": (TUNER,),
-    "decode_test": (SAMPLER, TUNER),
-}
-#: Settings of all methods; others belong to the sampler, the tuner, the likelihood or the prior.
+_KINDS = {"likelihood": (SAMPLER,), "redecode": (TUNER,), "decode_test": (SAMPLER, TUNER)}
+#: Settings of all methods; others belong to the sampler, the tuner or the likelihood.
 _COMMON = (
-    *("decode_test", "derivations", "likelihood", "metric", "nbest_size", "prior"),
-    *("prior_variance", "redecode", "rule", "ties"),
+    *("decode_test", "likelihood", "metric", "nbest_size", "prior_variance", "redecode", "rule"),
 )
-_PRIOR_VARIANCE = 0.1
-#: Samplers of the papers: in a study they use the published likelihood.
-_PUBLISHED = ("heuristic", "rwm-isotropic", "weight-trace")
 
 
 class Method(Component, frozen=True):
@@ -75,11 +63,9 @@ class Method(Component, frozen=True):
         kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
         metric: the criterion of the oracles, or of the tuner.
-        likelihood: of a sampler; empty uses the default of `adapt` for the metric.
-        prior: the family of priors of a sampler.
-        ties: how a sampler breaks ties between oracles; empty uses the default of `adapt`.
+        likelihood: of a sampler; empty uses the default of `adapt`: that of a published sampler,
+            or of the metric.
         rule: the decision rule of `rerank`.
-        derivations: how `rerank` treats derivations of the same text.
         prior_variance: σ_T.
         nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
         redecode: whether a tuner decodes A again with its weights and repeats, until nothing is
@@ -88,7 +74,6 @@ class Method(Component, frozen=True):
             sampler the posterior mean, before the method chooses from their lists.
         engine_settings: settings of the sampler or tuner, sorted by name.
         likelihood_settings: settings of the likelihood, sorted by name.
-        prior_settings: settings of the prior, sorted by name.
     """
 
     name: str
@@ -96,17 +81,13 @@ class Method(Component, frozen=True):
     engine: str = ""
     metric: str = "ter"
     likelihood: str = ""
-    prior: str = ISOTROPIC
-    ties: str = ""
     rule: str = "predictive"
-    derivations: str = "separate"
-    prior_variance: Positive = _PRIOR_VARIANCE
+    prior_variance: Positive = 0.1
     nbest_size: CountOrNone = 0
     redecode: bool = False
     decode_test: bool = False
     engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
     likelihood_settings: tuple[tuple[str, Value], ...] = ()
-    prior_settings: tuple[tuple[str, Value], ...] = ()
 
     @property
     def needs_development(self) -> bool:
@@ -122,19 +103,6 @@ class Method(Component, frozen=True):
         if not self.likelihood:
             return None
         return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
-
-    def prior_options(self) -> dict[str, Any]:
-        """Return its prior, as the options of `adapt`.
-
-        >>> named_methods()["nuts"].with_settings({"prior": "horseshoe"}).prior_options()
-        {'prior': Horseshoe(relevant=5.0, variance=0.1)}
-        """
-        settings = dict(self.prior_settings)
-        if self.prior == ISOTROPIC:
-            if not settings:
-                return {"prior_variance": self.prior_variance}
-            settings = {"variance": self.prior_variance, **settings}
-        return {"prior": PRIORS.resolve(self.prior, settings)}
 
     def with_settings(self, values: Mapping[str, Any], name: str = "") -> Method:
         """Return the method with other settings, and with another name if one is given.
@@ -152,31 +120,21 @@ class Method(Component, frozen=True):
             if not isinstance(value, Value):
                 message = f"{key} must be a number or a text, not {value!r}"
                 raise UsageError(message, parameter=key, code="wrong-type")
-        likelihood, prior = (values.get(k, getattr(self, k)) for k in ("likelihood", "prior"))
-        engine = dict(self.engine_settings)
+        likelihood, engine = values.get("likelihood", self.likelihood), dict(self.engine_settings)
         of_likelihood = dict(self.likelihood_settings) if likelihood == self.likelihood else {}
-        of_prior = dict(self.prior_settings) if prior == self.prior else {}
-        # The first that has a setting owns it, and the engine reports those that nobody has.
-        owners: list[tuple[Any, dict[str, Any]]] = []
+        # The engine comes first, and reports the settings that nobody has.
+        shared = set(LIKELIHOODS[likelihood].__struct_fields__ if likelihood in LIKELIHOODS else ())
         if self.kind == SAMPLER:
-            owners.append((SAMPLERS[self.engine], engine))
-            if likelihood in LIKELIHOODS:
-                owners.append((LIKELIHOODS[likelihood], of_likelihood))
-            if prior in PRIORS:
-                owners.append((PRIORS[prior], of_prior))
+            shared -= set(SAMPLERS[self.engine].__struct_fields__)
         common: dict[str, Any] = {}
         for key, value in values.items():
-            having = [settings for owner, settings in owners if key in owner.__struct_fields__]
-            (common if key in _COMMON else [*having, engine][0])[key] = value
-        if prior != ISOTROPIC:  # that of another method, such as a preset, has no meaning here
-            common.setdefault("prior_variance", _PRIOR_VARIANCE)
+            (common if key in _COMMON else of_likelihood if key in shared else engine)[key] = value
         changed = msgspec.structs.replace(
             self,
             **common,
             name=name or self.name,
             engine_settings=tuple(sorted(engine.items())),
             likelihood_settings=tuple(sorted(of_likelihood.items())),
-            prior_settings=tuple(sorted(of_prior.items())),
         )
         changed.check()
         return changed
@@ -184,23 +142,15 @@ class Method(Component, frozen=True):
     def check(self) -> None:
         """Raise a UsageError unless the settings are valid together."""
         one_of(self.rule, tuple(RULES), "rule")
-        one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
-        # A metric that is not registered may be a column of the lists: the study checks that.
-        if self.kind == TUNER and self.metric in METRICS:
-            one_of(self.metric, text_metrics(), "metric")
+        known = text_metrics() if self.kind == TUNER else [m for m in METRICS if m != "column"]
+        one_of(self.metric, known, "metric")
         for key, kinds in _KINDS.items():
-            if getattr(self, key) not in ("", False, ISOTROPIC) and self.kind not in kinds:
+            if getattr(self, key) and self.kind not in kinds:
                 message = f"the method {self.name} has no {key}: it is not a {' or '.join(kinds)}"
                 raise UsageError(message, parameter=key, code="not-supported")
-        if self.prior != ISOTROPIC and self.prior_variance != _PRIOR_VARIANCE:
-            message = "prior_variance is a setting of the isotropic prior: remove it"
-            raise UsageError(message, parameter="prior_variance", code="conflict")
-        if self.ties:
-            one_of(self.ties, TIES, "tie policy", "ties")
         if self.kind != CANONICAL:
-            # Settings of a likelihood or prior that does not exist went to the sampler.
+            # Settings of a likelihood that does not exist went to the sampler.
             self.resolved_likelihood()
-            self.prior_options()
             self.component()
         elif self.engine_settings:
             setting = self.engine_settings[0][0]
@@ -211,8 +161,6 @@ class Method(Component, frozen=True):
 def named_methods() -> dict[str, Method]:
     """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
     methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
-    for name in _PUBLISHED:
-        methods[name] = methods[name].with_settings({"likelihood": "oracle"})
     methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     for name, preset in PRESETS.items():
@@ -242,9 +190,9 @@ class ListFiles(_Table, frozen=True):
     """The files of a text: lists, references, sources, and the id of the first sentence."""
 
     nbest: Path
-    references: tuple[Path, ...] = ()
-    first_id: int = 0
+    references: _References
     sources: Path | None = None
+    first_id: int = 0
 
 
 class StudyDomain(_Table, frozen=True):
@@ -252,18 +200,38 @@ class StudyDomain(_Table, frozen=True):
 
     Attributes:
         name: by which results are filed.
-        weights: the canonical weights λ_T; None if there are none.
+        weights: the canonical weights λ_T.
         adapt: the lists from which A is drawn.
+        adapt_references: their references.
+        adapt_sources: their sources, for a decoder.
         test: the lists to translate; None takes sentences from `adapt`.
-        held_out: how many sentences are then taken; a shuffle with the seed of the study picks
-            them.
+        test_references: their references.
+        test_sources: their sources.
+        held_out: how many sentences of `adapt` are translated instead; a shuffle with the seed of
+            the study picks them.
+        first_id: the id of the first sentence.
     """
 
     name: str
-    weights: Path | None
-    adapt: ListFiles
-    test: ListFiles | None = None
+    weights: Path
+    adapt: Path
+    adapt_references: _References
+    adapt_sources: Path | None = None
+    test: Path | None = None
+    test_references: tuple[Path, ...] = ()
+    test_sources: Path | None = None
     held_out: CountOrNone = 0
+    first_id: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.held_out and not (self.test and self.test_references):
+            raise ValueError("test is missing: add test with test_references, or held_out")
+
+    def files(self, text: Literal["adapt", "test"]) -> ListFiles:
+        """Return the files of one of its texts."""
+        names = (text, f"{text}_references", f"{text}_sources", "first_id")
+        return ListFiles(*(getattr(self, name) for name in names))
 
 
 class Sweep(_Table, frozen=True):
@@ -275,8 +243,7 @@ class Sweep(_Table, frozen=True):
     sizes: tuple[_Size, ...]
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(_Table, frozen=True):
     """Everything that the results of a study depend on.
 
     Attributes:
@@ -288,34 +255,23 @@ class Study:
         replacement: whether A is drawn with replacement, as published.
         development: the out-of-domain text that λ_T was tuned on, for methods that need it.
         sweeps: settings that are varied.
-        columns: scores in the lists that are metrics, not features.
-        categorical: columns whose values become features for samplers, such as `system`.
         decoder: decodes sentences again, for methods that need it.
     """
 
-    domains: tuple[StudyDomain, ...]
-    methods: tuple[Method, ...]
-    sizes: tuple[int, ...]
-    draws: int = 10
+    domains: Annotated[tuple[StudyDomain, ...], Meta(min_length=1)]
+    methods: Annotated[tuple[Method, ...], Meta(min_length=1)]
+    sizes: Annotated[tuple[_Size, ...], Meta(min_length=1)]
+    draws: _Size = 10
     seed: int = 0
     replacement: bool = True
     development: ListFiles | None = None
     sweeps: tuple[Sweep, ...] = ()
-    columns: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
     decoder: Decoder | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the results: with references, criteria such as WER, TER, BLEU; columns."""
-        criteria = [method.metric for method in self.every_method]
-        return (*(reported_metrics(criteria) if self.has_references else ()), *self.columns)
-
-    @property
-    def has_references(self) -> bool:
-        """Whether all texts have references."""
-        texts = [text for d in self.domains for text in (d.adapt, d.test) if text is not None]
-        return all(text.references for text in texts)
+        """The metrics of the results: criteria such as WER, then TER and BLEU."""
+        return reported_metrics(method.metric for method in self.every_method)
 
     @property
     def every_size(self) -> tuple[int, ...]:
@@ -327,21 +283,6 @@ class Study:
         """All methods with the settings that they run with, including those of sweeps."""
         variants = (method for size in self.every_size for _, method in _variants(self, size))
         return tuple(dict.fromkeys(variants))
-
-
-class _StudyTable(_Table, frozen=True):
-    sizes: Annotated[tuple[_Size, ...], Meta(min_length=1)]
-    methods: Annotated[tuple[str, ...], Meta(min_length=1)]
-    domains: Annotated[dict[_Name, dict[str, Any]], Meta(min_length=1)]
-    draws: _Size = 10
-    seed: int = 0
-    replacement: bool = True
-    columns: tuple[_Name, ...] = ()
-    categorical: tuple[str, ...] = ()
-    development: ListFiles | None = None
-    decoder: Decoder | None = None
-    variants: dict[_Name, dict[str, Any]] = {}
-    sweeps: dict[_Name, Sweep] = {}
 
 
 def read_study(path: str | Path) -> Study:
@@ -395,15 +336,10 @@ def read_study(path: str | Path) -> Study:
     A decoder needs sources: `adapt_sources` and `test_sources` of each domain, or lists with
     sources. A shell runs its command in the folder of the study, as the user of this process, so
     run only studies that you trust. Its time is a part of that of a tuner.
-    `ties = "shared"`, `prior = "horseshoe"` and the settings of a prior are settings of samplers.
     `published`, `published-2010` and `published-2009` are methods, as the presets of `adapt`.
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
-    numbered from one. `columns = ["mqm"]` names scores in the lists, where higher is better
-    (`-NAME`: lower): they are reported, and can be the `metric` of a method; if all methods have
-    such a metric, no references are needed. `categorical = ["system"]` makes features of a text
-    column, for samplers. `weights = "none"` starts without canonical weights; if no domain has any,
-    the metric of samplers is chrF unless they name another one.
+    numbered from one.
 
     Raises:
         DataError: at the first mistake: an unknown key, method or setting, a missing file, or an
@@ -425,14 +361,13 @@ def read_study(path: str | Path) -> Study:
         return file
 
     with _located(path):
-        table = msgspec.toml.decode(text, type=_StudyTable, dec_hook=existing)
-    without = all(domain.get("weights") == "none" for domain in table.domains.values())
-    default = "chrf" if without else "ter"  # of samplers
-    methods = {
-        name: msgspec.structs.replace(method, metric=default) if method.kind == SAMPLER else method
-        for name, method in named_methods().items()
-    }
-    for name, settings in table.variants.items():
+        table: dict[str, Any] = msgspec.toml.decode(text)
+    members = {}
+    for key in ("variants", "domains", "sweeps"):
+        with _located(path, key):
+            members[key] = msgspec.convert(table.pop(key, {}), dict[_Name, dict[str, Any]])
+    methods = named_methods()
+    for name, settings in members["variants"].items():
         with _located(path, f"variants.{name}"):
             if name in methods:
                 message = f"{name} is already the name of a method: choose another name"
@@ -444,29 +379,32 @@ def read_study(path: str | Path) -> Study:
             family = str(like).partition(":")[0]
             if like not in methods and family in methods and like in SAMPLERS:
                 # A name with a colon is no file name, so it is not a method itself.
-                base = Method(name=like, kind=SAMPLER, engine=like, metric=default)
+                base = Method(name=like, kind=SAMPLER, engine=like)
             else:
                 base = _named_method(like, methods)
             methods[name] = base.with_settings(settings, name)
-    domains = []
-    for name, domain in table.domains.items():
-        with _located(path, f"domains.{name}"):
-            domains.append(msgspec.convert(_nested(domain, name), StudyDomain, dec_hook=existing))
-    for name, sweep in table.sweeps.items():
-        with _located(path, f"sweeps.{name}"):
-            _check_sweep(sweep, methods)
     with _located(path):
-        parts = {name: getattr(table, name) for name in Study.__dataclass_fields__}
-        parts |= {
-            "domains": tuple(domains),
-            "methods": tuple(_named_method(name, methods) for name in table.methods),
-            "sizes": tuple(sorted(table.sizes)),
-            "seed": checked_seed(table.seed),
-            "sweeps": tuple(table.sweeps.values()),
-        }
-        if table.decoder is not None:
-            parts["decoder"] = msgspec.structs.replace(table.decoder, folder=folder.resolve())
-        study = Study(**parts)
+        names = msgspec.convert(table.get("methods", []), list[str])
+        chosen = {name: _named_method(name, methods) for name in names}
+    domains, sweeps = [], []
+    for name, settings in members["domains"].items():
+        with _located(path, f"domains.{name}"):
+            settings["name"] = name
+            domains.append(msgspec.convert(settings, StudyDomain, dec_hook=existing))
+    for name, settings in members["sweeps"].items():
+        with _located(path, f"sweeps.{name}"):
+            sweeps.append(msgspec.convert(settings, Sweep))
+            _check_sweep(sweeps[-1], chosen)
+    with _located(path):
+        table |= {"methods": [methods[name] for name in names]}
+        table |= {"domains": domains, "sweeps": sweeps}
+        study = msgspec.convert(table, Study, dec_hook=existing)
+        checked_seed(study.seed)
+        decoder = study.decoder
+        if decoder is not None:
+            decoder = msgspec.structs.replace(decoder, folder=folder.resolve())
+        sizes = tuple(sorted(study.sizes))
+        study = msgspec.structs.replace(study, sizes=sizes, decoder=decoder)
         _check(study)
     return study
 
@@ -491,21 +429,6 @@ def _located(path: Path, table: str = "") -> Iterator[None]:
         raise DataError(message, path, code="bad-number") from error
 
 
-def _nested(domain: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the table of a domain as a `StudyDomain`: each text has a table of its own."""
-    if "test" not in domain and not domain.get("held_out"):
-        raise UsageError("test is missing: add test, or held_out")
-    if domain.get("weights") == "none":
-        domain["weights"] = None
-    first_id = domain.pop("first_id", 0)
-    for text in ("adapt", "test"):
-        keys = {text: "nbest", f"{text}_references": "references", f"{text}_sources": "sources"}
-        files = {new: domain.pop(old) for old, new in keys.items() if old in domain}
-        if text == "adapt" or not domain.get("held_out"):
-            domain[text] = files | {"first_id": first_id}
-    return {**domain, "name": name}
-
-
 def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
     methods[one_of(name, methods, "method")].check()
     return methods[name]
@@ -524,39 +447,16 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
 
 def _check(study: Study) -> None:
     """Raise a UsageError if the parts of a study do not fit together."""
-    for column in study.columns:
-        if column in METRICS:
-            message = f"columns: {column} is the name of a metric: rename the column"
-            raise UsageError(message, code="duplicate")
-    methods = {method.name for method in study.methods}
-    for sweep in study.sweeps:
-        if missing := [name for name in sweep.methods if name not in methods]:
-            message = f"sweep of {missing[0]}, which is not among the methods"
-            raise UsageError(message, code="unknown-name")
     if study.decoder is not None and "{sources}" not in study.decoder.command:
         message = "the decoder command has no {sources}: write it for that file's name"
         raise UsageError(message, code="missing")
-    every_method = study.every_method
-    metrics = [method.metric for method in every_method if method.kind != CANONICAL]
-    choices = [*(name for name in METRICS if name != "column"), *study.columns]
-    for metric in metrics:
-        if metric not in choices:
-            message = f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a"
-            raise UsageError(f"{message} column of the lists in columns", code="unknown-name")
-        if "references" in by_name(metric).needs and not study.has_references:
-            message = f"the metric {metric} needs references: add adapt_references and"
-            remedy = "test_references, or make a column of the lists the metric of each method"
-            raise UsageError(f"{message} {remedy}", code="missing-references")
-    for method in every_method:
+    for method in study.every_method:
         if method.needs_development and study.development is None:
             message = f"{method.name} needs the text that λ_T was tuned on: add [development]"
             raise UsageError(message, code="no-data")
         if (method.redecode or method.decode_test) and study.decoder is None:
             message = f"{method.name} decodes sentences again: add [decoder] with a command"
             raise UsageError(message, code="no-data")
-        if method.decode_test and method.kind == SAMPLER and study.categorical:
-            message = "a decoder knows no categorical features: remove categorical or decode_test"
-            raise UsageError(message, code="conflict")
 
 
 class Cell(NamedTuple):
@@ -592,8 +492,8 @@ def methods_by_cell(study: Study) -> dict[Cell, Method]:
     Cells are in the order of the results: domain, size, draw, method.
 
     >>> from pathlib import Path
-    >>> files = ListFiles(Path("nbest"), (Path("ref"),))
-    >>> domain = StudyDomain("d", Path("moses.ini"), files, held_out=10)
+    >>> files = Path("moses.ini"), Path("nbest"), (Path("ref"),)
+    >>> domain = StudyDomain("d", *files, held_out=10)
     >>> methods = named_methods()
     >>> study = Study((domain,), (methods["imh"], methods["mert"]), sizes=(10, 20), draws=1)
     >>> [cell.name for cell in methods_by_cell(study)]

@@ -169,10 +169,9 @@ def sweep(
             parameter="values" if runs >= 1 else "runs",
         )
     for name, column in values.items():
-        for value in column:
-            if isinstance(value, bool | str):
-                message = f"{name} must have numbers as values, not {value!r}"
-                raise UsageError(message, parameter="values", code="wrong-type")
+        if any(isinstance(value, bool | str) for value in column):
+            message = f"the values of {name} must be numbers, not {list(column)}"
+            raise UsageError(message, parameter="values", code="wrong-type")
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
     for combination in grid:  # find mistakes before the long work
         SAMPLERS.resolve(sampler, {**(settings or {}), **combination})

@@ -10,9 +10,6 @@ from .consensus import (
 from .length import (
     Length as Length,
 )
-from .lexicon import (
-    Lexicon as Lexicon,
-)
 from .lm import (
     LanguageModel as LanguageModel,
 )

@@ -410,7 +410,6 @@ FEATURES: Registry[FeatureSource] = Registry(
     FeatureSource,
     {
         "lm": "bpa_ppl.features.lm:LanguageModel",
-        "lexicon": "bpa_ppl.features.lexicon:Lexicon",
         "length": "bpa_ppl.features.length:Length",
         "consensus": "bpa_ppl.features.consensus:Consensus",
         "indicators": "bpa_ppl.features.indicators:Indicators",

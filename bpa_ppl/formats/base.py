@@ -5,7 +5,7 @@ See `bpa_ppl.registry` for formats in other packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -14,7 +14,6 @@ import msgspec
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
-from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 from bpa_ppl.rows import Columns, ReadOptions
@@ -70,16 +69,6 @@ class NBestFormat(Component, frozen=True):
         """
         return json_keys(first_line)
 
-    def detect_within(self, beginning: bytes) -> bool:
-        """Return whether a file has lines of this format after others that no format detects.
-
-        Some programs print their lists between the lines of a log.
-
-        Args:
-            beginning: the first lines, or more.
-        """
-        return False
-
     def detect_folder(self, folder: Path) -> bool:
         """Return whether a folder, which may not exist, holds lists of this format."""
         return False
@@ -102,25 +91,14 @@ class NBestFormat(Component, frozen=True):
                 number += 1
                 yield line
 
-        reader = RecordReader(options)
-        records: list[dict[str, Any]] = []
-        numbers: list[int] = []
-        candidates = 0
         try:
-            for record in self.records(lines(), options):
-                records.append(record)
-                numbers.append(number)
-                candidates += len(record.get(CANDIDATES, ())) or 1
-                if candidates >= _AT_ONCE:
-                    yield reader.columns(records, numbers)
-                    records, numbers, candidates = [], [], 0
+            records = self.records(lines(), options)
+            yield from gathered(((number, record) for record in records), options)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
             problem = f"this line cannot be read ({error}): correct it"
             raise options.error(problem, number) from error
-        if records:
-            yield reader.columns(records, numbers)
 
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
         """Yield a dictionary for each hypothesis, or each sentence: see `bpa_ppl.rows.schema`.
@@ -177,20 +155,37 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     source: str = SOURCE
     reference: str = REFERENCE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names = self._fields()
-        if "" in names.values() or repeated(names.values()):
-            problem = f"the columns must have names that differ, not {', '.join(names.values())}"
-            raise UsageError(problem, parameter="format", code="invalid-setting")
-
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        return {usual: name for usual, name in self._fields().items() if name != usual}
+        usual_names = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
+        names = {usual: getattr(self, usual, usual) for usual in usual_names}
+        return {usual: name for usual, name in names.items() if name != usual}
 
-    def _fields(self) -> dict[str, str]:
-        fields = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
-        return {field: getattr(self, field) for field in fields if hasattr(self, field)}
+
+def gathered(
+    records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
+) -> Iterator[Columns]:
+    """Yield the columns of records, of about a thousand candidates at a time.
+
+    Args:
+        records: the line and the fields of each.
+        options: how to read.
+
+    >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
+    >>> next(gathered(records, ReadOptions("dev"))).sentences
+    {'id': [7]}
+    """
+    reader = RecordReader(options)
+    batch: list[tuple[int, dict[str, Any]]] = []
+    candidates = 0
+    for numbered in records:
+        batch.append(numbered)
+        candidates += len(numbered[1].get(CANDIDATES, ())) or 1
+        if candidates >= _AT_ONCE:
+            yield reader.columns([of for _, of in batch], [line for line, _ in batch])
+            batch, candidates = [], 0
+    if batch:
+        yield reader.columns([of for _, of in batch], [line for line, _ in batch])
 
 
 def json_keys(line: bytes) -> list[str]:
@@ -262,7 +257,6 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     {
         "json": "bpa_ppl.formats.json_weights:JsonWeights",
         "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
-        "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
         "dense": "bpa_ppl.formats.line_weights:DenseWeights",
     },
 )

@@ -15,36 +15,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import count, takewhile
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat
-from bpa_ppl.formats.kaldi import SCORE, keyed_lines, references_by_key
-from bpa_ppl.formats.streams import InputFile, decoded
+from bpa_ppl.formats.base import NBestFormat, gathered
+from bpa_ppl.formats.kaldi import SCORE, keyed_lines
+from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, TEXT
-from bpa_ppl.rows.readers import RecordReader
+from bpa_ppl.rows.names import CANDIDATES, ID, TEXT
 
-_RANK, _TOKEN, _TOKENS = "{}best_recog", "token", "tokens"
+_RANK, _TOKEN = "{}best_recog", "token"
 _FOLDER = re.compile(r"(\d{1,9})best_recog")
 _JOB = re.compile(r"output\.(\d{1,9})")
-_TENSOR = re.compile(rb"tensor\(([^,()]*)(?:,[^()]*)?\)")
-
-_Table = dict[bytes, tuple[bytes, int]]
+_TENSOR = re.compile(r"tensor\(([^,()]*)(?:,[^()]*)?\)")
 
 
 class Espnet(NBestFormat, frozen=True):
-    """The format of ESPnet, whose lists are folders.
-
-    Attributes:
-        references: a file with an utterance and its words in each line, as `text` of Kaldi's and
-            ESPnet's data folders; other utterances may be in it.
-    """
-
-    references: str = ""
+    """The format of ESPnet, whose lists are folders; they are only read."""
 
     def detect(self, first_line: bytes) -> bool:
         """Return False: lists are folders."""
@@ -55,7 +44,7 @@ class Espnet(NBestFormat, frozen=True):
         return bool(_parts(folder))
 
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
-        """Yield the columns of each job.
+        """Yield the columns of all jobs.
 
         Raises:
             DataError: with the file and, where there is one, the line, if it cannot be read, or
@@ -65,17 +54,7 @@ class Espnet(NBestFormat, frozen=True):
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
             raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
-        references, has_reference = references_by_key(self.references), False
-        reader = RecordReader(options)
-        for part in parts:
-            records = _records(part, options)
-            for _, record in records if self.references else ():
-                record[REFERENCE] = references.get(record[ID])
-                has_reference = has_reference or record[REFERENCE] is not None
-            if records:
-                yield reader.columns([of for _, of in records], [line for line, _ in records])
-        if self.references and not has_reference:
-            raise no_common_id(options.origin, self.references, references)
+        return gathered(chain.from_iterable(_records(part, options) for part in parts), options)
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -93,42 +72,32 @@ def _parts(folder: Path) -> list[Path]:
 
 def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]]]:
     """Return the line and the hypotheses of each utterance of one job."""
-    folders = map(part.joinpath, map(_RANK.format, count(1)))
-    ranks = list(takewhile(Path.is_dir, folders))
-    for folder in part.iterdir():
-        rank = _FOLDER.fullmatch(folder.name)
-        if rank is not None and int(rank[1]) > len(ranks):
-            problem = f"there is {folder.name}, but no {_RANK.format(len(ranks) + 1)}"
-            raise DataError(f"{problem}: give whole results", str(part), code="mismatch")
-    texts = [keyed_lines(str(folder / TEXT)) for folder in ranks]
-    records: dict[bytes, tuple[int, dict[str, Any]]] = {}
-    for key, (_, line) in texts[0].items():
-        identifier = decoded(key, str(ranks[0] / TEXT), line)
-        records[key] = line, {ID: identifier, CANDIDATES: []}
-    present = [name for name in (SCORE, _TOKEN) if any((of / name).is_file() for of in ranks)]
-    for folder, table in zip(ranks, texts, strict=True):
-        _require_keys(table, texts[0], folder / TEXT, ranks[0] / TEXT)
+    ranks = sorted(int(of[1]) for path in part.iterdir() if (of := _FOLDER.fullmatch(path.name)))
+    absent = min(set(range(1, len(ranks) + 2)).difference(ranks))
+    if absent < ranks[-1]:
+        problem = f"there is {_RANK.format(ranks[-1])}, but no {_RANK.format(absent)}"
+        raise DataError(f"{problem}: give whole results", str(part), code="mismatch")
+    folders = [part / _RANK.format(rank) for rank in ranks]
+    present = [name for name in (SCORE, _TOKEN) if any((of / name).is_file() for of in folders)]
+    records: dict[str, tuple[int, dict[str, Any]]] = {}
+    for folder in folders:
+        origin = str(folder / TEXT)
         others = {name: keyed_lines(str(folder / name)) for name in present}
-        for key, (text, line) in table.items():
-            candidate: dict[str, Any] = {TEXT: decoded(text, str(folder / TEXT), line)}
-            for name, values in others.items():
-                if key not in values:
-                    problem = f"{quoted(key)} is not in {folder / name}: give whole results"
-                    raise DataError(problem, str(folder / TEXT), line, code="mismatch")
-                of_file = options._replace(origin=str(folder / name))
-                if name == SCORE:
-                    printed, number = values[key]
-                    tensor = _TENSOR.fullmatch(printed)
-                    candidate[SCORE] = of_file.number(tensor[1] if tensor else printed, number)
-                else:
-                    candidate[_TOKENS] = float(len(values[key][0].split()))
+        of_scores = options._replace(origin=str(folder / SCORE))
+        for key, (text, line) in keyed_lines(origin).items():
+            if folder == folders[0]:
+                records[key] = line, {ID: key, CANDIDATES: []}
+            lacking = [folder / name for name, table in others.items() if key not in table]
+            if key not in records or lacking:
+                path = lacking[0] if lacking else folders[0] / TEXT
+                problem = f"{quoted(key)} is not in {path}: give whole results of one run"
+                raise DataError(problem, origin, line, code="mismatch")
+            candidate: dict[str, Any] = {TEXT: text}
+            if SCORE in others:
+                printed, number = others[SCORE][key]
+                tensor = _TENSOR.fullmatch(printed)
+                candidate[SCORE] = of_scores.number(tensor[1] if tensor else printed, number)
+            if _TOKEN in others:
+                candidate["tokens"] = float(len(others[_TOKEN][key][0].split()))
             records[key][1][CANDIDATES].append(candidate)
     return list(records.values())
-
-
-def _require_keys(table: _Table, first: _Table, path: Path, other: Path) -> None:
-    """Raise an error if a rank has an utterance that the first one lacks."""
-    for key, (_, number) in table.items():
-        if key not in first:
-            problem = f"{quoted(key)} is not in {other}: give the results of one run"
-            raise DataError(problem, str(path), number, code="mismatch")

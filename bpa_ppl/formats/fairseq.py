@@ -39,13 +39,11 @@ from bpa_ppl.rows.samples import STATISTICS, token_statistics
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
-_AMID = re.compile(rb"^[STHD]-[0-9]+\t", re.MULTILINE)
 _FIRST = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
 _SCORE = "score"
 _INTERLEAVED = 10  # sentences that may be incomplete at a time
 _AT_ONCE = 1000  # hypotheses that become columns together
 _LONGEST_ID = 18  # digits that fit 64 bits
-_MANY = 100  # hypotheses from which PyArrow is faster
 _TOKENS = "tokens"  # field of a record: the token scores of each hypothesis, and its line
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
@@ -64,14 +62,6 @@ class Fairseq(NBestFormat, frozen=True):
         True
         """
         return _FIRST.match(first_line) is not None
-
-    def detect_within(self, beginning: bytes) -> bool:
-        """Return whether lines of fairseq follow those of a log.
-
-        >>> Fairseq().detect_within(b"loading" + bytes([10]) + b"S-17" + bytes([9]) + b"un chat")
-        True
-        """
-        return _AMID.search(beginning) is not None
 
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
         r"""Yield the columns of some sentences when they are complete.
@@ -159,23 +149,14 @@ def _record(
         raise options.error(f"{problem}, {advice}", number)
     for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
         found = len(lines.get(letter, ()))
-        usual = kinds.setdefault(letter, found > 0)
-        if (found > 0) is not usual:
-            problem = f"sentence {identifier} has {'no' if usual else 'a'} {letter}- line, the "
-            problem += f"first sentence has {'one' if usual else 'none'}"
-            advice = f"give all of them one, or leave all {letter}- lines out"
-            raise options.error(f"{problem}: {advice}", number, "mismatch")
-        if found not in (0, count):
-            problem = f"sentence {identifier} has {found} {letter}- lines, not {count}"
-            advice = "give the whole output of one run"
-            raise options.error(f"{problem}: {advice}", number, "wrong-length")
+        expected = count if kinds.setdefault(letter, found > 0) else 0
+        if found != expected:
+            problem = f"sentence {identifier} has {found} {letter}- lines, not {expected}, as its "
+            advice = "H- lines and the first sentence show: give the whole output of one run"
+            raise options.error(problem + advice, number, "wrong-length")
     numbers, scores, texts = _split(scored)
     if "D" in lines:
-        plain_numbers, others, texts = _split(lines["D"])
-        if others != scores:
-            at = next(i for i, score in enumerate(scores) if score != others[i])
-            problem = f"the score of this D- line is not that of the H- line {numbers[at]}"
-            raise options.error(problem, plain_numbers[at], "mismatch")
+        _, _, texts = _split(lines["D"])
     record: dict[str, Any] = {ID: identifier}
     for letter, name in (("S", SOURCE), ("T", REFERENCE)):
         if letter in lines:
@@ -204,7 +185,7 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
         for name, lists in columns.items()
     }
     if tokens:
-        statistics = _many_statistics([one for one, _ in tokens]) if len(tokens) >= _MANY else None
+        statistics = _regular_statistics([one for one, _ in tokens])
         if statistics is None:
             statistics = zip(*(_statistics(of, n, options) for of, n in tokens), strict=True)
         hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
@@ -219,7 +200,7 @@ def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], 
     return numbers, scores, [text.strip(" ") for text in texts]
 
 
-def _many_statistics(printed: Sequence[str]) -> Iterable[Any] | None:
+def _regular_statistics(printed: Sequence[str]) -> Iterable[Any] | None:
     """Return the features of P- lines by PyArrow; None if one is not as fairseq prints them."""
     counts = np.array([line.count(" ") + 1 for line in printed])
     numbers = lines_of_numbers("\n".join([*printed, ""]).replace(" ", "\n").encode(), 1)

@@ -62,6 +62,8 @@ class Jsonl(TableFormat, frozen=True):
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
         r"""Yield the columns of each block of lines.
 
+        Lines that all have the fields of the first one are decoded in less time.
+
         Raises:
             DataError: with file, line and field, if a line is not JSON, has a key twice, or has a
                 field of another type than the lines before.
@@ -70,7 +72,22 @@ class Jsonl(TableFormat, frozen=True):
         >>> next(Jsonl().columns(file, ReadOptions("dev"))).hypotheses
         {'text': ['a cat'], 'scores.lm': array([-1.])}
         """
-        return json_columns(file.blocks(), options)
+        reader, first = RecordReader(options), 1
+        uniform = None
+        for block in pieces_of(file.blocks()):
+            lines = range(first, first + line_count(block))
+            if first == 1 and not options.names.names:
+                with suppress(ValueError, RecursionError, TypeError):
+                    uniform = uniform_columns(_DECODER.decode(block[: block.index(b"\n")]))
+            first = lines.stop
+            columns = None if uniform is None else uniform(block, lines)
+            if columns is None:
+                uniform = None
+                records, numbers = _values(block, lines, options.origin)
+                columns = reader.columns(records, numbers) if records else None
+            if columns is not None:
+                reader.nested = columns.nested
+                yield columns
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -87,10 +104,15 @@ class Jsonl(TableFormat, frozen=True):
         printed_columns = {n: printed(v, missing="null") for n, v in columns.numbers.items()}
         ids = nbest.ids
         for sentence in range(len(nbest)):
-            whole = _sentence(nbest, ids[sentence], columns, sentence)
-            hypotheses = _hypotheses(nbest, columns, printed_columns, sentence)
-            inside = ", ".join(f"{{{fields}}}" for fields in hypotheses)
-            file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
+            fields: dict[str, Any] = {ID: ids[sentence]}
+            if nbest.sources is not None:
+                fields[SOURCE] = nbest.sources[sentence]
+            if nbest.references is not None:
+                fields[REFERENCES] = nbest.references[sentence]
+            fields |= {n: _plain(of)[sentence] for n, of in columns.sentence_extras.items()}
+            hypotheses = ", ".join(_hypotheses(nbest, columns, printed_columns, sentence))
+            whole = json.dumps(fields, ensure_ascii=False)[:-1]
+            file.write(f'{whole}, "{CANDIDATES}": [{hypotheses}]}}\n')
 
 
 def _fits(values: Sequence[Any]) -> bool:
@@ -116,64 +138,17 @@ def _plain(values: Any) -> Any:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-def _sentence(nbest: NBest, identifier: int | str, columns: Written, sentence: int) -> str:
-    """Return the fields of a sentence, without braces."""
-    fields: dict[str, Any] = {ID: identifier}
-    if nbest.sources is not None:
-        fields[SOURCE] = nbest.sources[sentence]
-    if nbest.references is not None:
-        fields[REFERENCES] = nbest.references[sentence]
-    extras = columns.sentence_extras.items()
-    fields |= {name: _plain(values)[sentence] for name, values in extras}
-    return json.dumps(fields, ensure_ascii=False)[1:-1]
-
-
 def _hypotheses(
     nbest: NBest, columns: Written, numbers: Mapping[str, Sequence[str]], sentence: int
 ) -> Iterator[str]:
-    """Yield the fields of each hypothesis, without braces."""
+    """Yield each hypothesis as JSON."""
     rows = nbest.rows(sentence)
     names = [f", {json.dumps(name, ensure_ascii=False)}: " for name in numbers]
     dump = json.JSONEncoder(ensure_ascii=False).encode
     for row in range(rows.start, rows.stop):
         values = [name + values[row] for name, values in zip(names, numbers.values(), strict=True)]
         extras = [f", {dump(n)}: {dump(of[row])}" for n, of in columns.extras.items()]
-        yield f'"{TEXT}": {dump(nbest.text(row))}{"".join(values)}{"".join(extras)}'
-
-
-def json_columns(blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Columns]:
-    r"""Yield the columns of each block of lines with records, as `bpa_ppl.rows.readers` has them.
-
-    Lines that all have the fields of the first one are decoded in less time.
-
-    Args:
-        blocks: of whole lines.
-        options: how to read.
-
-    Raises:
-        DataError: with file, line and field, if a line is not JSON, has a key twice, or is not an
-            object.
-
-    >>> block = b'{"id": 7, "text": "a cat", "lm": -1}\n'
-    >>> next(json_columns([block], ReadOptions("dev"))).sentences
-    {'id': [7]}
-    """
-    reader, first = RecordReader(options), 1
-    uniform = None
-    for block in pieces_of(blocks):
-        lines = range(first, first + line_count(block))
-        if first == 1 and not options.names.names:
-            with suppress(ValueError, RecursionError, TypeError):
-                uniform = uniform_columns(_DECODER.decode(block[: block.index(b"\n")]))
-        first = lines.stop
-        columns = None if uniform is None else uniform(block, lines)
-        if columns is None:
-            uniform = None
-            records, numbers = _values(block, lines, options.origin)
-            columns = reader.columns(records, numbers) if records else None
-        if columns is not None:
-            reader.nested = columns.nested
-            yield columns
+        yield f'{{"{TEXT}": {dump(nbest.text(row))}{"".join(values)}{"".join(extras)}}}'
 
 
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
@@ -220,21 +195,16 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
             json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
         return value
     except json.JSONDecodeError as error:
-        message = f"not JSON: {error.msg} (column {error.colno}): correct the line"
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
-            message = "not JSON: the line is cut off within an object: remove it, or create the "
-            message += "file again"
+        message = f"not JSON: {error.msg} (column {error.colno}): correct the line, or create the "
+        message += "file again if the line is cut off"
         parameter = "format"
     except UnicodeEncodeError:
         message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
         code = "bad-encoding"
-    except RecursionError:
-        message = "objects or lists inside one another without an end"
     except DataError as error:
         message, code = error.message, error.code
-    except ValueError:  # Python reads no integers of thousands of digits
-        message = "an integer has more than 4,000 digits: correct it"
-        code = "bad-number"
+    except (RecursionError, ValueError):  # Python reads no integers of thousands of digits
+        message = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
     raise DataError(message, origin, number, parameter=parameter, code=code)
 
 

@@ -1,4 +1,4 @@
-"""Weights in lines: `Name0= v v` or `name value`, the same in a moses.ini, or numbers alone."""
+"""Weights in lines: `Name0= v v` or `name value`, or the same in a moses.ini."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.labels import expand, grouped, printed_labels
 from bpa_ppl.rows.base import finite
-from bpa_ppl.rows.schema import looks_numeric
 
 _LABELLED = re.compile(
     r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]*[^\s=:])\s+(?P<value>[^\s=]+)"
@@ -133,45 +132,6 @@ class MosesIni(WeightFormat, frozen=True):
         )
 
 
-class NumberWeights(WeightFormat, frozen=True):
-    """Numbers separated by blanks or line breaks; `#` begins a comment."""
-
-    suffixes: ClassVar[tuple[str, ...]] = (".numbers",)
-
-    def detect(self, text: str) -> bool:
-        r"""Return whether there are only numbers.
-
-        >>> [NumberWeights().detect(text) for text in ("0.5 -1e-3", "0.5\n2 # two", "LM0 0.5", "")]
-        [True, True, False, False]
-        """
-        tokens = [token for line in text.split("\n") for token in line.partition("#")[0].split()]
-        return bool(tokens) and all(map(looks_numeric, tokens))
-
-    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
-        """Return the values, with empty names.
-
-        Raises:
-            DataError: with the line, if a token is not a finite number.
-
-        >>> NumberWeights().parse("0.5 -1", "w")
-        [('', 0.5), ('', -1.0)]
-        """
-        return [
-            ("", value)
-            for number, line in enumerate(text.split("\n"), 1)
-            for value in finite_weights(line.partition("#")[0].split(), origin, number)
-        ]
-
-    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
-        """Write the values on one line, in full precision; the names are lost.
-
-        >>> import sys
-        >>> NumberWeights().write({"LM0": 0.5, "W0": -1.0}, sys.stdout)
-        0.5 -1
-        """
-        file.write(" ".join(shortest(float(value)) for value in weights.values()) + "\n")
-
-
 def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str, float]]:
     """Return the names and values of numbered lines.
 
@@ -185,7 +145,11 @@ def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str
     for number, line in lines:
         label, tokens = split_line(line, origin, number)
         if label:
-            values = finite_weights(tokens, origin, number)
+            try:
+                values = [finite(token) for token in tokens]
+            except ValueError as error:
+                problem = f"{error}: correct the weight"
+                raise DataError(problem, origin, number, code="bad-number") from error
             pairs += zip(expand(label, len(tokens)), values, strict=True)
     return pairs
 
@@ -209,22 +173,6 @@ def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
         problem = f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`"
         raise DataError(problem, origin, number, code="bad-line")
     return label, tokens
-
-
-def finite_weights(tokens: Iterable[str], origin: str, number: int) -> list[float]:
-    """Return the numbers that the tokens of a line print.
-
-    Raises:
-        DataError: if one is not a finite number.
-
-    >>> finite_weights(["0.5", "1e-3"], "weights", 1)
-    [0.5, 0.001]
-    """
-    try:
-        return [finite(token) for token in tokens]
-    except ValueError as error:
-        problem = f"{error}: correct the weight"
-        raise DataError(problem, origin, number, code="bad-number") from error
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:

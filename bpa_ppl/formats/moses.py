@@ -15,8 +15,7 @@ warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import ClassVar, TextIO
 
@@ -30,7 +29,6 @@ from bpa_ppl.formats.moses_lines import (
     FEATURES,
     SEGMENTATION,
     SEPARATOR,
-    WORD_SCORES,
     LineParser,
     fits,
 )
@@ -69,7 +67,7 @@ class Moses(NBestFormat, frozen=True):
         >>> columns.hypotheses["TM0[1]"].tolist(), columns.strings
         ([0.5], ['a cat'])
         """
-        return read_blocks(file.blocks(), partial(LineParser, options))
+        return read_lines(file, options)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with their totals and positions if they have any.
@@ -108,7 +106,7 @@ class Marian(NBestFormat, frozen=True):
     normalised: bool = True
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether a line has the labels F0, F1, …, or word scores, as only Marian prints.
+        """Return whether a line has the labels F0, F1, … alone, as only Marian prints.
 
         >>> Marian().detect(b"0 ||| a cat ||| F0= -1 F1= -2 ||| -0.75")
         True
@@ -118,9 +116,6 @@ class Marian(NBestFormat, frozen=True):
         fields = SEPARATOR.split(first_line.rstrip(b"\r"))
         if len(fields) < 4:
             return False
-        between = fields[2:-1] if len(fields) > 4 else []
-        if any(field.lstrip(b" ").startswith(WORD_SCORES) for field in between):
-            return True
         scores = fields[-2].strip()
         numbers = [int(number) for number in _SCORE.findall(scores)]
         rest = _SCORE.sub(b"", scores).strip()
@@ -138,7 +133,7 @@ class Marian(NBestFormat, frozen=True):
         >>> columns.hypotheses["alignment"], columns.normalised
         (['0-0 1-1'], True)
         """
-        for columns in read_blocks(file.blocks(), partial(LineParser, options, soft=True)):
+        for columns in read_lines(file, options, soft=True):
             yield columns._replace(normalised=self.normalised)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -156,22 +151,21 @@ class Marian(NBestFormat, frozen=True):
         write_lines(nbest, file, plain_labels(nbest), alignments, [])
 
 
-def read_blocks(
-    blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]
-) -> Iterator[Columns]:
+def read_lines(file: InputFile, options: ReadOptions, soft: bool = False) -> Iterator[Columns]:
     """Yield the columns of each block of whole lines.
 
     Args:
-        blocks: of whole lines.
-        parser: makes the parser of all lines from the first block.
+        file: the file.
+        options: how to read.
+        soft: as for `LineParser`.
 
     Raises:
         DataError: as `LineParser`.
     """
-    lines, first = None, 1
-    for block in blocks:
-        lines = lines or parser(block)
-        for columns in lines.columns(block, first):
+    parser, first = None, 1
+    for block in file.blocks():
+        parser = parser or LineParser(options, block, soft)
+        for columns in parser.columns(block, first):
             yield columns
             first += len(columns.lines)
 
@@ -205,20 +199,11 @@ def write_lines(
         sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
         for text, line, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
             if "\n" in text:
-                raise broken_text(nbest, identifier)
+                problem = f"a text of sentence {identifier} has a line break"
+                raise DataError(problem, nbest.origin, code="not-supported")
             # Without totals `line` is shorter, which omits the last separator.
             scores = " ".join(map(str.__add__, labelled, line))
             file.write(f"{identifier} ||| {text}{first} ||| {scores}{last}\n")
-
-
-def broken_text(nbest: NBest, identifier: int) -> DataError:
-    """Return the error about a text that a format of lines cannot store.
-
-    >>> broken_text(NBest.from_lists([["a"]], [[[]]], []), 7).code
-    'not-supported'
-    """
-    problem = f"a text of sentence {identifier} has a line break"
-    return DataError(problem, nbest.origin, code="not-supported")
 
 
 def _joined(columns: list[tuple[str, ...]], rows: slice) -> Iterable[str]:

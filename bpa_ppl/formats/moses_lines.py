@@ -161,8 +161,8 @@ class LineParser:
         ids, texts, tokens, kept = zip(*(self._row(*pair) for pair in pairs), strict=True)
         values = all_finite(list(chain.from_iterable(tokens)))
         if values is None:
-            pairs = zip(tokens, numbers, strict=True)
-            values = np.array([self.options.number(v, n) for of_line, n in pairs for v in of_line])
+            rows = zip(tokens, numbers, strict=True)
+            values = np.array([self.options.number(v, n) for of_line, n in rows for v in of_line])
         with np.errstate(over="ignore"):
             table = values.astype(np.float32).reshape(len(lines), -1)
         extras = dict(zip(self.layout.kept, map(list, zip(*kept, strict=True)), strict=True))
@@ -226,7 +226,7 @@ class LineParser:
             (_AFTER, not all(layout.after)),
         ):
             if left_out:
-                self._leave_out(what, 1)
+                self._leave_out(what)
         return layout
 
     def _kinds_after(self, start: int, lines: list[bytes]) -> list[str]:
@@ -263,7 +263,7 @@ class LineParser:
                 problem = f"{quoted(field.strip())} is not the {name} that the first line has there"
                 raise self.error(f"{problem}, such as `{EXAMPLES[name]}`", number)
         if len(after) > sum(map(bool, layout.after)):
-            self._leave_out(_AFTER, number)
+            self._leave_out(_AFTER)
         return [field.strip(b" ").decode("ascii") for name, field in named if name]
 
     def _text(self, fields: Fields, number: int) -> bytes:
@@ -299,7 +299,7 @@ class LineParser:
             if equals:
                 left_out = printed + equals == WORD_SCORES
             if left_out:
-                self._leave_out(_SCORES_OF_WORDS, number)
+                self._leave_out(_SCORES_OF_WORDS)
                 continue
             if equals:
                 label = decoded(printed, self.options.origin, number)
@@ -320,11 +320,8 @@ class LineParser:
                 raise self.error(f"{label}= has no value after it", number)
         return counts, values
 
-    def _leave_out(self, what: str, number: int) -> None:
-        """Warn once per file about what is not read, or raise an error if reading is strict."""
-        if self.options.strict:
-            problem = f"{what} cannot be kept, and reading is strict"
-            raise self.error(problem, number, "not-supported", "strict")
+    def _leave_out(self, what: str) -> None:
+        """Warn once per file about what is not read."""
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")

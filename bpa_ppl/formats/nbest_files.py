@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
+from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.gathering import Gatherer
@@ -63,7 +62,6 @@ def read_nbest(
     format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
-    strict: bool = False,
 ) -> NBest:
     """Read all lists of a file into one table.
 
@@ -84,7 +82,6 @@ def read_nbest(
         bad: what to do about a value that is not a finite 32-bit number, or about errors, refusals
             and unfinished answers in responses of an API: "error", or "drop" to leave the
             hypothesis out, with a warning.
-        strict: raise an error, instead of a warning, if fields of the file are left out.
 
     Raises:
         DataError: if the file cannot be read; the message names the line and the remedy.
@@ -97,7 +94,16 @@ def read_nbest(
     >>> lists.feature_names, lists.texts(0), lists.references
     (('LM0', 'WordPenalty0'), ['a cat'], (('the cat',),))
     """
-    return next(_tables(path, sys.maxsize, references, sources, format, first_id, bad, strict))
+    tables = iter_nbest(
+        path,
+        chunk=sys.maxsize,
+        references=references,
+        sources=sources,
+        format=format,
+        first_id=first_id,
+        bad=bad,
+    )
+    return next(tables)
 
 
 def iter_nbest(
@@ -109,12 +115,9 @@ def iter_nbest(
     format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
-    strict: bool = False,
     empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
-
-    A thread prefetches the next table, except from a pipe.
 
     Args:
         path: as for `read_nbest`, like all other arguments.
@@ -124,7 +127,6 @@ def iter_nbest(
         format: as for `read_nbest`.
         first_id: as for `read_nbest`.
         bad: as for `read_nbest`.
-        strict: as for `read_nbest`.
         empty: where sentences without candidates, which no table has, are entered as they are
             read: by id, the source, or None if the file has none.
 
@@ -140,10 +142,21 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict, empty)
-    # A thread that waits for a pipe cannot be stopped.
-    is_file = isinstance(path, str | Path) and os.path.isfile(path)
-    return ahead(tables) if is_file else tables
+    chosen = None if format == AUTO else _resolved(format)
+    one_of(bad, ("error", "drop"), "policy", "bad")
+    options = ReadOptions(origin_name(path), bad, checked_first_id(first_id))
+    lines = {} if references is None else {"reference": references_of(references)}
+    if sources is not None:
+        lines["source"] = sources_of(sources)
+    file = InputFile(path)
+
+    def tables() -> Iterator[NBest]:
+        reader = _format_of(file, chosen)
+        schema = schema_of(reader, options)
+        columns = reader.columns(file, schema.options)
+        yield from Gatherer(schema, lines, empty).tables(columns, chunk)
+
+    return tables()
 
 
 def write_nbest(
@@ -208,41 +221,6 @@ def format_for(path: AnyPath) -> NBestFormat:
     raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
-def _tables(
-    path: AnyInput,
-    chunk: int,
-    references: AnyReferences | None,
-    sources: AnySources | None,
-    format: str | NBestFormat,
-    first_id: int,
-    bad: str,
-    strict: bool,
-    empty: dict[int, str | None] | None = None,
-) -> Iterator[NBest]:
-    """Check the options at once; yield the tables when asked for them.
-
-    An error in them also ends the threads that read the file. If the garbage collector had to end
-    these threads, it could do so while a new thread holds the lock that they need to end.
-    """
-    chosen = None if format == AUTO else _resolved(format)
-    one_of(bad, ("error", "drop"), "policy", "bad")
-    checked_first_id(first_id)
-    options = ReadOptions(origin_name(path), bad, strict, first_id)
-    lines = {} if references is None else {"reference": references_of(references)}
-    if sources is not None:
-        lines["source"] = sources_of(sources)
-    file = InputFile(path)
-
-    def tables() -> Iterator[NBest]:
-        with closing(file):
-            reader = _format_of(file, chosen)
-            schema = schema_of(reader, options)
-            with closing(of for of in reader.columns(file, schema.options)) as columns:
-                yield from Gatherer(schema, lines, empty).tables(columns, chunk)
-
-    return tables()
-
-
 def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     """Return the name of the format that a file is read as.
 
@@ -257,8 +235,7 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     'moses'
     """
     chosen = None if format == AUTO else _resolved(format)
-    with closing(InputFile(path)) as file:
-        return NBEST_FORMATS.name_of(_format_of(file, chosen))
+    return NBEST_FORMATS.name_of(_format_of(InputFile(path), chosen))
 
 
 def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
@@ -293,12 +270,9 @@ def _resolved(format: str | NBestFormat) -> NBestFormat:
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:
-    """Return the first format that detects the first line of a file, or lines further on."""
+    """Return the first format that detects the first line of a file."""
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect(line):
-            return kind()
-    for _, kind in NBEST_FORMATS.loaded():
-        if kind().detect_within(file.beginning):
             return kind()
     for regex, problem in _SPOILED.items():
         if re.match(regex, line):

@@ -43,9 +43,7 @@ from bpa_ppl.rows.samples import (
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _MODEL = "model"
-_ERRORS = "errors instead of responses"
-_DIGITS = re.compile("[0-9]{1,18}")
-_NUMBERED = re.compile(rf"(.*?){_DIGITS.pattern}", re.DOTALL)
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -56,28 +54,40 @@ class _Part(msgspec.Struct, gc=False):
     logprob: float | None = None
 
 
-class _Message(msgspec.Struct, gc=False):
+class _Content(msgspec.Struct, gc=False):
+    """A message, or the log-probabilities of its tokens."""
+
     role: str | None = None
     content: str | list[_Part] | None = None
     refusal: str | None = None
+    token_logprobs: list[float | None] | None = None
 
     @property
     def text(self) -> str | None:
+        """The text of a message."""
         if isinstance(self.content, list):
             return "".join(part.text or "" for part in self.content)
         return self.content
 
+    @property
+    def logprobs(self) -> list[float]:
+        """The log-probabilities of the tokens; none if one is missing.
 
-class _Logprobs(msgspec.Struct, gc=False):
-    content: list[_Part] | None = None
-    token_logprobs: list[float | None] | None = None
+        The first one may be null: nothing precedes the first token of a prompt that is repeated.
+        """
+        values: Sequence[float | None] = self.token_logprobs or ()
+        if isinstance(self.content, list):
+            values = [token.logprob for token in self.content]
+        values = values[1:] if values and values[0] is None else values
+        present = [value for value in values if value is not None]
+        return present if len(present) == len(values) else []
 
 
 class _Choice(msgspec.Struct, gc=False):
     index: int | None = None
-    message: _Message | None = None
+    message: _Content | None = None
     text: str | None = None
-    logprobs: _Logprobs | None = None
+    logprobs: _Content | None = None
     finish_reason: str | None = None
     delta: Any = None
 
@@ -89,12 +99,11 @@ class _Line(msgspec.Struct, gc=False):
     response: _Line | str | None = None
     request: _Line | None = None
     body: _Line | str | None = None
-    messages: list[_Message] | None = None
+    messages: list[_Content] | None = None
     prompt: str | list[Any] | None = None
     choices: list[_Choice] | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None
     error: Any = None
-    object: str | None = None
     status_code: int | None = None
 
 
@@ -137,12 +146,12 @@ class Openai(NBestFormat, frozen=True):
         False
         """
         keys = set(json_keys(first_line))
-        if keys or not first_line.lstrip().startswith(b"{"):
-            batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body"))
-            other = {"object", "output"} <= keys or ("error" in keys and "text" not in keys)
-            return batch or "choices" in keys or other
-        # Like a response, but not JSON: reading it says what is wrong.
-        return b'"choices"' in first_line or b'"custom_id"' in first_line
+        if not keys and first_line.lstrip().startswith(b"{"):
+            # With -Infinity, or cut off: reading it says what is wrong.
+            return b'"choices"' in first_line or b'"custom_id"' in first_line
+        batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body"))
+        other = {"object", "output"} <= keys or ("error" in keys and "text" not in keys)
+        return batch or "choices" in keys or other
 
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -179,21 +188,15 @@ class _Reader:
         self._numbers: dict[str | int, int] = {}  # places of prompts
         for name, source in (self._read_requests() if format.requests else {}).items():
             self._numbers[name] = self._samples.add_prompt(0, name, source)
-        self._named: bool | None = None  # whether lines have a custom_id
-        self._nameless: list[tuple[int, str]] = []  # errors without a custom_id: line, message
-        self._batch = False
+        self._batch = False  # whether lines are those of a batch
 
     def columns(self, blocks: Iterable[bytes]) -> Columns:
         """Return the columns of all answers."""
         for line, number in _decoded(blocks, self._options.origin):
             self._read(line, number)
-        if self._named is None and not self._nameless:
-            raise self._options.error("empty: there are no responses in it", code="no-data")
         samples = self._samples
-        for number, error in self._nameless:
-            if not (self._named or self._format.requests):
-                self._numbers[number] = samples.add_prompt(number)
-            samples.leave_out(_ERRORS, None, number, error)
+        if not any(samples.lines):
+            raise self._options.error("empty: there are no responses in it", code="no-data")
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {named(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
@@ -204,44 +207,24 @@ class _Reader:
         answer = line if line.response is None else line.response
         if isinstance(answer, _Line) and answer.body is not None and not _has_choices(answer):
             answer = answer.body
-        is_request = line.response is None and not isinstance(answer, str) and answer is not line
-        error = self._error(line, answer)
+        error = _error_in([line, line.response, answer])
         if error is None and not _has_choices(answer):
-            raise self._misfit(answer, number, is_request)
-        if error is not None and line.custom_id is None:
-            self._nameless.append((number, error))
-            return
+            problem = "no field choices, so this is not a response of a chat or completion API"
+            remedy = "give such responses; a file of requests is named by the setting requests"
+            raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
         place = self._place(line, number)
         if error is not None or not isinstance(answer, _Line):
-            self._samples.leave_out(_ERRORS, place, number, error or "")
+            self._samples.leave_out("errors instead of responses", place, number, error or "")
         elif not answer.choices:
             self._samples.leave_out("responses without choices", place, number)
         else:
             choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
             self._add(choices, answer.model, place, number)
 
-    def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
-        problem = "no field choices, so this is not a response of a chat or completion API"
-        parameter = "requests" if is_request else "format"
-        if is_request:
-            problem = "a request, not a response: give the responses, and name the file of requests"
-            problem += " by the setting requests"
-        elif isinstance(answer, _Line) and answer.object == "response":
-            problem = "a response of the Responses API: use chat completions, whose answers have"
-            problem += " log-probabilities"
-        return self._options.error(problem, number, parameter=parameter)
-
     def _place(self, line: _Line, number: int) -> int:
         """Return the place of the prompt that a line belongs to, among all prompts."""
-        has_name = line.custom_id is not None
-        if self._named is None:
-            self._named = has_name
-        if has_name is not self._named:
-            problem = "a custom_id, but the lines before have none"
-            if not has_name:
-                problem = "no custom_id, but the lines before have one"
-            raise self._options.error(f"{problem}: write all lines in the same way", number)
         self._batch = self._batch or line.response is not None
+        has_name = line.custom_id is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
         key = number if name is None else name
         if self._format.requests and key not in self._numbers:
@@ -267,38 +250,23 @@ class _Reader:
             raise options.error(problem, number, "mismatch", "prompt_id")
         return name
 
-    def _error(self, line: _Line, answer: _Line | str | None) -> str | None:
-        """Return the message of an error that a line has instead of a response."""
-        parts = [line] if answer is line else [line, line.response, answer]
-        if not any(map(_is_error, parts)):
-            return None
-        errors = [one if isinstance(one, str) else one and one.error for one in parts]
-        errors = [one for one in errors if one]
-        if not errors:
-            codes = [one.status_code for one in parts if isinstance(one, _Line)]
-            errors = [f"status {code}" for code in codes if code is not None and code >= 400]
-        message = errors[0].get("message", errors[0]) if isinstance(errors[0], dict) else errors[0]
-        return str(message)
-
     def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
-        part_of, samples = self._part, self._samples
+        samples = self._samples
         for choice in choices:
-            message, text, reason, refusal = choice.message, choice.text, choice.finish_reason, None
-            if message is not None:
-                refusal = message.refusal
-                text = message.text if text is None else text
-            part = None if text is None else part_of(text)
-            statistics = None
-            if choice.logprobs is not None:
-                statistics = token_statistics(_logprobs_of(choice.logprobs))
+            message = choice.message or _Content()
+            text = message.text if choice.text is None else choice.text
             if text is None and choice.delta is not None:
                 problem = "a part of an answer that was streamed: join the parts, or do not stream"
                 raise self._options.error(problem, number, "not-supported")
-            if refusal:
+            part = None if text is None else self._part(text)
+            statistics = None
+            if choice.logprobs is not None:
+                statistics = token_statistics(choice.logprobs.logprobs)
+            if message.refusal:
                 samples.leave_out("refusals", place, number)
-            elif reason not in _FINISHED:
-                samples.leave_out(unfinished(reason), place, number)
+            elif choice.finish_reason not in _FINISHED:
+                samples.leave_out(unfinished(choice.finish_reason), place, number)
             elif text is None:
                 samples.leave_out("answers without a text", place, number)
             elif part is None:
@@ -337,48 +305,36 @@ class _Reader:
         """
         options = ReadOptions(origin_name(self._format.requests))
         sources: dict[str, str | None] = {}
-        try:
-            for line, number in _decoded(read_blocks(options.origin), options.origin):
-                prompted = line.body if isinstance(line.body, _Line) else line
-                has_prompt = prompted.messages is not None or prompted.prompt is not None
-                if line.custom_id is None or not has_prompt:
-                    lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
-                    raise options.error(f"no field {lacking}, so this is not a request", number)
-                name = self._name(line.custom_id, options, number)
-                sources.setdefault(name, self._text_of(prompted))
-            if not sources:
-                raise options.error("empty: there are no requests in it", code="no-data")
-        except DataError as error:
-            if error.parameter in (None, "format"):
-                error.parameter = "requests"
-            raise
+        for line, number in _decoded(read_blocks(options.origin), options.origin):
+            prompted = line.body if isinstance(line.body, _Line) else line
+            has_prompt = prompted.messages is not None or prompted.prompt is not None
+            if line.custom_id is None or not has_prompt:
+                lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
+                problem = f"no field {lacking}, so this is not a request: correct the line"
+                raise options.error(problem, number, parameter="requests")
+            name = self._name(line.custom_id, options, number)
+            sources.setdefault(name, self._text_of(prompted))
+        if not sources:
+            problem = "empty: there are no requests in it"
+            raise options.error(problem, code="no-data", parameter="requests")
         return sources
 
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
-        first = self._options.first_id
-        names = [str(name) for name in self._numbers]
-        if self._format.requests:
-            return list(range(first, first + len(names)))
-        if self._named:
-            # All names between two that begin alike do so, too.
-            matched, lowest, highest = _NUMBERED.fullmatch(names[0]), min(names), max(names)
-            prefix = matched[1] if matched else ""
-            if lowest.startswith(prefix) and highest.startswith(prefix):
-                ends = [name[len(prefix) :] for name in names]
-                if all(map(_DIGITS.fullmatch, ends)):
-                    numbers = list(map(int, ends))
-                    if len(set(numbers)) == len(names):
-                        return numbers
+        first, names = self._options.first_id, list(self._numbers)
+        if not self._format.requests:
+            texts = [name for name in names if isinstance(name, str)]
+            matched = [of for name in texts if (of := _NUMBERED.fullmatch(name))]
+            numbers = [int(of[2]) for of in matched]
+            if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
+                return numbers
             if self._batch:
                 warn_user(
                     f"{self._options.origin}: sentences are counted in the order of the responses, "
                     "which need not be that of the requests: name the file of requests by the "
                     "setting requests"
                 )
-        # Prompts without names are counted as they appear.
-        order = sorted(range(len(names)), key=self._samples.lines.__getitem__)
-        return [first + place for _, place in sorted(zip(order, range(len(names)), strict=True))]
+        return list(range(first, first + len(names)))
 
 
 def _has_choices(answer: _Line | str | None) -> bool:
@@ -386,24 +342,14 @@ def _has_choices(answer: _Line | str | None) -> bool:
     return isinstance(answer, _Line) and answer.choices is not msgspec.UNSET
 
 
-def _is_error(part: _Line | str | None) -> bool:
-    """Return whether a part of a line says that there is no response."""
-    if part is None or isinstance(part, str):
-        return part is not None
-    return bool(part.error) or (part.status_code is not None and part.status_code >= 400)
-
-
-def _logprobs_of(logprobs: _Logprobs) -> list[float]:
-    """Return the log-probabilities of the tokens of an answer; none if one is missing.
-
-    The first one may be null: nothing precedes the first token of a prompt that is repeated.
-    """
-    values: Sequence[float | None] = logprobs.token_logprobs or ()
-    if logprobs.content is not None:
-        values = [token.logprob for token in logprobs.content]
-    values = values[1:] if values and values[0] is None else values
-    present = [value for value in values if value is not None]
-    return present if len(present) == len(values) else []
+def _error_in(parts: Sequence[_Line | str | None]) -> str | None:
+    """Return the message of an error that the parts of a line have instead of a response."""
+    errors = [one if isinstance(one, str) else one.error for one in parts if one is not None]
+    codes = [one.status_code or 0 for one in parts if isinstance(one, _Line)]
+    errors += [f"status {code}" for code in codes if code >= 400]
+    error = next(filter(None, errors), None)
+    error = error.get("message", error) if isinstance(error, dict) else error
+    return None if error is None else str(error)
 
 
 def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[_Line, int]]:

@@ -8,13 +8,14 @@ names are called after the file. Scores are read as a whole, texts block by bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.columns import counted
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat
@@ -22,7 +23,6 @@ from bpa_ppl.formats.numbers import lines_of_numbers, printed
 from bpa_ppl.formats.streams import (
     AnyPath,
     InputFile,
-    atomic_path,
     atomic_writer,
     decoded,
     denied,
@@ -88,29 +88,29 @@ class Plain(NBestFormat, frozen=True):
         _check_lengths(files, count, options.origin)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
-        """Write the texts, and the features to the files of scores.
-
-        With one such file it has all features; with several, each has one.
+        """Write the texts, and the features to the file of scores, as text.
 
         Raises:
             DataError: if a file cannot be written, the lists are not all of one size or their ids
                 not in order, or a text has a line break.
-            UsageError: if the files of scores are too few or too many.
+            UsageError: if there are features and no single file of scores, or only the latter.
         """
-        files = self._files()
-        count = len(nbest.feature_names)
-        if len(files) not in ({1, count} if count else {0}):
-            problem = f"{count} features need one file of scores, or {count}, not {len(files)}"
+        files, names = self._files(), nbest.feature_names
+        if len(files) != bool(names) or any(file.endswith(_NPY) for file in files):
+            problem = f"{counted(len(names), 'feature')}, which need one file of scores as text"
+            if not names:
+                problem = "no features, so there is no file of scores"
             advice = "plain:list_size=50,scores=scores.txt"
             raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
-        parts = [slice(None)] if len(files) == 1 else [slice(k, k + 1) for k in range(count)]
-        odd = [n for n in nbest.feature_names if looks_numeric(n) or len(n.split()) != 1]
-        if odd and not all(file.endswith(_NPY) for file in files):
+        if odd := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
             problem = f"the feature {quoted(odd[0])} is a number or has a space: rename it"
             raise DataError(problem, nbest.origin, code="bad-name")
         super().write_file(nbest, path)
-        for file, part in zip(files, parts, strict=False):
-            _write_scores(file, nbest.features[:, part], nbest.feature_names[part])
+        if files:
+            with atomic_writer(files[0]) as text:
+                text.write(" ".join(names) + "\n")
+                columns = map(printed, nbest.features.T)
+                text.writelines(" ".join(cells) + "\n" for cells in zip(*columns, strict=True))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the texts alone.
@@ -174,11 +174,8 @@ def _read_array(path: str) -> npt.NDArray[Any]:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         problem = f"not an array of NumPy ({reason}): create it again"
         raise DataError(problem, path, code="damaged") from error
-    if (
-        not isinstance(array, np.ndarray)
-        or array.ndim not in (1, 2)
-        or array.dtype.kind not in "fiu"
-    ):
+    numeric = isinstance(array, np.ndarray) and array.dtype.kind in "fiu"
+    if not numeric or array.ndim not in (1, 2):
         problem = "not an array of numbers of shape (lines,) or (lines, columns)"
         raise DataError(problem, path, code="bad-number")
     return array[:, np.newaxis] if array.ndim == 1 else array
@@ -228,14 +225,3 @@ def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
                 raise DataError(problem, path, code="duplicate")
             columns[name] = values
     return columns
-
-
-def _write_scores(path: str, values: npt.NDArray[np.float32], names: Sequence[str]) -> None:
-    if path.endswith(_NPY):
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, values[:, 0] if len(names) == 1 else values)
-        return
-    with atomic_writer(path) as text:
-        columns = [printed(values[:, place]) for place in range(len(names))]
-        text.write(" ".join(names) + "\n")
-        text.writelines(" ".join(cells) + "\n" for cells in zip(*columns, strict=True))

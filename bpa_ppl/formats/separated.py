@@ -291,15 +291,13 @@ class _Reader:
         """Return the cells of each record, and the line that it begins in."""
         text = decoded(data, self.options.origin, self._line)
         lines = [f"{line}\n" for line in text[:-1].split("\n")]
-        if not self._quoted:
-            cells = [line[:-1].removesuffix("\r").split(self.separator) for line in lines]
-            filled = [place for place, of_line in enumerate(cells) if any(of_line)]
-            numbers = self._line + np.array(filled, np.int64)
-            self._line += len(lines)
-            return [cells[place] for place in filled], numbers
         csv.field_size_limit(max(csv.field_size_limit(), len(text)))
         # A quoted cell that continues in the next block takes in the line that is added here.
-        reader = csv.reader([*lines, "end"], delimiter=self.separator)
+        reader = csv.reader(
+            [*lines, "end"],
+            delimiter=self.separator,
+            quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE,
+        )
         records, begins = [], []
         begin = 0
         try:

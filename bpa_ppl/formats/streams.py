@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import gzip
 import io
@@ -10,29 +9,23 @@ import lzma
 import os
 import secrets
 import shutil
-import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from contextvars import copy_context
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path, PurePath
-from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
+from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
 from isal import isal_zlib
 
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.notes import Note, capture_notes, replay
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-T = TypeVar("T")
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -40,16 +33,13 @@ AnyPath = str | Path
 AnyInput: TypeAlias = AnyPath | bytes | IO[bytes] | IO[str] | Iterable[str] | Iterable[bytes]
 STANDARD = "-"
 
-_CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
+_CHUNK = 1 << 16  # bytes read at once
+_PIECE = 1 << 12  # bytes decompressed at once, which hold 128 MiB at most
 _BLOCK = 1 << 22  # bytes of text in a block
-#: GiB that a compressed file may hold, if it is read in parts, or as a whole; the environment
-#: variable replaces both.
-_STREAM_GIB, _WHOLE_GIB, _LIMIT = 16.0, 1.0, "BPA_PPL_UNPACKED_LIMIT"
+#: GiB that a compressed file may hold, if it is read in parts, or as a whole.
+_STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
 _BOM = b"\xef\xbb\xbf"
-_MAGIC = 8  # bytes that identify compressed files
-_MAX_LINKS = 40  # that are followed one after another, as Linux does
 _PART = ".bpa-"  # begins the names of temporary files
-_LONGEST_NAME = 200  # bytes of the name of an output in them; file systems take 255
 
 
 class Codec(NamedTuple):
@@ -57,54 +47,33 @@ class Codec(NamedTuple):
 
     Attributes:
         name: for messages.
-        suffix: ending of the names of such files.
         magic: first bytes of such files.
         decoder: returns a new decompressor of one stream, as those of lzma.
         encoder: returns a binary file that compresses into another one.
-        piece: how many bytes are decompressed at once, so that they hold 128 MiB at most.
     """
 
     name: str
-    suffix: str
     magic: bytes
     decoder: Callable[[], Any]
     encoder: Callable[[BinaryIO], Any]
-    piece: int
 
 
-CODECS = (
-    Codec(
+#: By the ending of the names of such files.
+CODECS = {
+    ".gz": Codec(
         "gzip",
-        ".gz",
         b"\x1f\x8b",
         lambda: isal_zlib.decompressobj(31),
         # Without name and time, so that equal content gives equal files.
         lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
-        _CHUNK,
     ),
-    Codec(
-        "xz",
-        ".xz",
-        b"\xfd7zXZ\0",
-        lzma.LZMADecompressor,
-        partial(lzma.LZMAFile, mode="wb"),
-        _CHUNK >> 2,
+    ".xz": Codec("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
+    ".zst": Codec(
+        "zstd", b"\x28\xb5\x2f\xfd", zstd.ZstdDecompressor, partial(zstd.ZstdFile, mode="wb")
     ),
-    Codec(
-        "zstd",
-        ".zst",
-        b"\x28\xb5\x2f\xfd",
-        zstd.ZstdDecompressor,
-        partial(zstd.ZstdFile, mode="wb"),
-        _CHUNK >> 4,
-    ),
-)
-#: The errors of the decompressors for corrupt data.
-CORRUPT: tuple[type[Exception], ...] = (
-    cast(type[Exception], isal_zlib.error),
-    lzma.LZMAError,
-    zstd.ZstdError,
-)
+}
+_CORRUPT: Any = (isal_zlib.error, lzma.LZMAError, zstd.ZstdError)
+_MAGICS = tuple(codec.magic for codec in CODECS.values())
 
 
 def origin_name(source: AnyInput) -> str:
@@ -139,7 +108,7 @@ def unpacked_name(path: AnyPath) -> PurePath:
     'dev.txt'
     """
     name = PurePath(path)
-    return name.with_suffix("") if name.suffix in {codec.suffix for codec in CODECS} else name
+    return name.with_suffix("") if name.suffix in CODECS else name
 
 
 class InputFile:
@@ -178,14 +147,10 @@ class InputFile:
             if chunk is None:
                 break
             self._begun.append(chunk)
-        if not self.beginning:
+        beginning = b"".join(self._begun)
+        if not beginning:
             raise DataError("the file is empty", self.origin, code="no-data")
-        return self.beginning.partition(b"\n")[0]
-
-    @property
-    def beginning(self) -> bytes:
-        """The bytes that were read to find the first line."""
-        return b"".join(self._begun)
+        return beginning.partition(b"\n")[0]
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline.
@@ -195,17 +160,15 @@ class InputFile:
         """
         return _blocks_of_text(self._all_chunks(), self.origin)
 
-    def close(self) -> None:
-        """Stop reading, which ends the thread that unpacks the file."""
-        self._chunks.close()
-
     @contextmanager
     def on_disk(self) -> Iterator[str]:
         """Provide the path of an uncompressed file: a copy if this one is compressed or a pipe."""
-        if self._is_plain():
-            self._chunks.close()
-            yield str(self.path)
-            return
+        if isinstance(self.path, str | Path) and os.path.isfile(self.path):
+            with open(self.path, "rb") as file:
+                head = file.read(len(max(_MAGICS, key=len)))
+            if not head.startswith((_BOM, *_MAGICS)):
+                yield str(self.path)
+                return
         with tempfile.NamedTemporaryFile() as copy:
             for chunk in self._all_chunks():
                 copy.write(chunk)
@@ -216,17 +179,6 @@ class InputFile:
         begun, self._begun = self._begun, []
         yield from begun
         yield from self._chunks
-
-    def _is_plain(self) -> bool:
-        """Return whether the file is neither compressed nor a pipe."""
-        if not isinstance(self.path, str | Path) or str(self.path) == STANDARD:
-            return False
-        path = Path(self.path)
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            head = file.read(_MAGIC)
-        return not head.startswith((_BOM, *(codec.magic for codec in CODECS)))
 
 
 def read_blocks(path: AnyInput) -> Iterator[bytes]:
@@ -280,7 +232,7 @@ def _blocks_of_text(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
 
 
 def _check_text(block: bytes, origin: str, before: int = 0) -> None:
-    """Refuse text with a NUL byte, or without the line ends of Unix or Windows.
+    """Refuse text with a NUL byte.
 
     Args:
         block: the text.
@@ -294,14 +246,6 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
             "with iconv, or remove such bytes with `tr -d '\\000'`",
             origin,
             before + block.count(b"\n", 0, at) + 1,
-            code="bad-encoding",
-        )
-    text = b"" if before else block.rstrip(b"\r\n")
-    if b"\r" in text and b"\n" not in text:
-        raise DataError(
-            "its lines end with carriage returns alone: convert it with `tr '\\r' '\\n'`",
-            origin,
-            1,
             code="bad-encoding",
         )
 
@@ -423,14 +367,17 @@ def make_folder(folder: Path) -> None:
         raise DataError(problem, folder, code="cannot-write") from error
 
 
+def _is_standard(path: AnyPath) -> bool:
+    return str(path) in (STANDARD, "/dev/stdout")
+
+
 @contextmanager
 def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Provide a temporary path in the same folder, and rename it to `path` at the end.
 
     After an error, or Ctrl-C, the temporary file is removed and `path` is as before. The temporary
     name ends as `path` does, and the mode of an existing file is kept. Pipes and devices are
-    written to directly. `-` copies the file to the standard output, and a name such as
-    `/dev/stdout` or `/dev/fd/3` to a file that is open already, at its present position.
+    written to directly. `-` and `/dev/stdout` copy the file to the standard output.
 
     Raises:
         DataError: at the start if `path` cannot be written, or later if the disk is full.
@@ -441,8 +388,9 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
     ...     print((Path(folder) / "a.txt").read_text(), len(os.listdir(folder)))
     done 1
     """
-    with _atomic_paths(path) as (temporary,):
+    with _named_errors(path), _part(path) as (temporary, finish):
         yield temporary
+        finish()
 
 
 def require_writable(path: AnyPath) -> None:
@@ -455,80 +403,46 @@ def require_writable(path: AnyPath) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: /no/such/folder/posterior.nc: no such folder: check the path
     """
-    with ExitStack() as stack, _named_errors(path):
-        stack.enter_context(_part(path))
-
-
-@contextmanager
-def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
-    """Do what `atomic_path` does for several files, which appear when all are complete."""
-    with ExitStack() as stack, _named_errors(*paths):
-        parts = [stack.enter_context(_part(path)) for path in paths]
-        yield tuple(temporary for temporary, _ in parts)
-        for _, finish in parts:
-            finish()
+    with _named_errors(path), _part(path):
+        pass
 
 
 @contextmanager
 def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
     """Provide the path to write to, and what puts its content in place when all is written."""
-    try:
-        target, descriptor = Path(os.path.realpath(path)), open_descriptor(path)
-        status = os.stat(path) if os.path.exists(path) else None
-    except ValueError as error:  # no file can have this name
-        raise OSError(errno.EINVAL, str(error)) from error
-    is_file = status is not None and stat.S_ISREG(status.st_mode)
-    if str(path) == STANDARD or (descriptor is not None and is_file):
+    if _is_standard(path):
         with tempfile.TemporaryDirectory() as folder:
             temporary = Path(folder) / "output"
-            yield temporary, partial(_copy, temporary, descriptor)
+            yield temporary, partial(_print_file, temporary)
         return
-    if target.is_dir():
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError as error:  # no file can have this name
+        raise OSError(errno.EINVAL, str(error)) from error
+    if os.path.isdir(path):
         raise IsADirectoryError
-    if status is not None and not is_file:
-        yield Path(path), lambda: None
-        return
-    if is_file:
-        os.close(os.open(target, os.O_WRONLY))  # renaming would replace a file set read-only
-    ending = os.fsencode(target.name)[-_LONGEST_NAME:].decode(errors="ignore")
-    temporary = target.with_name(f"{_PART}{secrets.token_hex(4)}.part.{ending}")
+    if os.path.exists(path):
+        if not os.path.isfile(path):
+            yield Path(path), lambda: None
+            return
+        os.close(os.open(path, os.O_WRONLY))  # renaming would replace a file set read-only
+    temporary = target.with_name(f"{_PART}{secrets.token_hex(4)}{target.suffix}")
     temporary.touch(exist_ok=False)
     try:
-        if is_file:
-            with suppress(OSError):  # some drives have no modes
-                shutil.copymode(target, temporary)
+        with suppress(OSError):  # there is no such file, or the drive has no modes
+            shutil.copymode(target, temporary)
         yield temporary, partial(temporary.replace, target)
     finally:
         with suppress(FileNotFoundError, NotADirectoryError):
             temporary.unlink()
 
 
-def open_descriptor(path: AnyPath) -> int | None:
-    """Return the number of the open file that a name such as `/dev/stdout` or `/dev/fd/3` means.
-
-    >>> open_descriptor("/dev/fd/1"), open_descriptor("posterior.nc")
-    (1, None)
-    """
-    for _ in range(_MAX_LINKS):
-        folder, name = os.path.split(os.path.abspath(path))
-        if os.path.realpath(folder) in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
-            return int(name) if name.isdecimal() else None
-        if not os.path.islink(path):
-            return None
-        path = os.path.join(folder, os.readlink(path))
-    return None
-
-
-def _copy(file: Path, descriptor: int | None) -> None:
-    """Write a file to an open one; None is the standard output."""
-    if descriptor is None:
-        with standard_output() as text:
-            text.buffer.write(file.read_bytes())
-        return
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    with open(descriptor, "wb", closefd=False) as target:
-        target.write(file.read_bytes())
+def _print_file(file: Path) -> None:
+    text = _standard_output()
+    text.flush()
+    with file.open("rb") as content:
+        shutil.copyfileobj(content, text.buffer)
+    text.buffer.flush()
 
 
 @contextmanager
@@ -539,11 +453,10 @@ def _named_errors(*paths: AnyPath) -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader of the pipe needs no more
     except OSError as error:
-        named = error.filename
-        ours = () if named is None else {*map(str, paths), *map(os.path.realpath, paths)}
-        if named is not None and not Path(named).name.startswith(_PART) and str(named) not in ours:
+        name = error.filename
+        if name is not None and _PART not in str(name) and str(name) not in map(str, paths):
             raise  # the error is about another file
-        names = ("<standard output>" if str(path) == STANDARD else str(path) for path in paths)
+        names = ("<standard output>" if _is_standard(path) else str(path) for path in paths)
         raise denied(", ".join(names), error, "written") from error
 
 
@@ -563,41 +476,23 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
     ...     print(read_lines(Path(folder) / "a.txt.gz"))
     ['done']
     """
-    if str(path) == STANDARD:
-        with standard_output() as text:
+    if not _is_standard(path):
+        with atomic_writers(path) as (text,):
             yield text
         return
-    with atomic_path(path) as temporary, _text_file(temporary, path) as text:
-        yield text
+    text = _standard_output()
+    yield text
+    text.flush()
 
 
-@contextmanager
-def standard_output() -> Iterator[TextIO]:
-    """Provide the standard output as UTF-8, whatever the encoding of the terminal.
-
-    Raises:
-        DataError: if it is closed.
-
-    >>> with standard_output() as text:
-    ...     print("done", file=text)
-    done
-    """
-    original = sys.stdout
-    if original is None:
+def _standard_output() -> TextIO:
+    """Return the standard output as UTF-8, whatever the encoding of the terminal."""
+    if sys.stdout is None:
         problem = "it is closed: open it, or name a file"
         raise DataError(problem, "<standard output>", code="cannot-write")
-    if not hasattr(original, "buffer"):  # a replacement, as in a notebook
-        yield original
-        original.flush()
-        return
-    original.flush()
-    # Not a TextIOWrapper, which closes the standard output when it is deleted after an error.
-    text: Any = codecs.getwriter("utf-8")(original.buffer)
-    text.buffer = original.buffer  # for callers that write bytes
-    try:
-        yield text
-    finally:
-        original.flush()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not a replacement, as in a notebook
+        sys.stdout.reconfigure(encoding="utf-8")
+    return sys.stdout
 
 
 @contextmanager
@@ -615,89 +510,85 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
     ...     print(sorted(os.listdir(folder)))
     ['a', 'b']
     """
-    with _atomic_paths(*paths) as temporaries, ExitStack() as closing:
-        parts = zip(temporaries, paths, strict=True)
-        yield tuple(closing.enter_context(_text_file(*part)) for part in parts)
+    with _named_errors(*paths), ExitStack() as parts:
+        temporaries = [parts.enter_context(_part(path)) for path in paths]
+        with ExitStack() as files:
+            pairs = zip(temporaries, paths, strict=True)
+            yield tuple(files.enter_context(_text_file(part, path)) for (part, _), path in pairs)
+        for _, finish in temporaries:
+            finish()
 
 
 @contextmanager
 def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
     """Open a file to write text, compressed as the suffix of `path` says."""
+    codec = CODECS.get(Path(path).suffix)
     with temporary.open("wb") as raw:
-        codec = next((c for c in CODECS if Path(path).suffix == c.suffix), None)
         binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
             yield text
 
 
-def _plain_bytes(path: AnyInput, gib: float | None = None) -> Generator[bytes, None, None]:
+def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
     """Yield the decompressed content in chunks of any length, without a byte-order mark.
 
     Args:
         path: what is read.
-        gib: the most that a compressed file may hold, in GiB; None for files read in parts.
+        gib: the most that a compressed file may hold; None for files that are read in parts.
     """
     chunks = _raw_chunks(path)
     first = next(chunks, b"")
-    codec = next((c for c in CODECS if first.startswith(c.magic)), None)
-    whole = chain([first], chunks)
-    texts = whole if codec is None else ahead(_unpacked(whole, codec, path, gib or _STREAM_GIB))
-    yield next(texts, b"").removeprefix(_BOM)
-    yield from texts
+    codec = next((c for c in CODECS.values() if first.startswith(c.magic)), None)
+    chunks = chain([first], chunks)
+    if codec is not None:
+        chunks = _unpacked(chunks, codec, origin_name(path), gib or _STREAM_GIB)
+    yield next(chunks, b"").removeprefix(_BOM)
+    yield from chunks
 
 
-def _raw_chunks(path: AnyInput) -> Iterator[bytes]:
-    if not isinstance(path, str | Path):
-        yield from _chunks_in_memory(path)
-        return
-    standard = str(path) == STANDARD
-    if standard and sys.stdin is None:
-        problem = "it is closed: open it, or name a file"
-        raise DataError(problem, origin_name(path), code="cannot-read")
-    try:
-        with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except (OSError, ValueError) as error:  # ValueError: no file can have this name
-        raise denied(path, error, "read") from error
-
-
-def _chunks_in_memory(source: Any) -> Iterator[bytes]:
-    """Yield the content of an open file, of bytes, or of lines, which get an end each."""
-    chunks: Iterable[bytes | str]
+def _raw_chunks(source: Any) -> Iterator[bytes]:
+    """Yield the content of a file, of an open one, of bytes, or of lines, which get an end each."""
     if isinstance(source, bytes):
-        chunks = [source]
-    elif hasattr(source, "read"):
-        chunks = iter(lambda: source.read(_CHUNK), type(source.read(0))())
-    elif isinstance(source, Iterable):
-        chunks = map(_ended, source)
+        yield source
+    elif isinstance(source, str | Path) or hasattr(source, "read"):
+        try:
+            with _opened(source) as file:
+                while chunk := file.read(_CHUNK):
+                    yield _encoded(chunk)
+        except (OSError, ValueError) as error:  # ValueError: no file can have this name
+            raise denied(source, error, "read") from error
     else:
-        raise UsageError(
-            f"lists are read from a path, an open file, bytes or lines, not {quoted(source)}",
-            parameter="path",
-            code="wrong-type",
-        )
-    for chunk in chunks:
-        yield chunk if isinstance(chunk, bytes) else chunk.encode(errors="surrogatepass")
+        for line in map(_encoded, source if isinstance(source, Iterable) else [source]):
+            yield line if line.endswith(b"\n") else line + b"\n"
 
 
-def _ended(line: Any) -> bytes | str:
-    if isinstance(line, bytes):
-        return line if line.endswith(b"\n") else line + b"\n"
-    if isinstance(line, str):
-        return line if line.endswith("\n") else line + "\n"
-    raise UsageError(
-        f"a line is a text or bytes, not {quoted(line)}", parameter="path", code="wrong-type"
-    )
+def _opened(source: Any) -> Any:
+    if not isinstance(source, str | Path):
+        return nullcontext(source)
+    if str(source) != STANDARD:
+        return open(source, "rb")
+    if sys.stdin is None:
+        problem = "it is closed: open it, or name a file"
+        raise DataError(problem, origin_name(source), code="cannot-read")
+    return nullcontext(sys.stdin.buffer)
 
 
-def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput, gib: float) -> Iterator[bytes]:
+def _encoded(text: Any) -> bytes:
+    if isinstance(text, str):
+        return text.encode(errors="surrogatepass")
+    if isinstance(text, bytes):
+        return text
+    problem = f"files are paths, open files, bytes or lines of text, not {quoted(text)}"
+    raise UsageError(problem, parameter="path", code="wrong-type")
+
+
+def _unpacked(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) -> Iterator[bytes]:
     """Decompress one or several concatenated streams, up to a number of GiB."""
-    gib = _unpacked_limit(gib)
     decoder, left = codec.decoder(), gib * 2**30
+    problem = f"the {codec.name} data end too early: download or create the file again"
     try:
-        size = codec.piece
-        for piece in (c[start : start + size] for c in chunks for start in range(0, len(c), size)):
+        pieces = (c[at : at + _PIECE] for c in chunks for at in range(0, len(c), _PIECE))
+        for piece in pieces:
             while piece:
                 if decoder.eof:
                     decoder = codec.decoder()
@@ -705,35 +596,14 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput, gib: float)
                 piece = decoder.unused_data if decoder.eof else b""
                 left -= len(text)
                 if left < 0:
-                    raise DataError(
-                        f"unpacks to more than {gib:g} GiB: if that is right, set {_LIMIT} to a "
-                        "larger number of GiB, or unpack the file",
-                        origin_name(path),
-                        code="damaged",
-                    )
+                    problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack the file"
+                    raise DataError(problem, origin, code="damaged")
                 yield text
-    except CORRUPT as error:
-        raise _damaged(path, f"the {codec.name} data are corrupt ({error})") from error
+    except _CORRUPT as error:
+        problem = f"the {codec.name} data are corrupt ({error}): download or create the file again"
+        raise DataError(problem, origin, code="damaged") from error
     if not decoder.eof:
-        raise _damaged(path, f"the {codec.name} data end too early")
-
-
-def _unpacked_limit(default: float) -> float:
-    """Return how many GiB a compressed file may hold."""
-    text = os.environ.get(_LIMIT, str(default))
-    try:
-        gib = float(text)
-    except ValueError:
-        gib = 0.0
-    if not gib > 0:
-        problem = f"{_LIMIT} must be a number > 0 (GiB), not {quoted(text)}"
-        raise UsageError(problem, parameter=_LIMIT)
-    return gib
-
-
-def _damaged(path: AnyInput, problem: str) -> DataError:
-    message = f"{problem}: download or create the file again"
-    return DataError(message, origin_name(path), code="damaged")
+        raise DataError(problem, origin, code="damaged")
 
 
 def denied(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
@@ -750,37 +620,3 @@ def denied(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
     else:
         reason = f"it could not be {done}: {getattr(error, 'strerror', None) or error}"
     return DataError(reason, origin_name(path) if reading else str(path), code=code)
-
-
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield items while a thread prepares the next one, and no more than one.
-
-    All items are prepared in that thread. Notes and errors are logged and raised in the thread of
-    the caller, when it asks for the item.
-
-    >>> list(ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
-
-    def prepare(notes: list[Note]) -> list[T]:
-        with capture_notes() as captured:
-            try:
-                return list(islice(items, 1))
-            finally:
-                notes += captured
-
-    with ThreadPoolExecutor(1) as thread:
-
-        def submit() -> tuple[Future[list[T]], list[Note]]:
-            notes: list[Note] = []
-            return thread.submit(copy_context().run, prepare, notes), notes
-
-        pending, notes = submit()
-        while True:
-            pending.exception()  # waits
-            replay(notes)
-            item = pending.result()
-            if not item:
-                return
-            pending, notes = submit()
-            yield item.pop()  # which frees its memory as soon as the caller does

@@ -33,6 +33,7 @@ def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Columns | N
 
     Raises:
         TypeError: if it has fields of other types.
+        ValueError: if it has fields of odd names.
 
     >>> columns_of = uniform_columns({"id": 3, "candidates": [{"text": "a cat", "lm": -1.5}]})
     >>> block = b'{"candidates": [{"lm": -2, "text": "b"}], "id": 4}\n'
@@ -116,14 +117,11 @@ def _struct(name: str, types: Mapping[str, Any]) -> Any:
     """Return a class of objects that have exactly these fields, in slot0, slot1 and so on.
 
     Raises:
-        TypeError: if objects with slots cannot have fields of such names.
+        ValueError: if objects with slots cannot have fields of such names.
     """
     slots = {f"slot{place}": field for place, field in enumerate(types)}
     pairs = list(zip(slots, types.values(), strict=True))
-    try:
-        return msgspec.defstruct(name, pairs, rename=slots, forbid_unknown_fields=True, gc=False)
-    except ValueError as error:
-        raise TypeError(str(error)) from error
+    return msgspec.defstruct(name, pairs, rename=slots, forbid_unknown_fields=True, gc=False)
 
 
 def _columns(objects: Sequence[Any], types: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _ANY = "dense"  # read if no other format is detected, and written without an en
 def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     """Read the weights of a moses.ini, a dense-weights file, JSON or another format.
 
-    Numbers without names must be in the order of the columns of the lists.
+    A JSON list of numbers, without names, must be in the order of the columns of the lists.
 
     Args:
         path: the file, compressed or not; `-` is the standard input. Also an open file, the bytes
@@ -70,7 +70,7 @@ def write_weights(
         template: a moses.ini to copy with new weights; everything else in it, and the weights of
             other features, remain unchanged.
         format: the name of a format or the format itself, such as "moses.ini" (without a template
-            a bare [weight] section), "dense", "json" or "numbers"; "auto" is moses.ini
+            a bare [weight] section), "dense" or "json"; "auto" is moses.ini
             with a template, else what the suffix says, and dense where there is none.
 
     Raises:

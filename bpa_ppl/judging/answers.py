@@ -123,11 +123,6 @@ class Gaussian(NamedTuple):
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
 
-    @property
-    def deviation(self) -> Float64:
-        """(K,) standard deviations of the weights."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)[:-1]))
-
 
 def density_at(
     theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0

@@ -28,7 +28,7 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     >>> from bpa_ppl.judging import Judgement
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> answers = Judgement(0, (2, 0), "first"), Judgement(0, (0, 1), "tie", correction="A")
-    >>> judged = with_judgements(lists, [Journal({}, answers)])
+    >>> judged = with_judgements(lists, [Journal({}, dict(enumerate(answers)))])
     >>> judged.sentence_extras["preferences"], judged.sentence_extras["ties"], judged.references
     (([[2, 0]],), ([[0, 1]],), (('A',),))
     """
@@ -37,22 +37,21 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     for name in (PREFERENCES, TIES):
         given = nbest.sentence_extras.get(name, [None] * len(nbest))
         columns[name] = [list(entries or []) for entries in given]
-    references = list(nbest.references or [()] * len(nbest))
-    several = list(journals)
+    references, several = list(nbest.references or [()] * len(nbest)), list(journals)
+    ours, remedy = content_hash(nbest), "give the lists that were judged"
     for number, journal in enumerate(several, 1):
-        recorded = journal.header.get("sha256")
-        if recorded is not None and recorded != content_hash(nbest):
+        if journal.header.get("sha256", ours) != ours:
             others = quoted(journal.header.get("lists", "without a name"))
             problem = f"the judgements are about other lists ({others}) than {nbest.origin}"
-            raise DataError(f"{problem}: give the lists that were judged", journal.path)
+            raise DataError(f"{problem}: {remedy}", journal.path)
         unnamed = f"rater {number}" if len(several) > 1 else None
         rater = journal.header.get("rater", unnamed)
-        for line, judgement in journal.kept.items():
+        for line, judgement in journal.judgements.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
             if sentence is None or max(shown) >= nbest.sizes[sentence]:
                 problem = f"the list {quoted(judgement.id)} of {nbest.origin} has no candidates "
-                problem += f"{shown}: give the lists that were judged"
-                raise DataError(problem, journal.path, line if journal.path else None)
+                where = (journal.path, line) if journal.path else ()
+                raise DataError(f"{problem}{shown}: {remedy}", *where)
             if judgement.chosen is not None:
                 name = TIES if judgement.chosen == 2 else PREFERENCES
                 pair = shown[::-1] if judgement.chosen == 1 else shown

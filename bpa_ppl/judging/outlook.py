@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.judging.answers import Gaussian
-from bpa_ppl.judging.journal import RANDOM, REPEAT, SKIP, Judgement
 from bpa_ppl.judging.questions import Candidates
 
-#: Lists and draws that expectations are computed from, and further answers.
-_LISTS, _DRAWS, _FURTHER = 200, 100, 10
+#: Draws that expectations are computed from, and further answers.
+_DRAWS, _FURTHER = 100, 10
 #: The share that is won is larger than `least` with a probability of 95 %.
 _LOW = 0.05
 
@@ -58,65 +55,7 @@ class Outlook(NamedTuple):
     agreed: int
 
 
-def outlook(
-    candidates: Candidates,
-    pool: Int64,
-    choices_before: Int64,
-    weights: Gaussian,
-    judgements: Iterable[tuple[Judgement, Float64]],
-) -> Outlook:
-    """Return what the answers of a session have changed, and what further ones would.
-
-    Args:
-        candidates: of all lists.
-        pool: lists with candidates that differ.
-        choices_before: (S,) those of the prior.
-        weights: the posterior.
-        judgements: the answers, each with the scores of its candidates by the prior.
-    """
-    choices = candidates.choices(weights)
-    rng = np.random.default_rng(0)
-    table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-    best, headroom, least, further = _expected(table, weights, rng)
-    return Outlook(
-        lists=len(choices),
-        changed=int((choices != choices_before).sum()),
-        best=best,
-        headroom=headroom,
-        least=least,
-        further=further,
-        **_counts(judgements),
-    )
-
-
-def _counts(judgements: Iterable[tuple[Judgement, Float64]]) -> dict[str, Any]:
-    """Return the counts of answers by the names of `Outlook`."""
-    names = ("answers", "random", "repeated", "agreed", "predicted", "predicted_before")
-    counts: dict[str, Any] = dict.fromkeys(names, 0) | {"predicted": 0.0, "predicted_before": 0.0}
-    first: dict[Any, int | None] = {}  # the best candidate of each question
-    for judgement, scores in judgements:
-        if judgement.answer == SKIP:
-            continue
-        counts["answers"] += 1
-        question, best = (judgement.id, frozenset(judgement.candidates)), judgement.best
-        if judgement.asked == REPEAT and question in first:
-            counts["repeated"] += 1
-            counts["agreed"] += first[question] == best
-        first.setdefault(question, best)
-        if judgement.asked == RANDOM and best is not None:
-            counts["random"] += 1
-            number = judgement.candidates.index(best)
-            counts["predicted"] += _hit(np.array(judgement.predicted or (0.5, 0.5)), number)
-            counts["predicted_before"] += _hit(scores, number)
-    return counts
-
-
-def _hit(scores: Float64, best: int) -> float:
-    """Return whether the score of the best of two candidates is higher; 0.5 if they are equal."""
-    return float(np.heaviside(scores[best] - scores[1 - best], 0.5))
-
-
-def _expected(
+def expected(
     table: Candidates, weights: Gaussian, rng: np.random.Generator
 ) -> tuple[float, float, float, float]:
     """Return P(best), the share of the headroom, its low quantile, and its growth by answers.

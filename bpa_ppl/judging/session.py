@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,11 @@ from scipy.special import softmax
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
-from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
+    PLACES,
     RANDOM,
     REPEAT,
     SKIP,
@@ -27,12 +27,12 @@ from bpa_ppl.judging.journal import (
     Judgement,
 )
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import Outlook, outlook
+from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import capture_notes, log_info, replay, warn_user
+from bpa_ppl.notes import capture_notes, replay, warn_user
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 #: Every so many questions an earlier pair is asked again, with the sides exchanged.
 _REPEAT_EVERY = 12
+#: Lists from which the outlook is computed.
+_LISTS = 200
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ class Question:
 
     id: int | str
     sentence: int
-    candidates: tuple[int, ...]
-    texts: tuple[str, ...]
+    candidates: tuple[int, int]
+    texts: tuple[str, str]
     source: str | None
     asked: str
     number: int
@@ -110,8 +112,8 @@ class Session:
     ...     _ = session.answer(("first", "second")[better])
     >>> bool(session.weights.mean[0] > 0), session.choices().tolist(), len(session.judgements)
     (True, [0, 0], 4)
-    >>> session.outlook().answers, bool(session.probabilities(0)[0] > 0.5)
-    (4, True)
+    >>> session.outlook().answers
+    4
     >>> session.undo().answer in ("first", "second"), len(session.judgements)
     (True, 3)
     >>> for question in session.batch(2):  # for another annotation tool
@@ -135,17 +137,11 @@ class Session:
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
-        header = {
-            "lists": Path(lists.origin).name,
-            "sha256": content_hash(lists),
-            "seed": self.seed,
-        }
-        if rater is not None:
-            header["rater"] = rater
-        same = [name for name in ("sha256", "rater") if name in header]
-        self._file = None if journal is None else JournalFile(journal, header, same)
-        self._likelihood = Preference(slip=slip)
-        self._options = options
+        name = Path(lists.origin).name
+        header = {"lists": name, "sha256": content_hash(lists), "seed": self.seed}
+        header |= {} if rater is None else {"rater": rater}
+        self._file = None if journal is None else JournalFile(journal, header)
+        self._likelihood, self._options = Preference(slip=slip), options
         start = _start(lists, prior, self._likelihood, options)
         self._weights_start, self._prior_of, self._scaled, self._draws = start
         self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
@@ -157,24 +153,14 @@ class Session:
         if not len(self._pool):
             problem = "no list has two different candidates: there is nothing to compare"
             raise DataError(problem, lists.origin, code="no-data")
-        if skipped := len(lists) - len(self._pool):
-            log_info(
-                f"{counted(skipped, 'list')} of {len(lists)} left out: all candidates are alike"
-            )
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
-        self._before = _gaussian(self.prior)
-        self._choices_before = self._candidates.choices(self._before)
-        self._restore(Journal(header) if self._file is None else self._file.journal)
-
-    def _restore(self, journal: Journal) -> None:
-        """Start from the answers of a journal."""
-        self._lines = 1 + len(journal.lines)
-        self._judgements = journal.kept
+        self._before, self._learned = _gaussian(self.prior), 0
+        recorded = Journal(header) if self._file is None else self._file.journal
+        self._lines, self._judgements = recorded.lines, dict(recorded.judgements)
         for number, judgement in self._judgements.items():
             self._check(judgement, number)
-        undone = journal.undone
-        self._question = None if undone is None else self._asked(undone)
-        self._recompute()
+        self._question: Question | None = None
+        self._update(self._before.mean)
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
@@ -192,23 +178,19 @@ class Session:
 
         Args:
             answer: the place of the better candidate, `first` or `second`; `tie`; or `skip`.
-            correction: a text that the rater wrote for the source.
+            correction: a text that the rater wrote for the source; it is left out if it is blank
+                or that of the better candidate.
 
         Raises:
             DataError: if the journal cannot be written; the answer then does not count.
             UsageError: if there is no such answer.
         """
-        question = self.next()
-        return self.add(
-            Judgement(
-                id=question.id,
-                candidates=question.candidates,
-                answer=answer,
-                asked=question.asked,
-                rater=self.rater,
-                correction=correction,
-            )
-        )
+        asked = self.next()
+        better = dict(zip(PLACES, asked.texts, strict=True)).get(answer, "")
+        if (correction or "").strip() in ("", better.strip()):
+            correction = None
+        judgement = Judgement(asked.id, asked.candidates, answer, asked.asked, None, self.rater)
+        return self.add(replace(judgement, correction=correction))
 
     def add(self, judgement: Judgement) -> Judgement:
         """Record an answer to any question, such as one of another annotation tool.
@@ -224,15 +206,14 @@ class Session:
                 the answer then does not count.
         """
         self._check(judgement)
-        predicted = softmax(self._scores(judgement, self.weights))
-        judgement = replace(
-            judgement,
-            predicted=tuple(predicted.round(4).tolist()),
-            time=judgement.time or datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        self._judgements[self._append(judgement.record())] = judgement
+        first, second = softmax(self._scores(judgement, self.weights)).round(4).tolist()
+        time = judgement.time or datetime.now(UTC).isoformat(timespec="seconds")
+        judgement = replace(judgement, predicted=(first, second), time=time)
+        record = {name: value for name, value in vars(judgement).items() if value not in (None, "")}
+        record.pop("rater", None)  # the header has it
+        self._judgements[self._append(record)] = judgement
         self._question = None
-        self._update()
+        self._update(self.weights.mean)
         return judgement
 
     def batch(self, count: int) -> list[Question]:
@@ -253,17 +234,10 @@ class Session:
             raise UsageError("there is no answer to take back", code="no-data")
         number = max(self._judgements)
         self._append({"undo": number})
-        judgement = self._judgements.pop(number)
-        self._question = self._asked(judgement)
-        self._recompute()
-        return judgement
-
-    def probabilities(self, sentence: int) -> Float64:
-        """Return the probability that each candidate of a list is the best, (N,)."""
-        table = self._candidates.lists(np.array([sentence]))
-        draws = self.weights.sample(np.random.default_rng(0), 400)[:, :-1]
-        best = table.best(table.scores(draws))[0]
-        return np.bincount(best, minlength=len(table.base)) / len(draws)
+        undone = self._judgements.pop(number)
+        self._question = self._asked(undone.id, undone.candidates, undone.asked)
+        self._update(self._before.mean)
+        return undone
 
     def choices(self, lists: NBest | None = None) -> Int64:
         """Return the position of the candidate of each list that the mean weights choose, (S,).
@@ -279,14 +253,34 @@ class Session:
 
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what further ones would."""
-        table, before = self._candidates, self._choices_before
-        answers = [(j, self._scores(j, self._before)) for j in self.judgements]
-        return outlook(table, self._pool, before, self.weights, answers)
+        rng, pool = np.random.default_rng(0), self._pool
+        table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
+        best, headroom, least, further = expected(table, self.weights, rng)
+        changed = self.choices() != self._candidates.choices(self._before)
+        answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
+        random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0.0, 0.0
+        first: dict[Any, int | None] = {}  # the best candidate of each question
+        for judgement in answers:
+            question, chosen = (judgement.id, frozenset(judgement.candidates)), judgement.best
+            if judgement.asked == REPEAT and question in first:
+                repeated += 1
+                agreed += first[question] == chosen
+            first.setdefault(question, chosen)
+            if judgement.asked == RANDOM and chosen is not None:
+                random += 1
+                sign = 1 if chosen == judgement.candidates[0] else -1
+                before = self._scores(judgement, self._before)
+                for_first, for_second = judgement.predicted or (0.5, 0.5)
+                # Half of a guess between equals is right.
+                predicted += float(np.heaviside(sign * (for_first - for_second), 0.5))
+                predicted_before += float(np.heaviside(sign * (before[0] - before[1]), 0.5))
+        counts = len(answers), len(changed), int(changed.sum()), best, headroom, least, further
+        return Outlook(*counts, predicted, predicted_before, random, repeated, agreed)
 
     @property
     def judged(self) -> NBest:
         """The lists with the answers so far as `preferences` and `ties`."""
-        return with_judgements(self.lists, [Journal({}, self.judgements)])
+        return with_judgements(self.lists, [Journal({}, self._judgements)])
 
     @property
     def posterior(self) -> InferenceData:
@@ -295,14 +289,8 @@ class Session:
         Raises:
             DataError: if there is no answer but `skip` yet.
         """
-        return adapt(
-            self.judged,
-            self._weights_start,
-            likelihood=self._likelihood,
-            prior=self.prior,
-            seed=self.seed,
-            **self._options,
-        )
+        options = {**self._options, "likelihood": self._likelihood, "prior": self.prior}
+        return adapt(self.judged, self._weights_start, seed=self.seed, **options)
 
     def _append(self, record: Mapping[str, Any]) -> int:
         """Add a line to the journal and return its number."""
@@ -311,18 +299,12 @@ class Session:
         self._lines += 1
         return self._lines
 
-    def _recompute(self) -> None:
-        """Compute the posterior from the prior and all answers."""
-        self.weights, self._learned = self._before, 0
-        self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
-        self._update()
+    def _update(self, start: Float64) -> None:
+        """Compute the posterior from the prior and all answers; the mode is searched from a point.
 
-    def _update(self) -> None:
-        """Compute the posterior; learn the scale of the prior again if it is due.
-
-        The scale is learned after each of the first seven answers, then each time their number has
-        grown by an eighth to a quarter. This depends on the number alone, so that a session that is
-        resumed from a journal has the same scale.
+        The scale of the prior is learned from the first answers, up to seven of them, then from as
+        many as leave out less than a quarter. This depends on their number alone, so that a session
+        that is resumed from a journal has the same scale.
         """
         given = [judgement for judgement in self.judgements if judgement.chosen is not None]
         count, rows = len(given), np.array(list(map(self._rows, given)), np.int64).reshape(-1, 2)
@@ -331,16 +313,13 @@ class Session:
         def answers(end: int) -> Answers:
             return self._candidates.alternatives(rows[:end]), chosen[:end]
 
+        def prior_of(scale: float) -> Gaussian:
+            return _gaussian(self._prior_of(scale))
+
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if self._scaled and rounded != self._learned:
-            scale = learn_scale(
-                answers(rounded),
-                lambda scale: _gaussian(self._prior_of(scale)),
-                self._scaled,
-                self.slip,
-            )
+            scale = learn_scale(answers(rounded), prior_of, self._scaled, self.slip)
             self.prior, self._learned = self._prior_of(scale), rounded
-        start = self.weights.mean
         self.weights = posterior(answers(count), _gaussian(self.prior), self.slip, start)
 
     def _rows(self, judgement: Judgement) -> Int64:
@@ -364,11 +343,10 @@ class Session:
     def _choose(self, lines: int) -> Question:
         """Return the question after some number of lines of the journal."""
         rng = np.random.default_rng([self.seed, lines])
-        if lines % _REPEAT_EVERY == 0:
-            earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
-            if earlier:
-                repeated = earlier[rng.integers(len(earlier))]
-                return self._asked(Judgement(repeated.id, repeated.candidates[::-1], SKIP, REPEAT))
+        earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
+        if lines % _REPEAT_EVERY == 0 and earlier:
+            repeated = earlier[rng.integers(len(earlier))]
+            return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
         table, pool = self._candidates, self._pool
         if self._is_informative(lines):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
@@ -376,20 +354,20 @@ class Session:
         else:
             asked, sentence = RANDOM, int(rng.choice(pool))
             rows = table.random_pair(sentence, rng)
-        shown = rng.permutation(rows) - table.offsets[sentence]
-        return self._asked(Judgement(self.lists.ids[sentence], tuple(shown.tolist()), SKIP, asked))
+        first, second = (rng.permutation(rows) - table.offsets[sentence]).tolist()
+        return self._asked(self.lists.ids[sentence], (first, second), asked)
 
     def _is_informative(self, lines: int) -> bool:
         """Return whether a question is one of those that tell most; the others are random."""
         return lines % 2 == 1
 
-    def _asked(self, judgement: Judgement) -> Question:
-        """Return the question that a judgement answers."""
-        sentence, shown = self._position[judgement.id], judgement.candidates
+    def _asked(self, identifier: int | str, shown: tuple[int, int], asked: str) -> Question:
+        """Return the next question."""
+        sentence = self._position[identifier]
         texts, sources = self.lists.texts(sentence), self.lists.sources
-        source, number = None if sources is None else sources[sentence], self._lines + 1
-        chosen = tuple(texts[position] for position in shown)
-        return Question(judgement.id, sentence, shown, chosen, source, judgement.asked, number)
+        source = None if sources is None else sources[sentence]
+        pair = texts[shown[0]], texts[shown[1]]
+        return Question(identifier, sentence, shown, pair, source, asked, self._lines + 1)
 
 
 def _start(
@@ -405,15 +383,15 @@ def _start(
     Raises:
         UsageError: if the prior is of another type.
     """
-    start = prior if prior is None or isinstance(prior, str) else None
-    if isinstance(start, str):
-        one_of(start, ("equal",), "prior")
-    family = prior if isinstance(prior, Prior) else "isotropic"
-    if start is None and prior is not None and not isinstance(prior, Prior | Mapping):
-        family = Prior.of(prior)
-    if isinstance(prior, Mapping):  # as initial weights: the prior of canonical ones is narrower
+    start: str | None = None
+    family: Any = "isotropic"
+    if prior is None or isinstance(prior, str):
+        start = prior and one_of(prior, ("equal",), "prior")
+    elif isinstance(prior, Mapping):  # as initial weights: the prior of canonical ones is narrower
         initial = dict.fromkeys(lists.feature_names, 0.0) | {**prior}
         options = {**options, "defaults": initial | (options.get("defaults") or {})}
+    else:
+        family = prior if isinstance(prior, Prior) else Prior.of(prior)
     settings = AdaptOptions(
         sampler="map", likelihood=likelihood, prior=family, prior_only=True, **options
     )
@@ -423,25 +401,14 @@ def _start(
     mean = np.asarray(problem.target.prior.mean, np.float64)
     draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
     if isinstance(prior, Mapping):
-        _require_features(prior, (*draws.features, *draws.fixed))
+        names = {*draws.features, *draws.fixed}
+        if unknown := [name for name in prior if name not in names]:
+            warn_user(f"{', '.join(unknown)} left out, because the lists do not have it")
     return start, problem.prior_of, problem.scaled, draws
 
 
 def _gaussian(prior: Prior) -> Gaussian:
     return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
-
-
-def _require_features(weights: Mapping[str, float], names: Sequence[str]) -> None:
-    """Warn of weights of features that the lists do not have.
-
-    Raises:
-        DataError: if they have none of them.
-    """
-    if unknown := [name for name in weights if name not in names]:
-        if len(unknown) == len(weights):
-            problem = f"the lists have no feature {unknown[0]}: choose from {', '.join(names)}"
-            raise DataError(problem, parameter="prior", code="missing-feature")
-        warn_user(f"{', '.join(unknown)} left out, because the lists do not have it")
 
 
 def _candidates(lists: NBest, draws: Draws) -> Candidates:

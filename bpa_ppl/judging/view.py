@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,14 +27,12 @@ _WORTHWHILE, _CERTAIN = 0.005, 0.7
 _TEST, _ENOUGH = 10, 20
 #: The share of words that differ above which marks would not help.
 _UNRELATED = 0.5
-#: Code points of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
-_UNSPACED = (
-    (0x0E00, 0x0FFF),
-    (0x1000, 0x109F),
-    (0x1780, 0x17FF),
-    (0x2E80, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
+#: Letters of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
+_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_MARKS = "".join(c for c in map(chr, range(0x300, 0xFE30)) if unicodedata.category(c)[0] in "MC")
+#: Words, punctuation marks and characters without blanks, with the marks and blanks after them.
+_TOKEN = re.compile(
+    rf"(?:[^\W{_UNSPACED}](?:[^\W{_UNSPACED}]|[{_MARKS}])*|.)[{_MARKS}]*\s*", re.DOTALL
 )
 
 
@@ -67,15 +68,14 @@ def context(lists: NBest, sentence: int) -> list[str]:
     >>> context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
     ['y']
     """
-    contexts = lists.sentence_extras.get(CONTEXT)
-    if contexts is not None:
-        value = contexts[sentence]
+    extras = lists.sentence_extras
+    if CONTEXT in extras:
+        value = extras[CONTEXT][sentence]
         values = value if isinstance(value, list | tuple) else [value]
         return [str(text) for text in values if text is not None]
-    documents = lists.sentence_extras.get(DOCUMENT)
+    documents, start = extras.get(DOCUMENT), sentence
     if documents is None or lists.sources is None or documents[sentence] is None:
         return []
-    start = sentence
     while start > max(0, sentence - _PREVIOUS) and documents[start - 1] == documents[sentence]:
         start -= 1
     return list(lists.sources[start:sentence])
@@ -93,8 +93,10 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     [('我爱', False), ('狗', True)]
     >>> differences(["a cat sat", "one dog"])
     [[('a cat sat', False)], [('one dog', False)]]
+    >>> _TOKEN.findall(" a cat's  hat"), _TOKEN.findall("สวัสดี")
+    ([' ', 'a ', 'cat', "'", 's  ', 'hat'], ['ส', 'วั', 'ส', 'ดี'])
     """
-    tokens = [_tokens(text) for text in texts]
+    tokens = [_TOKEN.findall(text) for text in texts]
     words = [[token.rstrip() for token in side] for side in tokens]
     differs = [np.zeros(len(side), np.bool_) for side in words]
     for part in Indel.opcodes(*words):
@@ -106,46 +108,14 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     return [_parts(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)]
 
 
-def _tokens(text: str) -> list[str]:
-    """Return words, punctuation marks and characters without blanks, with the blanks after them.
-
-    >>> _tokens(" a cat's  hat")
-    [' ', 'a ', 'cat', "'", 's  ', 'hat']
-    >>> _tokens("สวัสดี")  # marks belong to the character before
-    ['ส', 'วั', 'ส', 'ดี']
-    """
-    tokens: list[str] = []
-    in_word = False  # whether the next letter belongs to the last token
-    for character in text:
-        category = unicodedata.category(character)[0]
-        blank = character.isspace()
-        if tokens and (blank or category in "MC" or (in_word and category in "LN")):
-            in_word = in_word and not blank
-            if not (category in "LN" and _unspaced(character)):
-                tokens[-1] += character
-                continue
-        tokens.append(character)
-        in_word = category in "LN" and not _unspaced(character)
-    return tokens
-
-
-def _unspaced(character: str) -> bool:
-    """Return whether a character is of a script without blanks between words."""
-    return any(low <= ord(character) <= high for low, high in _UNSPACED)
-
-
 def _parts(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
     """Join tokens to parts; blanks at the end of a part that differs belong to the next one."""
-    parts: list[tuple[str, bool]] = []
-    for token, different in zip(tokens, differs, strict=True):
-        if parts and parts[-1][1] == different:
-            parts[-1] = (parts[-1][0] + token, different)
-        elif parts and parts[-1][1]:
-            before = parts[-1][0]
-            kept = before.rstrip()
-            parts[-1:] = [(kept, True), (before[len(kept) :] + token, False)]
-        else:
-            parts.append((token, different))
+    runs = groupby(zip(tokens, differs, strict=True), key=itemgetter(1))
+    parts = [("".join(token for token, _ in run), different) for different, run in runs]
+    for k, (text, different) in enumerate(parts[:-1]):
+        if different:
+            kept = text.rstrip()
+            parts[k : k + 2] = [(kept, True), (text[len(kept) :] + parts[k + 1][0], False)]
     return [part for part in parts if part[0]]
 
 
@@ -167,7 +137,7 @@ def panel(session: Session) -> dict[str, Any]:
     deviation = np.sqrt(np.diag(session.prior.full_covariance))
     unit = np.where(deviation > 0, deviation, 1.0)
     mean = session.weights.mean[:-1] / unit
-    half = 1.96 * session.weights.deviation / unit
+    half = 1.96 * np.sqrt(np.diag(session.weights.covariance)[:-1]) / unit
     start = np.asarray(session.prior.mean) / unit
     largest = np.argsort(-np.abs(mean), kind="stable")[:_WEIGHTS]
     weights = [
@@ -207,24 +177,19 @@ def advice(state: Outlook) -> tuple[str, str]:
             f"Of {state.random} answers to random questions {state.predicted:g} were predicted, no "
             f"better than {rival}: further clicks do not help here. Better features would."
         )
-    if state.further < _WORTHWHILE:
-        little = f"raise the share that is won by less than {100 * _WORTHWHILE:g} points."
-        if state.answers < _TEST:
-            return "continue", (
-                f"A few answers test the start: if it is right, ten more are expected to {little}"
-            )
-        if state.least < _CERTAIN:
-            return "continue", (
-                f"Worth going on: the choices may still win only {100 * state.least:.0f} % of what "
-                "exact weights win."
-            )
-        if state.predicted - by_chance < np.sqrt(state.random) / 2:
-            return "continue", (
-                f"Worth going on: of {state.random} answers to random questions "
-                f"{state.predicted:g} were predicted, which may be chance."
-            )
-        return "stop", f"You can stop: ten more answers are expected to {little}"
-    return "continue", (
-        "Worth going on: ten more answers are expected to raise the share that is won by "
-        f"{100 * state.further:.1f} points."
-    )
+    little = f"raise the share that is won by less than {100 * _WORTHWHILE:g} points."
+    reason = ""
+    if state.further >= _WORTHWHILE:
+        gain = f"{100 * state.further:.1f} points"
+        reason = f"ten more answers are expected to raise the share that is won by {gain}."
+    elif state.answers < _TEST:
+        reason = f"a few answers test the start: if it is right, ten more are expected to {little}"
+    elif state.least < _CERTAIN:
+        least = f"{100 * state.least:.0f} %"
+        reason = f"the choices may still win only {least} of what exact weights win."
+    elif state.predicted - by_chance < np.sqrt(state.random) / 2:
+        predicted = f"{state.predicted:g} were predicted, which may be chance."
+        reason = f"of {state.random} answers to random questions {predicted}"
+    if reason:
+        return "continue", f"Worth going on: {reason}"
+    return "stop", f"You can stop: ten more answers are expected to {little}"

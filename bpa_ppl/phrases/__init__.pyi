@@ -1,6 +1,6 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
-from .mixtures import FittedMixture as FittedMixture, held_out as held_out, mix as mix
+from .mixtures import FittedMixture as FittedMixture, mix as mix
 from .subdomains import NumberedText as NumberedText, Subdomains as Subdomains
 from .table_files import (
     read_counts as read_counts,

@@ -222,8 +222,6 @@ def subdomains(
     from bpa_ppl.models.subdomains import configured, induce
 
     settings: dict[str, Any] = dict(setting or {})
-    for name in {"k", "seed", "iterations"} & set(settings):
-        raise UsageError("this setting has an option of its own", parameter=name, code="conflict")
     settings |= {"k": k, "seed": seed}
     if soft:
         settings["em"] = "soft"

@@ -9,12 +9,13 @@ from itertools import islice, zip_longest
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
 from bpa_ppl.notes import warn_user
-from bpa_ppl.phrases.spans import extract_spans, parse_lines
+from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
 from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.progress import Reporter, reporter
@@ -65,9 +66,7 @@ def extract_phrases(
     pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     pending: list[Int64] = []  # occurrences of pairs, (source << 32) + target
     with reporter(progress, "extracting") as report:
-        done = total = 0
-        if progress and str(alignment) != "-":
-            total = sum(block.count(b"\n") for block in read_blocks(alignment))
+        done = 0
         for batch in _batches((source, target, alignment)):
             line, done = done + 1, done + len(batch[0])
             if keep is not None:
@@ -84,12 +83,9 @@ def extract_phrases(
             if sum(map(len, pending)) > _MAX_PENDING:
                 pairs, counts = merged(pairs, counts, pending)
                 pending = []
-            report(done, max(total, done), "sentence pairs")
+            report(done, done, "sentence pairs")
     if not done:
         raise DataError("the file is empty", origin_name(source), code="no-data")
-    if keep is not None and len(keep) != done:
-        message = f"keep has {len(keep)} values, but there are {done} sentence pairs"
-        raise UsageError(message, parameter="keep")
     pairs, counts = merged(pairs, counts, pending)
     if not len(pairs):
         message = "no phrase pair is consistent with the alignment: give that of these sentences"
@@ -117,15 +113,14 @@ def _points(
     lines: Sequence[bytes], sides: list[Ragged], path: AnyPath, first: int
 ) -> tuple[Int32, Int32, Int64]:
     """Return the source and target positions of all points, and the start of each sentence."""
-    text = np.frombuffer(b"\n".join([*lines, b""]), np.uint8)
-    pairs, starts, sentence = parse_lines(text, len(lines), ord("-"))
+    pairs, starts, sentence = parse_lines(pa.array(lines, pa.large_string()), POINT)
     code, message = "bad-line", "alignment points must be like 0-0 1-2, not {}"
     if sentence < 0:
-        owner, positions = np.repeat(np.arange(len(lines)), np.diff(starts)), (pairs[0], pairs[2])
+        owner = np.repeat(np.arange(len(lines)), np.diff(starts))
         lengths = [np.diff(side[1]) for side in sides]
-        outside = np.any([p >= n[owner] for p, n in zip(positions, lengths, strict=True)], axis=0)
+        outside = np.any([p >= n[owner] for p, n in zip(pairs, lengths, strict=True)], axis=0)
         if not outside.any():
-            return *positions, starts
+            return pairs[0], pairs[1], starts
         sentence = int(owner[np.argmax(outside)])
         words = " and ".join(str(n[sentence]) for n in lengths)
         message = f"a point of {{}} is outside the sentences, which have {words} words"

@@ -96,28 +96,23 @@ class Invariance(FeatureSource, frozen=True):
             first, second, owner = numbered_pairs(nbest, *trees)
             for n, (side, tree) in enumerate(zip(SIDES, trees, strict=True)):
                 if len(tree) > len(counted[n]):
-                    text, assignment = subdomains.text(side), subdomains.assignment
-                    counted[n] = tree.count(text, assignment, subdomains.k)
+                    counted[n] = tree.count(subdomains.text(side), subdomains.posteriors())
             keys = (first.astype(np.int64) << _HALF) + second
             pairs, rows = np.unique(keys, return_inverse=True)
             counts = counted[0][pairs >> _HALF], counted[1][pairs & (1 << _HALF) - 1]
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))
             source, target = (posteriors(c, subdomains.weights) for c in counts)
+            columns: dict[str, Float64] = {}
+            if "specificity" in self.measures:
+                columns["specificity.source"] = renyi_entropy(source, self.alpha)
+                columns["specificity.target"] = renyi_entropy(target, self.alpha)
+            if "coherence" in self.measures:
+                columns["coherence"] = chebyshev(source, target)
             # Each hypothesis is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
-                for column, values in self._measured(source, target).items()
+                for column, values in columns.items()
             }
 
         return compute
-
-    def _measured(self, source: Float64, target: Float64) -> dict[str, Float64]:
-        """Return (pairs,) values by column, from (pairs, K) P(z | phrase) of both sides."""
-        columns: dict[str, Float64] = {}
-        if "specificity" in self.measures:
-            columns["specificity.source"] = renyi_entropy(source, self.alpha)
-            columns["specificity.target"] = renyi_entropy(target, self.alpha)
-        if "coherence" in self.measures:
-            columns["coherence"] = chebyshev(source, target)
-        return columns

@@ -6,7 +6,7 @@ given one, I the in-domain table and o the general one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side, aligned, keys
 
@@ -51,24 +51,6 @@ class PairCounts(NamedTuple):
         """p_o(x|y); 0 if y is not in the table."""
         return _ratio(self.pair_out, self.marginal_out)
 
-    def part(self, rows: np.ndarray) -> PairCounts:
-        """Return the counts of some of the pairs."""
-        return PairCounts(*(column[rows] for column in self))
-
-
-class MixtureMethod(NamedTuple):
-    """A method to mix two tables.
-
-    Attributes:
-        probabilities: p(x|y) of pairs, given the value of the parameter.
-        parameter: its name; empty if there is none.
-        transform: maps any number to a value of the parameter.
-    """
-
-    probabilities: Callable[[PairCounts, float], Float64]
-    parameter: str = ""
-    transform: Callable[[float], float] = float
-
 
 def concatenated(counts: PairCounts, _: float = 0.0) -> Float64:
     """Return relative frequencies in both corpora together."""
@@ -103,15 +85,23 @@ def with_fallback(
     return probabilities
 
 
-#: By name on the command line. `log-linear` has the columns of both tables, and no parameter.
-METHODS: dict[str, MixtureMethod] = {
-    "concatenate": MixtureMethod(concatenated),
-    "linear": MixtureMethod(linear, "alpha", expit),
-    "map": MixtureMethod(maximum_a_posteriori, "beta", np.exp),
-    "linear-known": MixtureMethod(with_fallback(linear), "alpha", expit),
-    "map-known": MixtureMethod(with_fallback(maximum_a_posteriori), "beta", np.exp),
+#: p(x|y) of pairs given the value of the parameter, by name on the command line. `log-linear` has
+#: the columns of both tables.
+METHODS: dict[str, Callable[[PairCounts, float], Float64]] = {
+    "concatenate": concatenated,
+    "linear": linear,
+    "map": maximum_a_posteriori,
+    "linear-known": with_fallback(linear),
+    "map-known": with_fallback(maximum_a_posteriori),
 }
+#: The parameter of a method, by the start of its name, and the function that maps any number to it.
+_PARAMETERS = {"linear": ("alpha", expit), "map": ("beta", np.exp)}
 LOG_LINEAR = "log-linear"
+
+
+def parameter_of(method: str) -> str:
+    """Return the name of the parameter of a method; empty if it has none."""
+    return _PARAMETERS.get(method.partition("-")[0], ("", None))[0]
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ class FittedMixture:
     def __str__(self) -> str:
         """Return a line, as commands print it."""
         condition = "s" if self.side == "target" else "t"
-        parameter = METHODS[self.method].parameter
+        parameter = parameter_of(self.method)
         parts = [f"p({self.side[0]}|{condition})", self.method]
         parts += [f"{parameter} = {self.value:.6g}"] if parameter else []
         parts += [f"log-likelihood per pair {self.log_likelihood:.4f}"]
@@ -186,20 +176,20 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
     from scipy.optimize import minimize_scalar
 
     one_of(method, METHODS, "method")
-    chosen = METHODS[method]
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
         message = "no development pair is in the other tables: check languages and tokenisation"
         raise DataError(message, code="mismatch")
-
-    def cost(x: float) -> float:
-        return -_log_likelihood(chosen.probabilities(counts, chosen.transform(x)), weights)[0]
-
     value = np.nan
-    if chosen.parameter:
+    if parameter_of(method):
+        _, transform = _PARAMETERS[method.partition("-")[0]]
+
+        def cost(x: float) -> float:
+            return -_log_likelihood(METHODS[method](counts, transform(x)), weights)[0]
+
         middle = min(max(int(np.argmin([cost(x) for x in _GRID])), 1), len(_GRID) - 2)
         bounds = (_GRID[middle - 1], _GRID[middle + 1])
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
-        value = float(chosen.transform(best))
+        value = float(transform(best))
     return evaluated(method, value, counts, weights, side)
 
 
@@ -207,39 +197,8 @@ def evaluated(
     method: str, value: float, counts: PairCounts, weights: Float64, side: Side
 ) -> FittedMixture:
     """Return the likelihood of pairs under a mixture with a given parameter."""
-    likelihood = _log_likelihood(METHODS[method].probabilities(counts, value), weights)
+    likelihood = _log_likelihood(METHODS[method](counts, value), weights)
     return FittedMixture(method, side, value, *likelihood)
-
-
-def held_out(
-    method: str, counts: PairCounts, weights: Float64, side: Side, *, folds: int = 5, seed: int = 0
-) -> FittedMixture:
-    """Return the likelihood of pairs under mixtures that were fitted to the other folds.
-
-    Distinct pairs are assigned to folds at random. The value is the mean over the folds.
-
-    Raises:
-        UsageError: if there are fewer than two folds, or more than pairs.
-
-    Two tables with the same counts of two pairs:
-
-    >>> counts = PairCounts(*np.array([[3.0, 1.0], [4.0, 4.0], [3.0, 1.0], [4.0, 4.0]]))
-    >>> result = held_out("linear", counts, np.ones(2), "target", folds=2)
-    >>> round(result.log_likelihood, 3)  # (log 3/4 + log 1/4) / 2
-    -0.837
-    """
-    if not 2 <= folds <= len(weights):
-        message = f"folds must be from 2 to {len(weights)}, the number of pairs, not {folds}"
-        raise UsageError(message, parameter="folds")
-    fold = np.random.default_rng(checked_seed(seed)).permutation(np.arange(len(weights)) % folds)
-    probabilities, values = np.zeros(len(weights)), []
-    for number in range(folds):
-        test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        values.append(fit(method, counts.part(train), weights[train], side).value)
-        probabilities[test] = METHODS[method].probabilities(counts.part(test), values[-1])
-    return FittedMixture(
-        method, side, float(np.mean(values)), *_log_likelihood(probabilities, weights)
-    )
 
 
 def mix(
@@ -265,7 +224,7 @@ def mix(
         each direction to `dev`, if it is given.
 
     Raises:
-        DataError: if no pair of `dev` is in the tables, or languages are swapped.
+        DataError: if no pair of `dev` is in the tables.
         UsageError: if there is no such method, its parameter has neither a value nor `dev`, there
             is a value for a method without a parameter, or `dev` is `inner`.
 
@@ -278,7 +237,7 @@ def mix(
     [0.625, 0.375]
     """
     one_of(method, (*METHODS, LOG_LINEAR), "method")
-    parameter = "" if method == LOG_LINEAR else METHODS[method].parameter
+    parameter = parameter_of(method)
     if parameter and dev is None and value is None:
         message = f"{method} needs a value of {parameter}, or a development table to fit it to"
         raise UsageError(message, parameter="value")
@@ -289,8 +248,6 @@ def mix(
         allowed = "from 0 to 1" if parameter == "alpha" else "above 0"
         message = f"{parameter} is a number {allowed}, not {value:g}"
         raise UsageError(message, parameter="value")
-    if method == LOG_LINEAR and dev is not None:
-        warn_user("log-linear has no parameter: the development table is not used")
     check_tables(inner, outer, dev)
     inner, outer, *others = aligned(inner, outer, *([] if dev is None else [dev]))
     dev = others[0] if others else None
@@ -307,7 +264,7 @@ def mix(
             of_dev = counts_of(inner, outer, dev, side), dev.count, side
             fits += [fit(method, *of_dev) if value is None else evaluated(method, value, *of_dev)]
             chosen = fits[-1].value
-        columns[name] = METHODS[method].probabilities(counts, chosen)
+        columns[name] = METHODS[method](counts, chosen)
     return PhraseTable.on(pairs, columns), tuple(fits)
 
 
@@ -320,40 +277,17 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
         dev: the phrase pairs of other text of the domain.
 
     Raises:
-        DataError: if more pairs of a table are in the others when its languages are swapped.
         UsageError: if `dev` is the in-domain table itself.
-
-    >>> table = PhraseCounts.of(["chat", "chien"], ["cat", "dog"], [1, 2])
-    >>> check_tables(table, PhraseCounts.of(["cat"], ["chat"], [1]))
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: the sides of OUT are swapped, compared with IN: source comes first
     """
-    if _is_swapped(outer, [inner]):
-        message = "the sides of OUT are swapped, compared with IN: source comes first"
-        raise DataError(message, code="mismatch")
-    if dev is not None:
-        if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
-            message = "the development table is IN itself: give phrase pairs of other text"
-            raise UsageError(message, parameter="dev", code="conflict")
-        if _is_swapped(dev, [inner, outer]):
-            message = "the sides of the development table are swapped: source comes first"
-            raise DataError(message, parameter="dev", code="mismatch")
+    if dev is not None and np.array_equal(inner.counts_of(dev), dev.count):
+        message = "the development table is IN itself: give phrase pairs of other text"
+        raise UsageError(message, parameter="dev", code="conflict")
     totals = [max(table.total, table.source_count.sum()) for table in (inner, outer)]
     if totals[0] > _CLEARLY * totals[1]:
         warn_user(
             f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}: "
             "IN is the small table of the domain, and comes first"
         )
-
-
-def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:
-    """Return whether others have far more of the pairs of a table when its sides are swapped."""
-    crossed = PhrasePairs(table.targets, table.sources, table.target, table.source)
-    straight_mass, crossed_mass = (
-        table.count @ np.any([other.rows_of(pairs) >= 0 for other in others], axis=0)
-        for pairs in (table, crossed)
-    )
-    return bool(crossed_mass > _CLEARLY * straight_mass)
 
 
 def pairs_of_both(a: PhraseCounts, b: PhraseCounts) -> PhrasePairs:

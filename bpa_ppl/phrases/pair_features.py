@@ -13,47 +13,33 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
-from bpa_ppl.notes import warn_user
+from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import NumberedText, sentences_of
 
 #: Features of OUT: how general a pair is.
 GENERAL = (
-    "tokens",
-    "out.count",
-    "out.rarest.source",
-    "out.rarest.target",
-    "out.ibm1.direct",
-    "out.ibm1.inverse",
-    "out.documents.mean.source",
-    "out.documents.least.source",
-    "out.documents.mean.target",
-    "out.documents.least.target",
-    "out.burstiness.mean.source",
-    "out.burstiness.least.source",
-    "out.burstiness.mean.target",
-    "out.burstiness.least.target",
+    *("tokens", "out.count", "out.rarest.source", "out.rarest.target"),
+    *("out.ibm1.direct", "out.ibm1.inverse"),
+    *(
+        f"out.{statistic}.{summary}.{side}"
+        for statistic in ("documents", "burstiness")
+        for side in SIDES
+        for summary in ("mean", "least")
+    ),
 )
 #: Features of similarity to IN.
 SIMILARITY = (
-    "in.1gram.source",
-    "in.2gram.source",
-    "in.1gram.target",
-    "in.2gram.target",
-    "in.unknown.source",
-    "in.unknown.target",
-    "in.ibm1.direct",
-    "in.ibm1.inverse",
+    *(f"in.{order}gram.{side}" for side in SIDES for order in (1, 2)),
+    *("in.unknown.source", "in.unknown.target", "in.ibm1.direct", "in.ibm1.inverse"),
 )
 #: All of them, in the order of the columns.
 PAIR_FEATURES = GENERAL + SIMILARITY
@@ -145,9 +131,7 @@ def pair_features(
         The names, `PAIR_FEATURES`, and (pairs, 22) float32. Constant features are 0.
 
     Raises:
-        DataError: if the table has no pairs, no word of one side of it is in its corpus, or the
-            sides of a corpus are swapped.
-        UsageError: if the scale is unknown.
+        DataError: if the table has no pairs.
 
     >>> table = PhraseCounts.of(["le", "le chat"], ["the", "the cat"], [2, 1])
     >>> source, target = [["le", "chat"], ["le", "chien"]], [["the", "cat"], ["the", "dog"]]
@@ -156,10 +140,8 @@ def pair_features(
     >>> features.shape, features[:, names.index("tokens")].tolist()
     ((2, 22), [-1.0, 1.0])
     """
-    one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
-    check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:
         values_by_name = _raw_features(table, outside, inside, iterations)
@@ -169,46 +151,6 @@ def pair_features(
             features[:, PAIR_FEATURES.index(name)] = normalised(values)
             report(done, len(PAIR_FEATURES), name)
     return PAIR_FEATURES, features
-
-
-def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus) -> None:
-    """Refuse corpora in other languages than the table, and warn if IN and OUT seem swapped.
-
-    Args:
-        table: the counts of phrase pairs of OUT.
-        outside: the corpus that the table was extracted from.
-        inside: the corpus of the domain.
-
-    Raises:
-        DataError: if no word of one side of the table is in OUT, or more of its words are in the
-            other side of a corpus.
-
-    >>> table = PhraseCounts.of(["le chat"], ["the cat"], [1])
-    >>> check_corpora(table, ([["the"]], [["le"]]), ([[]], [[]]))
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: the sides of the corpus OUT are swapped: the source comes first
-    """
-    words = [
-        set(pc.unique(pc.list_flatten(pc.split_pattern(table.phrases(side), " "))).to_pylist())
-        for side in SIDES
-    ]
-    for name, corpus in (("OUT", outside), ("IN", inside)):
-        texts = [set().union(*map(set, sentences)) for sentences in corpus]
-        overlaps = [[len(phrases & text) for text in texts] for phrases in words]
-        if overlaps[0][1] + overlaps[1][0] > overlaps[0][0] + overlaps[1][1]:
-            message = f"the sides of the corpus {name} are swapped: the source comes first"
-            raise DataError(message, code="mismatch")
-        for side, count in zip(SIDES, (overlaps[0][0], overlaps[1][1]), strict=True):
-            if name == "OUT" and not count:
-                message = (
-                    f"no word of the {side} phrases is in OUT: check languages and tokenisation"
-                )
-                raise DataError(message, code="mismatch")
-    if len(inside[0]) > len(outside[0]):
-        warn_user(
-            f"the corpus IN has {len(inside[0]):,} lines, and OUT only "
-            f"{len(outside[0]):,}: IN is the small corpus of the domain"
-        )
 
 
 def normalised(values: Float64) -> Float64:
@@ -294,8 +236,6 @@ def svm_feature(
     features: Float32,
     *,
     negatives: Literal["no-common", "source"] = "no-common",
-    cost: float = 1.0,
-    examples: int = _EXAMPLES,
     seed: int = 0,
 ) -> Float32:
     """Return the decision values of a linear SVM that separates pairs of IN from others.
@@ -310,9 +250,7 @@ def svm_feature(
         negatives: `no-common`, the pairs of OUT whose source phrase is in IN, but has no
             translation that both tables share (definition 2 of the paper, its default); `source`,
             all pairs of OUT that are not in IN, but whose source phrase is (definition 1).
-        cost: C of the SVM.
-        examples: the maximum number of examples, which are drawn at random if there are more.
-        seed: of the draw.
+        seed: of the draw of 100,000 examples, if there are more.
 
     Returns:
         (pairs of OUT, 1) float32, with mean 0 and variance 1.
@@ -330,21 +268,6 @@ def svm_feature(
     """
     from sklearn.svm import LinearSVC
 
-    common, negative = svm_examples(outside, inside, negatives)
-    seed = checked_seed(seed)
-    rows = np.flatnonzero(common | negative)
-    if len(rows) > examples:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, examples, replace=False))
-    machine = LinearSVC(C=cost, class_weight="balanced", dual=False, random_state=seed)
-    machine.fit(features[rows], common[rows])
-    decision = np.asarray(machine.decision_function(features), np.float64)
-    return normalised(decision)[:, None].astype(np.float32)
-
-
-def svm_examples(
-    outside: PhraseCounts, inside: PhraseCounts, negatives: str
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which pairs of OUT are positive and which negative examples: see `svm_feature`."""
     one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0
@@ -356,4 +279,11 @@ def svm_examples(
         missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
         message = f"an SVM needs two classes of examples: no phrase pair {missing}"
         raise DataError(message, code="no-data")
-    return common, negative
+    seed = checked_seed(seed)
+    rows = np.flatnonzero(common | negative)
+    if len(rows) > _EXAMPLES:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, _EXAMPLES, replace=False))
+    machine = LinearSVC(class_weight="balanced", dual=False, random_state=seed)
+    machine.fit(features[rows], common[rows])
+    decision = np.asarray(machine.decision_function(features), np.float64)
+    return normalised(decision)[:, None].astype(np.float32)

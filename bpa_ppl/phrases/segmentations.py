@@ -7,12 +7,12 @@ included, in target order.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.spans import parse_lines
+from bpa_ppl.phrases.spans import SPANS, parse_lines
 from bpa_ppl.phrases.tree import PhraseTree
 
 #: The extra of the hypotheses that holds them.
@@ -40,10 +40,7 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         problem = "a segmentation must be a text such as `0-2=0-2 3=3`"
         raise DataError(problem, nbest.origin, code="wrong-type")
     lengths = string_lengths[nbest.string_index]
-    data = "\n".join([*texts, ""]).encode()
-    if line_count(data) != len(texts):
-        raise DataError("a segmentation has a line break", nbest.origin, code="bad-line")
-    pairs, starts, row = parse_lines(np.frombuffer(data, np.uint8), len(texts), ord("="))
+    pairs, starts, row = parse_lines(pa.array(texts, pa.large_string()), SPANS)
     code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"
     if row < 0:
         owner, filled = np.repeat(np.arange(len(texts)), np.diff(starts)), np.diff(starts) > 0
@@ -52,16 +49,12 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         next_word[starts[:-1][filled]] = 0
         covered = np.zeros(len(texts), np.int64)
         covered[filled] = end[starts[1:][filled] - 1] + 1
-        outside = (last >= source_lengths[owner]) | (end >= lengths[owner])
-        if outside.any():
-            row = int(owner[np.argmax(outside)])
+        outside = (last >= source_lengths[owner]) | (first > last) | (begin != next_word)
+        wrong = np.append(owner[outside], np.flatnonzero(covered != lengths))
+        if len(wrong):
+            row, code = int(wrong.min()), "mismatch"
             words = f"{source_lengths[row]} and {lengths[row]} words"
-            code = "mismatch"
-            problem = f"is outside of its source and translation, which have {words}"
-        elif (begin != next_word).any() or (covered != lengths).any():
-            wrong = np.append(owner[begin != next_word], np.flatnonzero(covered != lengths))
-            row, code = int(wrong.min()), "wrong-length"
-            problem = f"does not cover each of the {lengths[row]} words once"
+            problem = f"does not cover each word of the translation once: both texts have {words}"
         else:
             return np.stack([first, last - first + 1, begin, end - begin + 1]), starts
     sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1

@@ -3,74 +3,46 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.compiling import compiled
 
-_SPACES, _NEWLINE, _ZERO, _NINE, _HYPHEN = (32, 9, 13), 10, 48, 57, 45
+#: Patterns of a pair of positions: an alignment point, `0-1`; or spans, `0-2=0-2` or `3=3`.
+POINT = r"\d+-\d+"
+SPANS = r"\d+(-\d+)?=\d+(-\d+)?"
 _LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentence
 
 
-@compiled
-def parse_lines(
-    text: npt.NDArray[np.uint8], lines: int, separator: int
-) -> tuple[Int32, Int64, int]:
-    """Parse lines of pairs of positions: alignment points `0-0 1-2`, or spans `0-2=0-2 3=3`.
+def parse_lines(texts: pa.Array, pair: str) -> tuple[Int32, Int64, int]:
+    """Parse lines of pairs of positions, separated by spaces.
 
     Args:
-        text: whole lines.
-        lines: their number.
-        separator: the byte between the two sides of a pair. If it is not a hyphen, each side is a
-            position or a span, with its end included.
+        texts: the lines.
+        pair: the pattern of a pair, `POINT` or `SPANS`.
 
     Returns:
-        (4, pairs) first and last source position, first and last target position; (lines + 1,) the
-        start of each line; and the first malformed line, or −1.
+        (2, pairs) the positions of points, or (4, pairs) first and last source position, first and
+        last target position of spans; (lines + 1,) the start of each line; and the first malformed
+        line, or −1.
+
+    >>> parse_lines(pa.array(["0-2=0 3=1-2", ""]), SPANS)[0].tolist()
+    [[0, 3], [2, 3], [0, 1], [0, 2]]
     """
-    capacity = 0
-    for byte in text:
-        capacity += byte == separator
-    pairs, starts = np.empty((4, capacity), np.int32), np.zeros(lines + 1, np.int64)
-    i = count = 0
-    for line in range(lines):
-        while text[i] != _NEWLINE:
-            if text[i] in _SPACES:
-                i += 1
-                continue
-            first, last, i = _span(text, i, separator)
-            if first < 0 or text[i] != separator:
-                return pairs, starts, line
-            begin, end, i = _span(text, i + 1, separator)
-            if begin < 0 or (text[i] != _NEWLINE and text[i] not in _SPACES):
-                return pairs, starts, line
-            pairs[0, count], pairs[1, count] = first, last
-            pairs[2, count], pairs[3, count] = begin, end
-            count += 1
-        i += 1
-        starts[line + 1] = count
-    return pairs[:, :count], starts, -1
-
-
-@njit
-def _span(text: npt.NDArray[np.uint8], i: int, separator: int) -> tuple[int, int, int]:
-    """Return the first and last position of a span, or −1, and the next place."""
-    first, i = _number(text, i)
-    if first < 0 or text[i] != _HYPHEN or separator == _HYPHEN:
-        return first, first, i
-    last, i = _number(text, i + 1)
-    return (first if last >= first else -1), last, i
-
-
-@njit
-def _number(text: npt.NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """Return the number that begins at a place, or −1, and the next place."""
-    value = -1
-    while _ZERO <= text[i] <= _NINE:
-        value = min(max(value, 0) * 10 + text[i] - _ZERO, _LARGEST)
-        i += 1
-    return value, i
+    valid = pc.match_substring_regex(texts, rf"^\s*({pair}(\s+{pair})*)?\s*$")
+    counts = pc.count_substring(texts, "-" if pair == POINT else "=").to_numpy()
+    starts = np.append(0, np.cumsum(counts, dtype=np.int64))
+    width = 2 if pair == POINT else 4
+    if (wrong := pc.index(valid, False).as_py()) >= 0:
+        return np.zeros((width, 0), np.int32), starts, wrong
+    for _ in range(2 if pair == SPANS else 0):  # 3=3 becomes 3-3=3, then 3-3=3-3
+        texts = pc.replace_substring_regex(texts, r"(^|[\s=])(\d+)($|[\s=])", r"\1\2-\2\3")
+    joined = " ".join(texts.to_pylist()).replace("-", " ").replace("=", " ")
+    # It would read a number from spaces alone.
+    numbers = np.fromstring(joined, np.int64, sep=" ") if starts[-1] else np.zeros(0, np.int64)
+    return np.minimum(numbers, _LARGEST).reshape(-1, width).T.astype(np.int32), starts, -1
 
 
 @compiled
@@ -102,7 +74,11 @@ def extract_spans(
                 smallest, largest = min(smallest, low[last]), max(largest, high[last])
                 if largest < 0 or largest - smallest >= longest[0]:
                     continue
-                if not _consistent(outer_low, outer_high, smallest, largest, first, last):
+                outside = False  # whether a source word is aligned outside the target span
+                for f in range(smallest, largest + 1):
+                    if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
+                        outside = True
+                if outside:
                     continue
                 begin = smallest
                 while begin == smallest or (begin >= 0 and outer_high[begin] < 0):
@@ -135,14 +111,3 @@ def _reach(
         outer_low[first] = min(outer_low[first], second)
         outer_high[first] = max(outer_high[first], second)
     return low, high, outer_low, outer_high
-
-
-@njit
-def _consistent(
-    outer_low: Int64, outer_high: Int64, smallest: int, largest: int, first: int, last: int
-) -> bool:
-    """Return whether the source words of a span are aligned only inside the target span."""
-    for f in range(smallest, largest + 1):
-        if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
-            return False
-    return True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,8 @@ _NAMES = ("inverse", "direct")
 _COUNTS = ("count", "source_count", "target_count")
 _MAGIC = b"PAR1"
 _ROWS = 1 << 20  # written at once
+_LARGEST = sys.float_info.max
+_ROUNDING = 1e-9  # of probabilities above 1
 _SEPARATOR = " ||| "
 _POINTS = r"\s*\d+-\d+(\s+\d+-\d+)*\s*"  # of an alignment
 _FORMS = (
@@ -41,21 +44,13 @@ _FORMS = (
 )
 
 
-def read_counts(
-    path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
-) -> PhraseCounts:
+def read_counts(path: AnyPath) -> PhraseCounts:
     r"""Read counts of phrase pairs; the format is detected automatically.
 
     It is Parquet, as from `write_counts`; text (also gzip, xz or zstd) with a pair per line,
     `source ||| target ||| count`; the output of Moses' `extract`, an occurrence per line,
     `source ||| target ||| 0-0 1-1`; or a phrase table of Moses with its counts c(t) c(s) c(s,t).
     Words of a phrase are separated by single spaces. Counts of equal pairs are added.
-
-    Args:
-        path: the file.
-        source_counts: a file of c(s), lines of `phrase ||| count`, if the table is a part of a
-            larger one; None uses the sums of its own pairs.
-        target_counts: a file of c(t), likewise.
 
     Raises:
         DataError: with file and line, if the file is invalid.
@@ -68,11 +63,7 @@ def read_counts(
     """
     file = InputFile(path)
     with parquet_errors(file.origin):
-        table = _counts_of_parquet(file) if is_parquet(file) else _counts_of_text(file)
-        for side, marginals in zip(SIDES, (source_counts, target_counts), strict=True):
-            if marginals:
-                table = table.with_marginal(side, *_read_marginal(marginals))
-        return table
+        return _counts_of_parquet(file) if is_parquet(file) else _counts_of_text(file)
 
 
 def write_counts(table: PhraseCounts, path: AnyPath) -> None:
@@ -103,7 +94,7 @@ def read_table(path: AnyPath) -> PhraseTable:
     third of four scores, or the only two.
 
     Raises:
-        DataError: with file and line, if the file is invalid, or has a pair twice.
+        DataError: with file and line, if the file is invalid.
 
     >>> from pathlib import Path
     >>> _ = Path("table").write_text("un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n")
@@ -120,13 +111,7 @@ def read_table(path: AnyPath) -> PhraseTable:
         sources, targets, columns = read(file)
         first, source = interned(sources)
         second, target = interned(targets)
-        pairs = keys(source, target, len(second))
-        order = np.argsort(pairs, kind="stable")
-        twice = order[1:][np.diff(pairs[order]) == 0]
-        if len(twice):
-            pair = f"{first[int(source[twice[0]])]} ||| {second[int(target[twice[0]])]}"
-            message = f"the pair {pair} occurs twice: create the table again"
-            raise DataError(message, code="duplicate")
+        order = np.argsort(keys(source, target, len(second)), kind="stable")
         sides = PhrasePairs(first, second, source[order], target[order])
         return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
 
@@ -158,12 +143,8 @@ def is_parquet(file: InputFile) -> bool:
     return file.first_line.startswith(_MAGIC)
 
 
-def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
+def read_parquet(file: InputFile) -> pa.Table:
     """Return the rows of a Parquet file with valid columns `source` and `target`.
-
-    Args:
-        file: the file.
-        dictionaries: the columns that are read as dictionaries.
 
     Raises:
         DataError: if it is not a valid Parquet file, or has no such columns.
@@ -171,24 +152,22 @@ def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     with file.on_disk() as path:
         schema = parquet.read_schema(path)
         for name in SIDES:
-            kinds = [field.type for field in schema if field.name == name]
-            kind = kinds[0] if len(kinds) == 1 else pa.null()
+            index = schema.get_field_index(name)  # −1 if there is none, or several
+            kind = schema.field(index).type if index >= 0 else pa.null()
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
                 message = f"no single column {name} of texts: give a file that bpa wrote"
                 raise DataError(message, code="missing-column")
-        table = parquet.ParquetFile(path, read_dictionary=list(dictionaries)).read()
+        table = parquet.ParquetFile(path, read_dictionary=list(SIDES)).read()
         table.validate(full=True)
-        for name in SIDES:
-            if table[name].null_count:
-                message = f"the column {name} has empty rows: create the file again"
-                raise DataError(message, code="bad-line")
+    if any(table[name].null_count for name in SIDES):
+        message = "a source or a target is missing: create the file again"
+        raise DataError(message, code="bad-line")
     return table
 
 
 def _counts_of_parquet(file: InputFile) -> PhraseCounts:
-    # Our own files have sorted sources, which need no dictionary.
-    table = read_parquet(file, ["target"])
+    table = read_parquet(file)
     count, of_source, of_target = (_numbers_in(table, name) for name in _COUNTS)
     (sources, source), (targets, target) = interned(table["source"]), interned(table["target"])
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
@@ -198,16 +177,13 @@ def _counts_of_parquet(file: InputFile) -> PhraseCounts:
 
 
 def _probabilities_of_parquet(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
-    table = read_parquet(file, ["target"])
+    table = read_parquet(file)
     names = [name for name in table.column_names if name not in SIDES]
-    if "count" in names:
-        message = "the table has counts, not probabilities: convert it with `bpa phrases mix`"
-        raise DataError(message, code="unknown-format")
-    return table["source"], table["target"], {name: _numbers_in(table, name) for name in names}
+    return table["source"], table["target"], {name: _numbers_in(table, name, 1.0) for name in names}
 
 
-def _numbers_in(table: pa.Table, name: str) -> Float64:
-    """Return (rows,) float64, a column of non-negative numbers."""
+def _numbers_in(table: pa.Table, name: str, most: float = _LARGEST) -> Float64:
+    """Return (rows,) float64, a column of numbers from 0 to `most`."""
     if name not in table.column_names:
         raise DataError(f"no column {name}: give another table of phrases", code="missing-column")
     column = table[name]
@@ -216,11 +192,15 @@ def _numbers_in(table: pa.Table, name: str) -> Float64:
         message = f"the column {name} must have a number in each row"
         raise DataError(message, code="bad-number")
     values = column.cast(pa.float64()).to_numpy()
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    wrong = np.flatnonzero(~((values >= 0) & (values <= most + _ROUNDING)))
     if len(wrong):
-        message = f"{name} must be a number ≥ 0, not {values[wrong[0]]}"
+        message = f"{name} must be a number ≥ 0{_up_to(most)}, not {values[wrong[0]]}"
         raise DataError(message, line=int(wrong[0]) + 1, code="bad-number")
     return np.asarray(values)
+
+
+def _up_to(most: float) -> str:
+    return "" if most == _LARGEST else f" and ≤ {most:g}"
 
 
 def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
@@ -263,71 +243,24 @@ def _printed(values: Float64) -> pa.Array:
     return pa.array(values).cast(pa.large_string())
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """Some lines of a file, split into fields.
+def _read_text(
+    file: InputFile, width: int, column: int, size: int, most: float = _LARGEST
+) -> tuple[Texts, Texts, Float64]:
+    """Return the source and the target phrase of each line, and (lines, size) numbers.
 
-    Attributes:
-        fields: an Arrow array of large strings for each field.
-        first: the number of the first line, from 1.
-    """
-
-    fields: list[pa.Array]
-    first: int
-
-    def __len__(self) -> int:
-        """Return the number of lines."""
-        return len(self.fields[0])
-
-    def numbers(self, field: int, width: int) -> Float64:
-        """Return (lines, width) float64, the numbers in one field, separated by spaces.
-
-        Raises:
-            DataError: with the line, if their number is different, or one is negative or not
-                finite.
-        """
-        # Moses ends its lines with empty fields: ` ||| |||`.
-        trimmed = pc.utf8_rtrim(self.fields[field], " |\t\r\n")
-        texts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(trimmed))
-        wrong = pc.list_value_length(texts).to_numpy(zero_copy_only=False) != width
-        if not wrong.any():
-            try:
-                values = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
-            except pa.ArrowInvalid:
-                values = np.array([_float(t) for t in pc.list_flatten(texts).to_pylist()])
-            values = values.reshape(-1, width)
-            wrong = ~(np.isfinite(values) & (values >= 0)).all(axis=1)
-        if wrong.any():
-            message = f"field {field + 1} must be {counted(width, 'number')} ≥ 0"
-            raise self.error(field, int(np.argmax(wrong)), message, "bad-number")
-        return np.asarray(values)
-
-    def check_points(self) -> Float64:
-        """Check the field of alignment points, and return (lines,) counts: 1 for each line."""
-        valid = pc.match_substring_regex(self.fields[2], f"^{_POINTS}$")
-        if not pc.all(valid).as_py():
-            row = pc.index(valid, False).as_py()
-            raise self.error(2, row, "alignment points must be like 0-0 1-2", "bad-line")
-        return np.ones(len(self))
-
-    def error(self, field: int, row: int, message: str, code: str) -> DataError:
-        """Return the error for a field."""
-        value = self.fields[field][row].as_py().strip()
-        return DataError(f"{message}, not {value!r}", line=self.first + row, code=code)
-
-
-def _split(file: InputFile, width: int, phrases: int) -> Iterator[_Lines]:
-    """Yield the lines of a text file, block by block; spaces in phrases are normalised.
+    Spaces in phrases are normalised.
 
     Args:
         file: the file.
         width: the number of fields of each line.
-        phrases: the number of first fields that are phrases.
+        column: the field of the numbers.
+        size: how many numbers it has; 0 for alignment points, each line of which counts 1.
+        most: the largest valid number.
 
     Raises:
-        DataError: with file and line, if a line does not have these fields.
+        DataError: with the line, if it does not have these fields.
     """
-    first = 1
+    parts, first = [], 1
     for block in file.blocks():
         decoded(block, file.origin, first)
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
@@ -337,31 +270,52 @@ def _split(file: InputFile, width: int, phrases: int) -> Iterator[_Lines]:
         widths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(widths != width)
         if len(wrong):
-            forms = _FORMS if phrases == 2 else "lines must be `phrase ||| count`"
-            message = f"{widths[wrong[0]]} fields instead of {width}: {forms}"
+            message = f"{widths[wrong[0]]} fields instead of {width}: {_FORMS}"
             raise DataError(message, line=first + int(wrong[0]), code="bad-line")
-        fields = [pc.list_element(split, number) for number in range(width)]
-        for number in range(phrases):
-            fields[number] = trimmed = pc.ascii_trim_whitespace(fields[number])
-            if pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py():
-                fields[number] = pc.replace_substring_regex(trimmed, r"\s+", " ")
-            row = pc.index(trimmed, "").as_py()
+        phrases = []
+        for number in range(len(SIDES)):
+            text = pc.ascii_trim_whitespace(pc.list_element(split, number))
+            if pc.any(pc.match_substring_regex(text, r"\s\s|[^\S ]")).as_py():
+                text = pc.replace_substring_regex(text, r"\s+", " ")
+            row = pc.index(text, "").as_py()
             if row >= 0:
                 raise DataError("the phrase is empty", line=first + row, code="bad-line")
-        yield _Lines(fields, first)
+            phrases.append(pc.dictionary_encode(text))
+        field = pc.list_element(split, column)
+        values = _numbers_of(field, size) if size else _ones_of(field)
+        wrong = np.flatnonzero(~((values >= 0) & (values <= most)).all(axis=1))
+        if len(wrong):
+            row, kind = int(wrong[0]), "alignment points like 0-0 1-2"
+            if size:
+                kind = f"{counted(size, 'number')} ≥ 0{_up_to(most)}"
+            message = f"field {column + 1} must be {kind}, not {field[row].as_py().strip()!r}"
+            raise DataError(message, line=first + row, code="bad-number" if size else "bad-line")
+        parts.append((*phrases, values))
         first += len(ends)
+    sources, targets, columns = zip(*parts, strict=True)
+    return pa.chunked_array(sources), pa.chunked_array(targets), np.concatenate(columns)
 
 
-def _read_text(
-    file: InputFile, width: int, numbers: Callable[[_Lines], Float64]
-) -> tuple[Texts, Texts, Float64]:
-    """Return the source and the target phrase of each line, and some numbers."""
-    parts = [
-        (*map(pc.dictionary_encode, lines.fields[:2]), numbers(lines))
-        for lines in _split(file, width, 2)
-    ]
-    sources, targets, values = zip(*parts, strict=True)
-    return pa.chunked_array(sources), pa.chunked_array(targets), np.concatenate(values)
+def _ones_of(points: pa.Array) -> Float64:
+    """Return (lines, 1) ones; NaN for a field that has no alignment points."""
+    valid = pc.match_substring_regex(points, f"^{_POINTS}$").to_numpy(zero_copy_only=False)
+    return np.where(valid, 1.0, np.nan)[:, None]
+
+
+def _numbers_of(field: pa.Array, size: int) -> Float64:
+    """Return (lines, size) the numbers in a field, separated by spaces; NaN for other texts."""
+    # Moses ends its lines with empty fields: ` ||| |||`.
+    trimmed = pc.utf8_rtrim(field, " |\t\r\n")
+    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(trimmed))
+    complete = pc.list_value_length(words).to_numpy(zero_copy_only=False) == size
+    texts = pc.list_flatten(words.filter(pa.array(complete)))
+    try:
+        numbers = pc.cast(texts, pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        numbers = np.array([_float(text) for text in texts.to_pylist()])
+    values = np.full((len(field), size), np.nan)
+    values[complete] = numbers.reshape(-1, size)
+    return values
 
 
 def _counts_of_text(file: InputFile) -> PhraseCounts:
@@ -369,12 +323,9 @@ def _counts_of_text(file: InputFile) -> PhraseCounts:
     if kind == "scores" and width < 5:
         message = "the phrase table has scores but no counts: add the fifth field, c(t) c(s) c(s,t)"
         raise DataError(message, line=1, code="missing-column")
-    if kind == "points":
-        return PhraseCounts.of(*_read_text(file, width, _Lines.check_points))
-    column, size = (2, 1) if kind == "count" else (4, 3)
-    return PhraseCounts.of(
-        *_read_text(file, width, lambda lines: lines.numbers(column, size)[:, -1])
-    )
+    column, size = {"points": (2, 0), "count": (2, 1), "scores": (4, 3)}[kind]
+    sources, targets, numbers = _read_text(file, width, column, size)
+    return PhraseCounts.of(sources, targets, numbers[:, -1])
 
 
 def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
@@ -383,28 +334,9 @@ def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Flo
         message = "the file has no probabilities p(s|t) and p(t|s): create it with "
         raise DataError(f"{message}`bpa phrases mix`", line=1, code="unknown-format")
 
-    def probabilities(lines: _Lines) -> Float64:
-        values = lines.numbers(2, size)
-        wrong = np.flatnonzero((values > 1).any(axis=1))
-        if len(wrong):
-            message = "scores of a phrase table must be probabilities"
-            raise lines.error(2, int(wrong[0]), message, "bad-number")
-        return values
-
-    sources, targets, scores = _read_text(file, width, probabilities)
+    sources, targets, scores = _read_text(file, width, 2, size, 1.0)
     columns = scores.T[list(_MOSES_COLUMNS[size])]
     return sources, targets, dict(zip(_NAMES, columns, strict=True))
-
-
-def _read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
-    """Return phrases and (phrases,) their counts, from lines of `phrase ||| count`."""
-    file = InputFile(path)
-    with parquet_errors(file.origin):
-        parts = [(lines.fields[0], lines.numbers(1, 1)[:, 0]) for lines in _split(file, 2, 1)]
-        if not parts:
-            raise DataError("the file is empty", code="no-data")
-        phrases = pa.concat_arrays([part for part, _ in parts])
-        return phrases, np.concatenate([counts for _, counts in parts])
 
 
 def _form(file: InputFile) -> tuple[int, str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpa_ppl.arrays import Float64, Int32, Int64
-from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]
@@ -46,10 +44,6 @@ class PhrasePairs:
         """Return the number of pairs."""
         return len(self.source)
 
-    def __repr__(self) -> str:
-        facts = [counted(len(self), "pair"), counted(len(self.sources), "source phrase")]
-        return f"{type(self).__name__}({', '.join(facts)}, {len(self.targets):,} target phrases)"
-
     def phrases(self, side: Side) -> pa.Array:
         """Return the distinct phrases of one side."""
         return self.sources if side == "source" else self.targets
@@ -62,14 +56,10 @@ class PhrasePairs:
         """Return the phrases of one side of some pairs, or of all."""
         return self.phrases(side).take(pa.array(self.number(side)[rows]))
 
-    def numbers_of(self, side: Side, texts: Texts) -> Int64:
-        """Return the numbers of some phrases; −1 for a missing one."""
-        return index_in(texts, self.phrases(side))
-
     def rows_of(self, other: PhrasePairs) -> Int64:
         """Return the rows of the pairs of another table in this one; −1 for a missing pair."""
-        sources = self.numbers_of("source", other.sources)
-        targets = self.numbers_of("target", other.targets)
+        sources = index_in(other.sources, self.sources)
+        targets = index_in(other.targets, self.targets)
         return self.find(sources[other.source], targets[other.target])
 
     def find(self, source: npt.ArrayLike, target: npt.ArrayLike) -> Int64:
@@ -103,8 +93,6 @@ class PhraseCounts(PhrasePairs):
     >>> table = PhraseCounts.of(["la", "la", "le"], ["the", "it", "the"], [3, 1, 2])
     >>> table.count.tolist(), table.target_count.tolist(), table.targets.to_pylist()
     ([1.0, 3.0, 2.0], [1.0, 5.0], ['it', 'the'])
-    >>> table.conditional("target").tolist()
-    [0.25, 0.75, 1.0]
     """
 
     count: Float64
@@ -153,43 +141,11 @@ class PhraseCounts(PhrasePairs):
 
     def marginals_of(self, side: Side, texts: Texts) -> Float64:
         """Return the counts of some phrases of one side; 0 for a missing one."""
-        return np.append(self.marginal(side), 0.0)[self.numbers_of(side, texts)]
+        return np.append(self.marginal(side), 0.0)[index_in(texts, self.phrases(side))]
 
     def counts_of(self, other: PhrasePairs) -> Float64:
         """Return (pairs of another table,) their counts in this one; 0 for a missing pair."""
         return np.append(self.count, 0.0)[self.rows_of(other)]
-
-    def conditional(self, side: Side) -> Float64:
-        """Return (pairs,) the relative frequency of the phrase of one side, given the other.
-
-        Args:
-            side: `target` for p(t|s) = c(s,t)/c(s), `source` for p(s|t) = c(s,t)/c(t).
-        """
-        other: Side = "source" if side == "target" else "target"
-        marginal = self.marginal(other)[self.number(other)]
-        return np.divide(self.count, marginal, out=np.zeros(len(self)), where=marginal > 0)
-
-    def with_marginal(self, side: Side, texts: Texts, counts: npt.ArrayLike) -> PhraseCounts:
-        """Return the table with the counts of the phrases of one side in a larger table.
-
-        Args:
-            side: the side.
-            texts: (n,) phrases; those that the table does not have are ignored.
-            counts: (n,) their counts.
-
-        Raises:
-            DataError: if a phrase has no count, or one that is below the sum of its pairs.
-        """
-        numbers, marginal = self.numbers_of(side, texts), np.zeros(len(self.phrases(side)))
-        marginal[numbers[numbers >= 0]] = np.asarray(counts, np.float64)[numbers >= 0]
-        of_pairs = sums(self.number(side), self.count, len(marginal))
-        low = np.flatnonzero(marginal < of_pairs * (1 - 1e-9))
-        if len(low):
-            row = int(low[0])
-            count = f"the count of {self.phrases(side)[row].as_py()!r} is {marginal[row]:g}"
-            raise DataError(f"{count}, below the {of_pairs[row]:g} of its pairs", code="mismatch")
-        changed: dict[str, Any] = {f"{side}_count": marginal}
-        return replace(self, **changed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,19 +161,8 @@ class PhraseTable(PhrasePairs):
 
     @classmethod
     def on(cls, pairs: PhrasePairs, columns: Mapping[str, npt.ArrayLike]) -> PhraseTable:
-        """Return a table with the pairs of another one.
-
-        Raises:
-            DataError: if a column does not have one number from 0 to 1 for each pair.
-        """
+        """Return a table with the pairs of another one, and columns of a number for each."""
         arrays = {name: np.asarray(values, np.float64) for name, values in columns.items()}
-        for name, values in arrays.items():
-            if values.shape != (len(pairs),):
-                message = f"{len(values)} values of {name} for {len(pairs)} pairs"
-                raise DataError(message, code="wrong-length")
-            if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-9)).all():
-                message = f"{name} has values that are not probabilities from 0 to 1"
-                raise DataError(message, code="bad-number")
         return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, arrays)
 
 
@@ -290,17 +235,10 @@ def interned(texts: Texts) -> tuple[pa.Array, Int32]:
     (['a', 'b'], [1, 0, 1])
     """
     array = _arrow(texts)
-    encoded = pa.types.is_dictionary(array.type)
-    array = array if encoded else array.cast(pa.large_string())
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if not encoded:
-        if pc.all(pc.less_equal(array[:-1], array[1:])).as_py() is not False:  # sorted
-            changes = pc.not_equal(array[:-1], array[1:]).to_numpy(zero_copy_only=False)
-            first = np.concatenate([np.ones(min(len(array), 1), bool), changes.astype(bool)])
-            distinct = array.take(pa.array(np.flatnonzero(first)))
-            return distinct, np.cumsum(first, dtype=np.int32) - np.int32(1)
-        array = pc.dictionary_encode(array)
+        array = array.unify_dictionaries().combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        array = pc.dictionary_encode(array.cast(pa.large_string()))
     distinct = array.dictionary.cast(pa.large_string())
     order = pc.sort_indices(distinct).to_numpy()
     ranks = np.empty(len(order), np.int32)

@@ -89,23 +89,19 @@ class PhraseTree:
         numbers, self._size = _number_spans(sentences, starts, begin, words, tree, self._size, add)
         return numbers
 
-    def count(self, text: NumberedText, assignment: npt.NDArray[Any], k: int) -> Float64:
+    def count(self, text: NumberedText, shares: Float32) -> Float64:
         """Return (nodes, K) how many sentences of each group have each phrase of the tree.
 
         Args:
             text: the sentences.
-            assignment: (sentences,) int16, the group of each, or (sentences, K) float32, its share
-                in each group.
-            k: K, the number of groups.
+            shares: (sentences, K) float32, the share of each sentence in each group.
         """
         # The number in the tree of each word of the text; −1 if it is in no phrase.
         words = self.words((word.encode() for word in text.words), add=False)[0]
         sentences = words[text.numbers], text.starts
-        counts = np.zeros((self._size, k))
-        # Copies are writable: for read-only arrays the function would be compiled again.
-        groups = assignment.copy() if assignment.ndim == 1 else np.zeros(0, np.int16)
-        shares = assignment.copy() if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
-        _count_phrases(sentences, groups, shares, (self._keys, self._slots), counts)
+        counts = np.zeros((self._size, shares.shape[1]))
+        # A copy is writable: for a read-only array the function would be compiled again.
+        _count_phrases(sentences, shares.copy(), (self._keys, self._slots), counts)
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
@@ -177,16 +173,11 @@ def _number_spans(
 
 @compiled
 def _count_phrases(
-    sentences: Ragged,
-    groups: npt.NDArray[np.int16],
-    shares: Float32,
-    tree: tuple[Int64, Int32],
-    counts: Float64,
+    sentences: Ragged, shares: Float32, tree: tuple[Int64, Int32], counts: Float64
 ) -> None:
     """Add to (nodes, K) counts: see `PhraseTree.count`."""
     keys, slots = tree
     latest = np.full(len(counts), -1, np.int32)  # the last sentence of each node
-    grouped = len(groups) > 0
     for s in range(len(sentences[1]) - 1):
         end = sentences[1][s + 1]
         for begin in range(sentences[1][s], end):
@@ -201,8 +192,5 @@ def _count_phrases(
                 if latest[node] == s:
                     continue
                 latest[node] = s
-                if grouped:
-                    counts[node, groups[s]] += 1
-                else:
-                    for k in range(counts.shape[1]):
-                        counts[node, k] += shares[s, k]
+                for k in range(counts.shape[1]):
+                    counts[node, k] += shares[s, k]

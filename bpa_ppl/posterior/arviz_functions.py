@@ -7,14 +7,14 @@ returns the same under both. Without ArviZ, which is optional, they are a DataTr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bpa_ppl.errors import UsageError, require_extra
-from bpa_ppl.posterior.groups import Group, labelled_groups
+from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -53,22 +53,6 @@ def import_arviz() -> Any:
     return arviz
 
 
-def inference_data(
-    groups: Mapping[str, Mapping[str, Any]],
-    coords: Mapping[str, Any] | None = None,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    attrs: Mapping[str, Any] | None = None,
-) -> InferenceData:
-    """Return arrays by group and name as ArviZ's data: see `labelled_groups`.
-
-    >>> import numpy as np
-    >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
-    >>> dict(data_tree(data)["posterior"].sizes)
-    {'chain': 2, 'draw': 10}
-    """
-    return arviz_data(group_tree(labelled_groups(groups, coords, dims), attrs or {}))
-
-
 def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
     """Return the groups of a posterior, and the attributes of the whole, as a DataTree."""
     from xarray import Dataset, DataTree
@@ -95,23 +79,23 @@ def arviz_data(tree: DataTree) -> InferenceData:
     return data
 
 
-def data_tree(data: InferenceData) -> DataTree:
-    """Return ArviZ's data as a tree of datasets; a DataTree is returned as it is.
+def groups_of(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
+    """Return the groups of ArviZ's data as plain arrays, and the attributes of the whole.
 
     Raises:
-        UsageError: if it is neither.
+        UsageError: if it is neither InferenceData nor a DataTree.
     """
-    from xarray import DataTree
-
-    if isinstance(data, DataTree):
-        return data
-    if not callable(getattr(data, "groups", None)):
-        raise UsageError(
-            f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
-            "read_posterior",
-            parameter="posterior",
-            code="wrong-type",
-        )
-    tree = DataTree.from_dict({name: data[name] for name in data.groups()})
-    tree.attrs.update(data.attrs)
-    return tree
+    if hasattr(data, "children"):
+        datasets = {name: node.to_dataset() for name, node in data.children.items()}
+    elif callable(getattr(data, "groups", None)):
+        datasets = {name: data[name] for name in data.groups()}
+    else:
+        problem = f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
+        raise UsageError(f"{problem}read_posterior", parameter="posterior", code="wrong-type")
+    groups = {}
+    for name, of_group in datasets.items():
+        dims = {str(n): tuple(map(str, v.dims)) for n, v in of_group.data_vars.items()}
+        parts = of_group.data_vars, of_group.coords
+        arrays, coords = ({str(n): v.values for n, v in part.items()} for part in parts)
+        groups[name] = Group(arrays, dims, coords, of_group.attrs)
+    return groups, {str(name): value for name, value in data.attrs.items()}

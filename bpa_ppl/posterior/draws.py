@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, checked_seed, one_of, quoted
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Weights, match
 
@@ -26,13 +26,8 @@ SAMPLING_TIME = "sampling_time"
 
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "mode")
 #: Attributes used in computations, with their types; other attributes are only displayed.
-_ATTRIBUTES: Mapping[str, type] = {
-    "likelihood_exponent": Real,
-    "pareto_k": Real,
-    "newton_decrement": Real,
-    "feature_sources": list,
-    "gain_column": dict,
-}
+_NUMBERS = ("likelihood_exponent", "pareto_k", "newton_decrement")
+_ATTRIBUTES = {"feature_sources": list, "gain_column": dict, **dict.fromkeys(_NUMBERS, Real)}
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -88,8 +83,8 @@ class Draws:
     ([[1.0, 0.71], [0.71, 1.0]], [0.25, 0.25, 0.25, 0.25])
     >>> draws.interval(0.5).tolist(), draws.largest_shifts(1)
     ([[1.0, 0.0], [2.0, 1.0]], [0])
-    >>> draws.pointwise.shape, draws.total_log_likelihood.tolist(), draws.total_log_prior
-    ((2, 2, 3), [[-1.5, -1.5], [-1.5, -1.5]], None)
+    >>> draws.pointwise.shape
+    (2, 2, 3)
     >>> draws.at_point("mode")
     Weights({'LM0': 2, 'WP0': 0.5, 'UnknownWordPenalty0': 1})
     >>> {name: values.tolist() for name, values in draws.components().items()}
@@ -123,60 +118,45 @@ class Draws:
     def __post_init__(self) -> None:
         """Refuse names, shapes and types that are not consistent."""
         one_of(self.kind, KINDS, "kind of draws", "kind")
-        if (self.kind == "weighted") != (self.log_weight is not None):
-            raise DataError(
-                f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
-                "weights (log_weight): only weighted draws have them",
-                parameter="log_weight",
-            )
+        problem = f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
+        problem += "weights (log_weight): only weighted draws have them"
+        _require((self.kind == "weighted") == self.weighted, problem, "log_weight")
         actual, size = np.shape(self.values[WEIGHTS]), len(self.features)
-        if len(actual) != 3 or actual[2] != size:
-            raise DataError(
-                f"weights has the shape {actual}: it must be (chains, draws, {size} features)",
-                parameter="values",
-                code="mismatch",
-            )
-        if not actual[0] * actual[1]:
-            problem = f"weights has no draws: its shape is {actual}"
-            raise DataError(problem, parameter="values", code="no-data")
-        if self.kind == "point" and actual[:2] != (1, 1):
-            problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
-            raise DataError(problem, parameter="kind", code="mismatch")
-        for name, count in Counter((*self.features, *self.fixed)).items():
-            if count > 1:
-                raise DataError(
-                    f"{name!r:.80} names two weights: feature names must be unique",
-                    parameter="features",
-                    code="duplicate",
-                )
+        problem = f"weights has the shape {actual}: it must be (chains, draws, {size} features)"
+        _require(len(actual) == 3 and actual[2] == size, problem, "values", "mismatch")
+        problem = f"weights has no draws: its shape is {actual}"
+        _require(actual[0] * actual[1] > 0, problem, "values", "no-data")
+        problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
+        _require(self.kind != "point" or actual[:2] == (1, 1), problem, "kind", "mismatch")
+        if twice := repeated((*self.features, *self.fixed)):
+            problem = f"{twice[0]!r:.80} names two weights: feature names must be unique"
+            raise DataError(problem, parameter="features", code="duplicate")
         for site in self.sites:
-            if site not in self.values:
-                raise DataError(
-                    f"there are no draws of the sampled site {site!r:.80}", parameter="sites"
-                )
+            problem = f"there are no draws of the sampled site {site!r:.80}"
+            _require(site in self.values, problem, "sites")
         groups: tuple[Mapping[str, Any], ...] = (
             *(self.values, self.log_likelihood, self.log_prior, self.predictive, self.statistics),
             {"log_weight": self.log_weight, "log_density": self.log_density},
         )
-        arrays: list[tuple[str, Any, tuple[int, ...]]] = [
-            (name, values, actual[:2]) for group in groups for name, values in group.items()
-        ]
-        arrays += [(name, self.constants.get(name), (size,)) for name in _BY_FEATURE]
-        arrays.append(("prior_covariance", self.constants.get("prior_covariance"), (size, size)))
-        for name, values, shape in arrays:
-            if values is not None:
-                _check_array(name, np.asarray(values), shape)
+        expected = [(name, x, actual[:2]) for group in groups for name, x in group.items()]
+        expected += [(name, self.constants.get(name), (size,)) for name in _BY_FEATURE]
+        expected.append(("prior_covariance", self.constants.get("prior_covariance"), (size, size)))
+        for name, values, shape in expected:
+            if values is None:
+                continue
+            array = np.asarray(values)
+            problem = f"{name} has the type {array.dtype}, not numbers: make the posterior again"
+            _require(array.dtype.kind in "biuf", problem, code="bad-number")
+            problem = f"{name} has the shape {array.shape}, which must begin with {shape}: it does "
+            agrees = array.shape[: len(shape)] == shape
+            _require(agrees, f"{problem}not belong to these weights", code="mismatch")
         for name, kind in _ATTRIBUTES.items():
             value = self.attrs.get(name)
-            if value is not None and not isinstance(value, kind):
-                problem = (
-                    f"the attribute {name} is {quoted(value)}, not of the type {kind.__name__}"
-                )
-                raise DataError(problem, parameter="attrs")
+            problem = f"the attribute {name} is {quoted(value)}, not of the type {kind.__name__}"
+            _require(value is None or isinstance(value, kind), problem, "attrs")
         exponent = self.attrs.get("likelihood_exponent")
-        if exponent is not None and not 0 < exponent < np.inf:
-            problem = f"the attribute likelihood_exponent is {exponent}, not a number above 0"
-            raise DataError(problem, parameter="attrs", code="bad-number")
+        problem = f"the attribute likelihood_exponent is {exponent}, not a number above 0"
+        _require(exponent is None or 0 < exponent < np.inf, problem, "attrs", "bad-number")
 
     @property
     def weights(self) -> Float64:
@@ -186,8 +166,7 @@ class Draws:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of chains and of kept draws per chain."""
-        chains, draws = self.weights.shape[:2]
-        return chains, draws
+        return self.weights.shape[0], self.weights.shape[1]
 
     @property
     def flat(self) -> Float64:
@@ -202,10 +181,8 @@ class Draws:
     @property
     def importance(self) -> Float64:
         """(C · D,): importance weights that sum to one, chains concatenated."""
-        if self.log_weight is None:
-            count = self.shape[0] * self.shape[1]
-            return np.full(count, 1 / count)
-        return importance_weights(self.log_weight.reshape(-1))
+        logs = np.zeros(self.shape) if self.log_weight is None else self.log_weight
+        return importance_weights(logs.reshape(-1))
 
     @property
     def mean(self) -> Float64:
@@ -239,22 +216,6 @@ class Draws:
         """(C, D, S): the log-likelihood of each adaptation sentence, or None."""
         parts = [np.asarray(self.log_likelihood[site]) for site in self.sentence_sites]
         return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
-
-    @property
-    def total_log_likelihood(self) -> Float64 | None:
-        """(C, D): the log-likelihood of all observations, or None."""
-        return total(self.log_likelihood, self.shape) if self.log_likelihood else None
-
-    @property
-    def total_log_prior(self) -> Float64 | None:
-        """(C, D): the log prior density up to a constant, or None.
-
-        Unless recorded, it is the log density minus the log-likelihood.
-        """
-        likelihood = self.total_log_likelihood
-        if self.log_prior or likelihood is None or self.log_density is None:
-            return total(self.log_prior, self.shape) if self.log_prior else None
-        return self.log_density - likelihood
 
     def with_attrs(self, **attrs: Any) -> Draws:
         """Return these draws with attributes added or replaced.
@@ -301,17 +262,14 @@ class Draws:
                 result[f"{label} (site)" if label in result else label] = cells[..., k]
         return result
 
-    def _labels(self, dimension: str, size: int) -> tuple[Any, ...]:
-        """Return the labels of a dimension: names, or numbers from 0."""
-        if dimension in ("feature", "other_feature"):
-            return self.features
-        names = self.coords.get(dimension, ())
-        return names if len(names) == size else tuple(range(size))
-
     def _cell_names(self, site: str) -> list[str]:
         """Return the names of the cells of a site whose dimensions have names, else nothing."""
         dims, shape = self.dims.get(site, ()), np.shape(self.values[site])[2:]
-        labels = [self._labels(*pair) for pair in zip(dims, shape, strict=False)]
+        named = {**self.coords, "feature": self.features, "other_feature": self.features}
+        labels: list[Any] = [
+            names if len(names := named.get(dim, ())) == size else range(size)
+            for dim, size in zip(dims, shape, strict=False)
+        ]
         if tuple(map(len, labels)) != shape:
             return []
         return [f"{site}[{', '.join(map(str, cell))}]" for cell in product(*labels)]
@@ -328,21 +286,15 @@ class Draws:
             UsageError: if there is no such point.
         """
         one_of(point, POINTS, "point")
-        if point == "mode" and "mode" not in self.constants:
-            raise DataError(
-                "this posterior does not contain its mode: use a sampler that finds it (map, "
-                "nuts), or the mean",
-                parameter="point",
-            )
-        if point == "draw" and not 0 <= draw < len(self.flat):
-            raise DataError(
-                f"there is no draw {draw}: the posterior has 0 to {len(self.flat) - 1}",
-                parameter="draw",
-            )
-        if point == "draw":
+        values = self.mean
+        if point == "mode":
+            problem = "this posterior does not contain its mode: use a sampler that finds it (map, "
+            _require("mode" in self.constants, f"{problem}nuts), or the mean", "point")
+            values = np.asarray(self.constants["mode"], float)
+        elif point == "draw":
+            problem = f"there is no draw {draw}: the posterior has 0 to {len(self.flat) - 1}"
+            _require(0 <= draw < len(self.flat), problem, "draw")
             values = self.flat[draw]
-        else:
-            values = self.mean if point == "mean" else np.asarray(self.constants["mode"], float)
         free = dict(zip(self.features, values.tolist(), strict=True))
         return Weights({**free, **self.fixed}, f"the posterior {point}")
 
@@ -368,14 +320,10 @@ class Draws:
         weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
         missing = [name for name in nbest.feature_names if name not in weights]
         if missing:
-            raise DataError(
-                f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has weights "
-                f"for {', '.join(weights)}; give lists with these features, or default weights for "
-                "the others",
-                weights.origin,
-                parameter="defaults",
-                code="missing-weight",
-            )
+            problem = f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has "
+            problem += f"weights for {', '.join(weights)}; give lists with these features, or "
+            problem += "default weights for the others"
+            raise DataError(problem, weights.origin, parameter="defaults", code="missing-weight")
         matched = match(weights, nbest, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
@@ -396,18 +344,11 @@ class Draws:
         Raises:
             DataError: if they are not the same features.
         """
-        if set(features) != set(self.features):
-            differing = ", ".join(sorted(set(features) ^ set(self.features)))
-            raise DataError(
-                f"posteriors of different features cannot be compared: {differing}", code="mismatch"
-            )
-        columns = [self.features.index(name) for name in features]
-        return Draws(
-            {WEIGHTS: self.weights[..., columns]},
-            features,
-            kind=self.kind,
-            log_weight=self.log_weight,
-        )
+        differing = ", ".join(sorted(set(features) ^ set(self.features)))
+        problem = f"posteriors of different features cannot be compared: {differing}"
+        _require(not differing, problem, code="mismatch")
+        weights = self.weights[..., [self.features.index(name) for name in features]]
+        return Draws({WEIGHTS: weights}, features, self.kind, self.log_weight)
 
     def resampled(self, seed: int = 0) -> Draws:
         """Return draws that count alike: these, or one chain resampled by importance weights.
@@ -427,35 +368,25 @@ class Draws:
         marks = (np.arange(count) + np.random.default_rng(checked_seed(seed)).uniform()) / count
         chosen = np.searchsorted(share, marks).clip(max=count - 1)
 
-        def select(array: Any) -> Any:
+        def select(values: Any) -> Any:
             """Return the chosen draws, counted over all chains, as one chain."""
-            if array is None:
-                return None
-            return np.asarray(array).reshape(-1, *np.shape(array)[2:])[chosen][None]
+            if isinstance(values, Mapping):
+                return {name: select(array) for name, array in values.items()}
+            array = np.asarray(values)
+            return array.reshape(-1, *array.shape[2:])[chosen][None]
 
-        names = ("values", "log_likelihood", "log_prior", "predictive", "statistics")
-        groups: dict[str, Any] = {
-            name: {key: select(array) for key, array in getattr(self, name).items()}
-            for name in names
-        }
-        density = select(self.log_density)
-        return replace(
-            self, kind="chains", log_weight=None, log_density=density, warmup={}, **groups
-        )
+        names = ("values", "log_likelihood", "log_prior", "predictive", "statistics", "log_density")
+        parts = {name: getattr(self, name) for name in names}
+        chosen_parts = {name: select(part) for name, part in parts.items() if part is not None}
+        return replace(self, kind="chains", log_weight=None, warmup={}, **chosen_parts)
 
 
-def _check_array(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
-    if array.dtype.kind not in "biuf":
-        raise DataError(
-            f"{name} has the type {array.dtype}, not numbers: make the posterior again",
-            code="bad-number",
-        )
-    if array.shape[: len(shape)] != shape:
-        raise DataError(
-            f"{name} has the shape {array.shape}, which must begin with {shape}: it does not "
-            "belong to these weights",
-            code="mismatch",
-        )
+def _require(
+    condition: bool, problem: str, parameter: str | None = None, code: str | None = None
+) -> None:
+    """Raise a DataError unless a condition holds."""
+    if not condition:
+        raise DataError(problem, parameter=parameter, code=code)
 
 
 def check_finite(draws: Draws) -> None:
@@ -464,29 +395,21 @@ def check_finite(draws: Draws) -> None:
     Raises:
         DataError: naming the feature and the draw.
     """
+    remedy = "fix the sampler that wrote this file"
     wrong = ~np.isfinite(draws.weights)
     if wrong.any():
         chain, draw, feature = np.argwhere(wrong)[0].tolist()
-        raise DataError(
-            f"the weight of {draws.features[feature]} is not a finite number in draw "
-            f"{draw} of chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): fix the "
-            "sampler that wrote this file",
-            code="bad-number",
-        )
-    problems = [
-        name
-        for name in _BY_FEATURE
-        if name in draws.constants and not np.isfinite(draws.constants[name]).all()
-    ]
-    for name, values in (("log_weight", draws.log_weight), ("log density", draws.log_density)):
-        # Logarithms of weights that are not all zero.
-        if values is not None and not -np.inf < np.max(values, initial=-np.inf) < np.inf:
-            problems.append(name)
-    if problems:
-        raise DataError(
-            f"{problems[0]} holds NaN or an infinite number: fix the sampler that wrote this file",
-            code="bad-number",
-        )
+        problem = f"the weight of {draws.features[feature]} is not a finite number in draw {draw} "
+        problem += f"of chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): {remedy}"
+        raise DataError(problem, code="bad-number")
+    constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in _BY_FEATURE}
+    largest = {name: np.max(values, initial=0.0) for name, values in constants.items()}
+    # Logarithms of weights that are not all zero.
+    logs = {"log_weight": draws.log_weight, "log density": draws.log_density}
+    largest |= {n: np.max(v, initial=-np.inf) for n, v in logs.items() if v is not None}
+    for name, value in largest.items():
+        problem = f"{name} holds NaN or an infinite number: {remedy}"
+        _require(bool(np.isfinite(value)), problem, code="bad-number")
 
 
 def pooled(runs: Sequence[Draws]) -> Draws:
@@ -500,19 +423,13 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     >>> pooled(runs).shape, pooled(runs).mean.tolist()
     ((4, 10), [0.5])
     """
-    if len({run.features for run in runs}) != 1 or len({run.shape[1] for run in runs}) != 1:
-        problem = "the runs of one sampler must agree in features and number of draws"
-        raise DataError(problem, code="mismatch")
+    alike = len({(run.features, run.shape[1], run.weighted) for run in runs}) == 1
+    problem = "the runs of one sampler must agree in features, number of draws, and log_weight"
+    _require(alike, problem, code="mismatch")
+    weights = np.concatenate([run.weights for run in runs])
     log_weights = [run.log_weight for run in runs if run.log_weight is not None]
-    if log_weights and len(log_weights) != len(runs):
-        problem = "some runs of one sampler have a statistic log_weight and others do not"
-        raise DataError(problem, parameter="log_weight", code="mismatch")
-    return Draws(
-        {WEIGHTS: np.concatenate([run.weights for run in runs])},
-        runs[0].features,
-        kind=runs[0].kind,
-        log_weight=np.concatenate(log_weights) if log_weights else None,
-    )
+    log_weight = np.concatenate(log_weights) if log_weights else None
+    return Draws({WEIGHTS: weights}, runs[0].features, runs[0].kind, log_weight)
 
 
 def importance_weights(log_weight: npt.ArrayLike) -> Float64:

@@ -12,10 +12,9 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +23,14 @@ from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
 from bpa_ppl.labels import repeated
 from bpa_ppl.notes import warn_user
-from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups, tree_groups
-from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree, group_tree
+from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
+from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
 from bpa_ppl.posterior.draws import SAMPLING_TIME, Draws
 from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
-
-T = TypeVar("T")
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: What precedes the checksum of the whole file at its end, and the length of both.
@@ -63,15 +60,20 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     >>> as_draws(read_posterior("posterior.nc")).mean.tolist()
     [1.0]
     """
-    if isinstance(posterior, Draws):
-        groups, attrs = to_groups(as_draws(posterior))
-    else:
-        tree = data_tree(posterior)
-        groups, attrs = tree_groups(tree), {str(name): v for name, v in tree.attrs.items()}
-        as_draws(from_groups(groups, attrs))  # refuses what `read_posterior` would refuse
-    if not timed:
-        attrs.pop(SAMPLING_TIME, None)
-    content = sealed(to_bytes(groups, attrs))
+    from h5netcdf import CompatibilityError
+
+    draws = as_draws(posterior)  # refuses what `read_posterior` would refuse
+    try:
+        groups, attrs = to_groups(draws) if isinstance(posterior, Draws) else groups_of(posterior)
+        if not timed:
+            attrs.pop(SAMPLING_TIME, None)
+        content = sealed(to_bytes(groups, attrs))
+    except BpaError:
+        raise
+    # Values and names may be any.
+    except (TypeError, ValueError, OverflowError, RecursionError, CompatibilityError) as error:
+        problem = f"NetCDF cannot hold this posterior ({_first_line(error)})"
+        raise DataError(problem, code="cannot-write") from error
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
@@ -87,13 +89,8 @@ def read_posterior(path: str | Path) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
-
-    def usable(content: bytes) -> InferenceData:
-        groups, attrs = from_bytes(content)
-        as_draws(from_groups(groups, attrs))
-        return arviz_data(group_tree(groups, attrs))
-
-    return _load(path, usable)
+    groups, attrs, _ = _load(path)
+    return arviz_data(group_tree(groups, attrs))
 
 
 def read_draws(path: str | Path) -> Draws:
@@ -104,17 +101,18 @@ def read_draws(path: str | Path) -> Draws:
     >>> read_draws("posterior.nc").mean.tolist()
     [1.0]
     """
-    return _load(path, lambda content: as_draws(from_groups(*from_bytes(content))))
+    return _load(path)[-1]
 
 
-def _load(path: str | Path, load: Callable[[bytes], T]) -> T:
-    """Return what a function makes of the content of a file; its errors name the file."""
+def _load(path: str | Path) -> tuple[dict[str, Group], dict[str, Any], Draws]:
+    """Return the groups of a file, its attributes, and the draws; errors name the file."""
     if not os.path.isfile(path):  # also of a name that no file can have
         what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         raise DataError(problem, path, code="missing-file")
     try:
-        return load(unsealed(Path(path).read_bytes()))
+        groups, attrs = from_bytes(unsealed(Path(path).read_bytes()))
+        return groups, attrs, as_draws(from_groups(groups, attrs))
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:
@@ -156,9 +154,6 @@ def to_bytes(groups: Mapping[str, Group], attrs: Mapping[Any, Any]) -> bytes:
             that name.
         attrs: of the whole.
 
-    Raises:
-        DataError: if NetCDF cannot hold its values or names.
-
     >>> from bpa_ppl.posterior.groups import labelled_groups
     >>> content = to_bytes(labelled_groups({"posterior": {"weights": [[[0.5], [1.5]]]}}), {})
     >>> groups, attrs = from_bytes(content)
@@ -168,18 +163,15 @@ def to_bytes(groups: Mapping[str, Group], attrs: Mapping[Any, Any]) -> bytes:
     import h5netcdf
 
     buffer = io.BytesIO()
-    with _storable(), h5netcdf.File(buffer, "w") as file:
+    with h5netcdf.File(buffer, "w") as file:
         file.attrs.update(attrs)
         for title, group in groups.items():
             node = file.create_group(title)
             node.attrs.update(group.attrs)
             dims = {**group.dims, **{name: (name,) for name in group.coords}}
             arrays = {**dict(sorted(group.coords.items())), **group.arrays}
-            node.dimensions = {
-                dim: size
-                for name, array in arrays.items()
-                for dim, size in zip(dims[name], array.shape, strict=True)
-            }
+            shapes = ((dims[name], array.shape) for name, array in arrays.items())
+            node.dimensions = {d: n for shape in shapes for d, n in zip(*shape, strict=True)}
             for name, array in arrays.items():
                 _write_array(node, name, dims[name], array)
     return buffer.getvalue()
@@ -193,26 +185,14 @@ def _write_array(node: Any, name: str, dims: Sequence[str], array: npt.NDArray[A
     if values.dtype.kind == "U":
         node.create_variable(name, dims, h5py.string_dtype())[...] = values.astype(object)
         return
-    kind = np.dtype("i1") if values.dtype.kind == "b" else values.dtype
+    is_bool = values.dtype.kind == "b"
+    kind = np.dtype("i1") if is_bool else values.dtype
     filters = {"compression": "gzip", "fletcher32": True, "chunks": values.shape}
-    variable = node.create_variable(
-        name, dims, kind, **(filters if values.ndim and values.size else {})
-    )
+    is_scalar = not values.ndim or not values.size
+    variable = node.create_variable(name, dims, kind, **({} if is_scalar else filters))
     variable[...] = values
-    if values.dtype.kind == "b":
+    if is_bool:
         variable.attrs["dtype"] = "bool"
-
-
-@contextmanager
-def _storable() -> Iterator[None]:
-    """Convert errors about values that NetCDF cannot hold."""
-    import h5netcdf
-
-    try:
-        yield
-    except (TypeError, ValueError, OverflowError, h5netcdf.CompatibilityError) as error:
-        problem = f"NetCDF cannot hold this posterior ({_first_line(error)})"
-        raise DataError(problem, code="cannot-write") from error
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
@@ -228,11 +208,20 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     bpa_ppl.errors.DataError: not a readable NetCDF posterior (not an HDF5 file): give ...
     """
     import h5netcdf
+    import h5py
 
-    with _undamaged(content) as file:
-        root = h5netcdf.File(file, phony_dims="access", decode_vlen_strings=True)
-        groups = {name: _group(group) for name, group in root.groups.items()}
-        return groups, dict(root.attrs)
+    if not content.startswith(_HDF5):
+        raise _unreadable("not an HDF5 file")
+    try:
+        with h5py.File(io.BytesIO(content), "r") as file:
+            _check_storage(file, len(content))
+            root = h5netcdf.File(file, phony_dims="access", decode_vlen_strings=True)
+            return {name: _group(group) for name, group in root.groups.items()}, dict(root.attrs)
+    except BpaError:
+        raise
+    # A damaged file can make HDF5 and the libraries above it raise almost anything.
+    except Exception as error:
+        raise _unreadable(_first_line(error)) from error
 
 
 def _group(group: Any) -> Group:
@@ -268,24 +257,6 @@ def _values(variable: Any) -> npt.NDArray[Any] | None:
     return np.asarray(variable[...]).astype(kind.newbyteorder("="))
 
 
-@contextmanager
-def _undamaged(content: bytes) -> Iterator[Any]:
-    """Open a file; what is raised while it is open is due to damage."""
-    import h5py
-
-    if not content.startswith(_HDF5):
-        raise _unreadable("not an HDF5 file")
-    try:
-        with h5py.File(io.BytesIO(content), "r") as file:
-            _check_storage(file, len(content))
-            yield file
-    except BpaError:
-        raise
-    # A damaged file can make HDF5 and the libraries above it raise almost anything.
-    except Exception as error:
-        raise _unreadable(_first_line(error)) from error
-
-
 def _check_storage(file: Any, length: int) -> None:
     """Refuse links, what HDF5 would read from other files, and sizes that no such file holds.
 
@@ -294,35 +265,27 @@ def _check_storage(file: Any, length: int) -> None:
     """
     import h5py
 
-    sizes: list[int] = []
+    total = 0
 
-    def soft_link(name: str, link: object) -> str | None:
-        is_soft = not isinstance(link, h5py.HardLink)
-        return f"{name} is a link to another name or file" if is_soft else None
-
-    def outside_data(name: str, entry: object) -> str | None:
+    def problem_of(name: str, link: object) -> str | None:
+        nonlocal total
+        if not isinstance(link, h5py.HardLink):
+            return f"{name} is a link to another name or file"
+        entry = file[name]
         if isinstance(entry, h5py.Group) and h5py.h5o.get_info(entry.id).rc > 1:
             return f"the group {name} has two names"
         if isinstance(entry, h5py.Dataset):
             chunk = math.prod(entry.chunks or ()) * entry.dtype.itemsize
-            sizes.append(max(int(entry.nbytes), chunk))
+            total += max(int(entry.nbytes), chunk)
             if entry.is_virtual or entry.external:
                 return f"the numbers of {name} are in another file"
         return None
 
-    problem = (
-        file.visititems_links(soft_link)
-        or outside_data("/", file["/"])
-        or file.visititems(outside_data)
-    )
-    if problem:
+    if problem := file.visititems_links(problem_of):
         raise _unreadable(problem)
-    if sum(sizes) > max(_SMALL, _MAX_RATIO * length):
-        raise DataError(
-            f"claims to hold {sum(sizes):.3g} bytes of numbers, which is not possible in a file "
-            f"of {length:,} bytes: make it again",
-            code="damaged",
-        )
+    if total > max(_SMALL, _MAX_RATIO * length):
+        claim = f"claims to hold {total:.3g} bytes of numbers, which is not possible in a file of"
+        raise DataError(f"{claim} {length:,} bytes: make it again", code="damaged")
 
 
 def _first_line(error: Exception) -> str:
@@ -330,7 +293,5 @@ def _first_line(error: Exception) -> str:
 
 
 def _unreadable(reason: str) -> DataError:
-    return DataError(
-        f"not a readable NetCDF posterior ({reason}): give the file that `bpa adapt` wrote",
-        code="damaged",
-    )
+    problem = f"not a readable NetCDF posterior ({reason}): give the file that `bpa adapt` wrote"
+    return DataError(problem, code="damaged")

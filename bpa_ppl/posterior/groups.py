@@ -71,10 +71,8 @@ def labelled_groups(
             for dim, size in zip(names[name], array.shape, strict=True):
                 of_dim = labels.setdefault(dim, np.asarray((coords or {}).get(dim, range(size))))
                 if of_dim.shape != (size,):
-                    raise DataError(
-                        f"{name} of {title} has {size} values along {dim}, which has "
-                        f"{of_dim.size}: use another name for its dimension",
-                        code="mismatch",
-                    )
+                    problem = f"{name} of {title} has {size} values along {dim}, which has "
+                    problem += f"{of_dim.size}: use another name for its dimension"
+                    raise DataError(problem, code="mismatch")
         result[title] = Group(arrays, names, labels, {})
     return result

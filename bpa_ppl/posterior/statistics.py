@@ -44,8 +44,12 @@ def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     The number of draws if they are constant, and NaN if a draw is NaN or there are fewer than four
     per chain (Vehtari et al. 2021). The autocorrelations are summed as by Geyer (1992).
     """
-    of_chains = {"bulk": _bulk_ess, "tail": _tail_ess, "mean": lambda x: _ess(_split(x))}[method]
-    return _of_each(of_chains, values)
+    of_chains: dict[str, Callable[[Float64], float]] = {
+        "bulk": lambda chains: _ess(_normal_scores(_split(chains))),
+        "tail": lambda chains: min(_ess(_split(chains <= np.quantile(chains, p))) for p in TAILS),
+        "mean": lambda chains: _ess(_split(chains)),
+    }
+    return _of_each(of_chains[method], values)
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
@@ -54,11 +58,8 @@ def r_hat(values: npt.ArrayLike) -> Float64:
     A single chain is taken as two, its halves, which are split again.
     """
     array = np.asarray(values, np.float64)
-    if len(array) == 1:
-        half = array.shape[1] // 2
-        array = np.concatenate([array[:, :half], array[:, -half:]]) if half else array
-    if len(array) == 1:
-        return np.full(array.shape[2:], np.nan)
+    if len(array) == 1 and (half := array.shape[1] // 2):
+        array = np.concatenate([array[:, :half], array[:, -half:]])
     return _of_each(_rank_r_hat, array)
 
 
@@ -97,20 +98,14 @@ def _normal_scores(values: Float64) -> Float64:
     return np.asarray(ndtri((ranks(values) - 3 / 8) / (values.size + 1 / 4)))
 
 
-def _bulk_ess(chains: Float64) -> float:
-    return _ess(_normal_scores(_split(chains)))
-
-
-def _tail_ess(chains: Float64) -> float:
-    return min(_ess(_split(chains <= np.quantile(chains, tail))) for tail in TAILS)
-
-
 def _ess(chains: Float64) -> float:
     """Return the effective sample size of a mean over chains, (C, D)."""
     count, length = chains.shape
     if np.ptp(chains) < _SAME:
         return chains.size
-    covariance = _autocovariance(chains).mean(axis=0)
+    padded = 1 << (2 * length - 1).bit_length()
+    power = np.abs(np.fft.rfft(chains - chains.mean(axis=1, keepdims=True), padded)) ** 2
+    covariance = (np.fft.irfft(power, padded)[:, :length] / length).mean(axis=0)
     within = covariance[0] * length / (length - 1)
     variance = covariance[0] + (np.var(chains.mean(axis=1), ddof=1) if count > 1 else 0.0)
     rho = 1 - (within - covariance) / variance
@@ -125,15 +120,6 @@ def _ess(chains: Float64) -> float:
     rest = even if even > 0 or pairs[last] >= 0 else 0.0
     time = -1 + 2 * np.minimum.accumulate(pairs[:last]).sum() + rest
     return float(chains.size / max(time, 1 / np.log10(chains.size)))
-
-
-def _autocovariance(chains: Float64) -> Float64:
-    """Return the autocovariance of each chain by lag, (C, D) ↦ (C, D)."""
-    length = chains.shape[1]
-    padded = 1 << (2 * length - 1).bit_length()
-    centred = chains - chains.mean(axis=1, keepdims=True)
-    power = np.abs(np.fft.rfft(centred, padded)) ** 2
-    return np.asarray(np.fft.irfft(power, padded)[:, :length] / length)
 
 
 def _rank_r_hat(chains: Float64) -> float:
@@ -253,45 +239,29 @@ def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
 def _psis(log_weight: Float64, r_eff: float = 1.0) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, normalised, (D,), and k̂.
 
-    With fewer effective draws than draws, `r_eff` of them, a longer tail is smoothed.
-
-    Without a tail to fit, as where all weights but a few are 0, they are as they were, and k̂ is
-    infinite.
+    The largest weights are replaced by quantiles of a generalised Pareto distribution that is
+    fitted to them. With fewer effective draws than draws, `r_eff` of them, a longer tail is
+    smoothed. Without a tail to fit, as where all weights but a few are 0, they are as they were,
+    and k̂ is infinite.
 
     >>> _psis(np.array([0.0] + 99 * [-1000.0]))[1]
     inf
     """
     count = len(log_weight)
-    tail = 3 * np.sqrt(count / r_eff) if count * r_eff > _LARGE_SAMPLE else count / 5
-    smoothed, k_hat = _smoothed_tail(log_weight, int(tail))
-    if np.isnan(smoothed).any() or not k_hat < np.inf:
-        return log_weight - np.logaddexp.reduce(log_weight), np.inf
-    return smoothed, k_hat
-
-
-def _smoothed_tail(log_weight: Float64, count: int) -> tuple[Float64, float]:
-    """Return log weights with the largest replaced by quantiles of a fitted distribution, and k̂.
-
-    They are normalised. Where the tail is too short or all of it is one number, k̂ is infinite.
-
-    Args:
-        log_weight: (D,).
-        count: how many are in the tail, to which a generalised Pareto distribution is fitted.
-    """
+    size = int(3 * np.sqrt(count / r_eff) if count * r_eff > _LARGE_SAMPLE else count / 5)
     result = log_weight - log_weight.max()
     order = np.argsort(result)
-    tail, rest = order[len(order) - count :], order[: len(order) - count]
-    largest, k_hat = result[tail], np.inf
-    if count >= _MIN_TAIL and np.ptp(largest) >= _TINY:
-        cutoff = np.exp(result[rest[-1]])
+    tail, largest = order[count - size :], result[order[count - size :]]
+    if size >= _MIN_TAIL and np.ptp(largest) >= _TINY:
+        cutoff = np.exp(result[order[count - size - 1]])
         with np.errstate(all="ignore"):
             k_hat, scale = _generalised_pareto(np.exp(largest) - cutoff)
-            if np.isfinite(k_hat):
-                survival = np.log1p(-np.arange(0.5, count) / count)
-                quantiles = np.expm1(-k_hat * survival) / k_hat if k_hat else -survival
-                quantiles = quantiles if scale > 0 else np.full(count, np.nan)
-                result[tail] = np.minimum(np.log(cutoff + scale * quantiles), largest.max())
-    return result - np.logaddexp.reduce(result), k_hat
+            survival = np.log1p(-np.arange(0.5, size) / size)
+            quantiles = np.expm1(-k_hat * survival) / k_hat if k_hat else -survival
+            result[tail] = np.minimum(np.log(cutoff + scale * quantiles), largest.max())
+        if np.isfinite(k_hat) and scale > 0 and not np.isnan(result).any():
+            return result - np.logaddexp.reduce(result), k_hat
+    return log_weight - np.logaddexp.reduce(log_weight), np.inf
 
 
 def _generalised_pareto(excess: Float64) -> tuple[float, float]:

@@ -51,14 +51,12 @@ class ReadOptions(NamedTuple):
     Attributes:
         origin: the name of the file, for messages.
         bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
-        strict: whether to raise an error instead of a warning about fields that are left out.
         first_id: the id of the first sentence, for formats without ids.
         names: of the columns in the file, if they differ from the usual ones.
     """
 
     origin: str
     bad: str = "error"
-    strict: bool = False
     first_id: int = 0
     names: ColumnNames = ColumnNames({}, "")
 

@@ -43,7 +43,7 @@ from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
-from bpa_ppl.progress import Reporter, inherited_progress, reporter
+from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
@@ -175,21 +175,65 @@ class Problem:
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
 
+        The prior is recorded only if the density depends on it: a custom model may have another
+        one.
+
         Args:
             sampled: the result.
             sampler: the record of the sampler: `sampler`, its name, and `settings`.
+
+        Raises:
+            UsageError: if the sampler did not return draws of the sites of the target.
         """
-        sentences = self.sentences
-        choices = sentences.choices
+        require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+        target, sentences, match = self.target, self.sentences, self.target.match
+        density.require_sites(sampled.z, target.start)
         with tracing(), jax.enable_x64(True):
-            draws = draws_of(self.target, sampled)
-        draws = replace(
-            draws,
+            info, likelihood = density.model_info(target), sampled.log_likelihood
+            if likelihood is None:
+                likelihood = density.evaluate(target, sampled.z)[1]
+            fields = info.prior_fields - {"other"}
+            prior = {n: value for n, value in target.prior._asdict().items() if n in fields}
+            constants = {
+                "canonical": match.values[match.free],
+                **{f"prior_{name}": value for name, value in prior.items()},
+                **sampled.constants,
+            }
+            if sampled.mode is not None:
+                mode = density.unflatten(sampled.mode, target.start)
+                constants["mode"] = density.constrained(target, mode)[WEIGHTS]
+            from_prior = density.prior_draws(target, _PRIOR_DRAWS, target.seed)
+            values, warmup, from_prior, constants = jax.device_get(
+                (
+                    density.constrained_draws(target, sampled.z),
+                    density.constrained_draws(target, sampled.warmup),
+                    {name: draws[None] for name, draws in from_prior.items()},
+                    constants,
+                )
+            )
+            log_prior = density.log_priors(target, values)
+        dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
+        choices = sentences.choices
+        draws = Draws(
+            values,
+            match.free_names,
+            kind=sampled.kind,
+            log_weight=sampled.log_weight,
+            log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+            log_likelihood=likelihood,
+            log_prior=log_prior,
+            sentence_sites=info.per_sentence,
+            statistics=sampled.statistics,
+            warmup=warmup,
+            prior=from_prior,
+            sites=info.latent,
+            dims=dims,
+            coords={RATER: choices.raters} if dims and choices is not None else {},
             observed={"oracle": sentences.oracles.index},
-            constants={**draws.constants, **self.constants},
+            constants={**constants, **self.constants},
+            fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
             sentence_ids=sentences.nbest.sentence_ids,
-            coords={RATER: choices.raters} if draws.dims and choices is not None else {},
-            attrs={**sampler, **self.attrs, **draws.attrs},
+            attrs={**sampler, **self.attrs, **sampled.attrs},
         )
         _warn_single_system(draws, sentences)
         return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
@@ -281,7 +325,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     if options.prior_only:
         nbest = nbest[:0]
         likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
+    # Data sets of pairs need the wider prior: docs/results/juries.md.
     of_pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
+    narrow = intended.observes == "preferences" and not of_pairs
+    scale_prior = isotropic.OF_ANSWERS if narrow else isotropic.OF_LISTS
     sentences = observe_sentences(
         likelihood,
         nbest,
@@ -301,9 +348,18 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
     likelihood = sentences.resolve_defaults(likelihood)
     table = _table(sentences, matched, model)
-    scale = _scale(
-        family, sentences, table, matched, intended, not started, of_pairs, options.progress
-    )
+    scaled, scale = isotropic.learns_scale(family, matched), None
+    if scaled and not len(sentences.nbest):
+        scale = scale_prior.median(len(scaled))
+    elif scaled:
+        of_evidence = _of_evidence(intended, sentences, canonical=not started)
+        with reporter(options.progress, "learn the scale of the prior"), tracing():
+            scale = learn_scale(
+                lambda prior: _target(table, prior, matched, of_evidence),
+                lambda scale: isotropic.build_prior(family, matched, scale),
+                len(scaled),
+                scale_prior,
+            )
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
@@ -336,7 +392,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         attrs,
         constants,
         prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
-        scaled=len(isotropic.learns_scale(family, matched)),
+        scaled=len(scaled),
     )
 
 
@@ -434,41 +490,15 @@ def _require_differences(sentences: Sentences) -> None:
         )
 
 
-def _scale(
-    family: PriorFamily | Prior,
-    sentences: Sentences,
-    table: Lists,
-    matched: Match,
-    likelihood: Likelihood,
-    canonical: bool,
-    of_pairs: bool,
-    progress: bool | Reporter,
-) -> float | None:
-    """Return the scale of the prior learned from the sentences, or None.
+def _of_evidence(likelihood: Likelihood, sentences: Sentences, *, canonical: bool) -> Likelihood:
+    """Return the likelihood whose evidence learns the scale of the prior.
 
-    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used, which depends on
-    whether there are canonical weights.
+    See `bpa_ppl.sampling.prior_scale`; it depends on whether there are canonical weights.
     """
-    features = isotropic.learns_scale(family, matched)
-    if not features:
-        return None
-    of_answers = likelihood.observes == "preferences"
-    # Data sets of pairs need the wider prior: docs/results/juries.md.
-    narrow = of_answers and not of_pairs
-    scale_prior = isotropic.OF_ANSWERS if narrow else isotropic.OF_LISTS
-    if not len(sentences.nbest):
-        return scale_prior.median(len(features))
-    if sentences.gains is None and not of_answers:
-        likelihood = Oracle()
-    elif likelihood.observes == "gains" and not (canonical and isinstance(likelihood, Margin)):
-        likelihood = Pairs()
-    with reporter(progress, "learn the scale of the prior"), tracing():
-        return learn_scale(
-            lambda prior: _target(table, prior, matched, likelihood),
-            lambda scale: isotropic.build_prior(family, matched, scale),
-            len(features),
-            scale_prior,
-        )
+    if sentences.gains is None and likelihood.observes != "preferences":
+        return Oracle()
+    by_margin = canonical and isinstance(likelihood, Margin)
+    return Pairs() if likelihood.observes == "gains" and not by_margin else likelihood
 
 
 def _table(sentences: Sentences, matched: Match, model: Model) -> Lists:
@@ -517,55 +547,6 @@ def _target(
         if mode.converged:
             start = {**start, **density.unflatten(mode.position, common)}
     return replace(target, start=start)
-
-
-def draws_of(target: Target, sampled: Sampled) -> Draws:
-    """Return the result of a sampler as draws of the values of the sites, with their context.
-
-    The prior is recorded only if the density depends on it: a custom model may have another one.
-
-    Raises:
-        UsageError: if the sampler did not return draws of the sites of the target.
-    """
-    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
-    density.require_sites(sampled.z, target.start)
-    match, info, likelihood = target.match, density.model_info(target), sampled.log_likelihood
-    if likelihood is None:
-        likelihood = density.evaluate(target, sampled.z)[1]
-    prior = {
-        f"prior_{name}": value
-        for name, value in target.prior._asdict().items()
-        if name in info.prior_fields and name != "other"
-    }
-    constants = {"canonical": match.values[match.free], **prior, **sampled.constants}
-    if sampled.mode is not None:
-        mode = density.unflatten(sampled.mode, target.start)
-        constants["mode"] = density.constrained(target, mode)[WEIGHTS]
-    from_prior = density.prior_draws(target, _PRIOR_DRAWS, target.seed)
-    arrays = jax.device_get(
-        {
-            "values": density.constrained_draws(target, sampled.z),
-            "warmup": density.constrained_draws(target, sampled.warmup),
-            "prior": {name: values[None] for name, values in from_prior.items()},
-            "constants": constants,
-        }
-    )
-    dims = target.likelihood.dims
-    return Draws(
-        features=match.free_names,
-        kind=sampled.kind,
-        log_weight=sampled.log_weight,
-        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
-        log_likelihood=likelihood,
-        log_prior=density.log_priors(target, arrays["values"]),
-        sentence_sites=info.per_sentence,
-        statistics=sampled.statistics,
-        sites=info.latent,
-        dims={site: names for site, names in dims.items() if site in arrays["values"]},
-        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
-        attrs=sampled.attrs,
-        **arrays,
-    )
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

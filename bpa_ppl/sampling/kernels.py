@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 from operator import attrgetter
 from typing import Any, Self
 
@@ -29,17 +30,6 @@ KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")
 _EXCLUDED = ("model", "potential_fn", "init_strategy", "randomize_split")
 #: Chains of a kernel whose chains do not interact.
 _CHAINS = 4
-#: Errors with which a class of NumPyro, or JAX, refuses what it was given.
-_REFUSALS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NotImplementedError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 class NumpyroKernel(Sampler, frozen=True):
@@ -111,13 +101,18 @@ class NumpyroKernel(Sampler, frozen=True):
         """Draw from the posterior by the kernel.
 
         Raises:
-            UsageError: if NumPyro refuses the settings.
+            UsageError: if NumPyro refuses the settings, or chains that interact are too few.
         """
-        kernel = self._made(target)
-        if kernel.is_ensemble_kernel:
-            chains = self._members(target.dimension)
-        else:
-            chains = self.chains or _CHAINS
+        ensemble = self._made(target).is_ensemble_kernel
+        least = max(_CHAINS, 2 * target.dimension)
+        chains = self.chains or (least + 2 if ensemble else _CHAINS)
+        if ensemble and (chains < least or chains % 2):
+            raise UsageError(
+                f"the chains of {self.kernel} interact: it needs an even number of chains, at "
+                f"least {least} for {target.dimension} values, not {chains}",
+                parameter="chains",
+                code="invalid-setting",
+            )
         start, (mode, *_) = starting_points(target, chains)
         sampled = run_chains(self, target, None, start)
         log_density, log_likelihood = evaluate(target, sampled.z)
@@ -128,19 +123,6 @@ class NumpyroKernel(Sampler, frozen=True):
             mode=None if mode is None else mode.position,
             attrs={} if mode is None else mode.attrs(),
         )
-
-    def _members(self, dimension: int) -> int:
-        """Return the number of chains of an ensemble."""
-        least = max(_CHAINS, 2 * dimension)
-        chains = least + 2 if self.chains is None else self.chains
-        if chains < least or chains % 2:
-            raise UsageError(
-                f"the chains of {self.kernel} interact: it needs an even number of chains, at "
-                f"least {least} for {dimension} values, not {chains}",
-                parameter="chains",
-                code="invalid-setting",
-            )
-        return chains
 
     def _made(self, target: Target) -> MCMCKernel:
         """Return the kernel for a target.
@@ -153,13 +135,11 @@ class NumpyroKernel(Sampler, frozen=True):
         options = dict(self.options)
         if "randomize_split" in parameters:
             options["randomize_split"] = False
-        try:
-            with jax.ensure_compile_time_eval():  # the class may check its settings
-                if "potential_fn" in parameters:
-                    return made(potential_fn=partial(potential, target), **options)
-                return made(target.program, **options)
-        except _REFUSALS as error:
-            raise _refused(self.kernel, error) from error
+        # The class may check its settings.
+        with _refusing(self.kernel), jax.ensure_compile_time_eval():
+            if "potential_fn" in parameters:
+                return made(potential_fn=partial(potential, target), **options)
+            return made(target.program, **options)
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""
@@ -172,13 +152,10 @@ class NumpyroKernel(Sampler, frozen=True):
         def step(state: Any) -> Any:
             return kernel.sample(state, arguments, {})
 
-        try:
-            if kernel.is_ensemble_kernel:
-                state = initial(keys, z)
-            else:
-                state, step = jax.vmap(initial)(keys, z), jax.vmap(step)
-        except _REFUSALS as error:
-            raise _refused(self.kernel, error) from error
+        if not kernel.is_ensemble_kernel:
+            initial, step = jax.vmap(initial), jax.vmap(step)
+        with _refusing(self.kernel):
+            state = initial(keys, z)
         position = attrgetter(kernel.sample_field)
 
         def collect(state: Any) -> dict[str, Any]:
@@ -211,9 +188,7 @@ def _is_plain(value: Any) -> bool:
     """
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
-    return value is None or (
-        isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-    )
+    return isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
 
 
 def _hashable(value: Any) -> Any:
@@ -223,8 +198,12 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def _refused(title: str, error: Exception) -> UsageError:
-    """Return an error of a class of NumPyro in one sentence."""
-    reason = str(error).strip().split("\n")[0] or type(error).__name__
-    problem = f"NumPyro's {title} cannot run with these settings: {reason}"
-    return UsageError(problem, parameter="sampler", code="invalid-setting")
+@contextmanager
+def _refusing(kernel: str) -> Iterator[None]:
+    """Convert the errors with which NumPyro refuses settings, which are of many kinds."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        problem = f"NumPyro's {kernel} cannot run with these settings: {reason}"
+        raise UsageError(problem, parameter="sampler", code="invalid-setting") from error

@@ -8,17 +8,18 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -26,9 +27,8 @@ from starlette.routing import Route
 import bpa_ppl
 from bpa_ppl.decoding import RULES, Reranker
 from bpa_ppl.diagnostics import signature
-from bpa_ppl.errors import BpaError, DataError, quoted
+from bpa_ppl.errors import BpaError
 from bpa_ppl.features.recipes import columns_of
-from bpa_ppl.formats.jsonl import has_all_keys, unique_fields
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.serving.web import (
@@ -44,8 +44,7 @@ from bpa_ppl.serving.web import (
 LOGGER = logging.getLogger("bpa_ppl.serving")
 _TYPES = (JSON, "application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _BODIES = 2**27  # bytes of all bodies that are in memory at once
-
-T = TypeVar("T")
+_THREADS = 2  # requests in work at once
 
 
 @dataclass(frozen=True)
@@ -56,33 +55,24 @@ class Limits:
         body: bytes of its body.
         candidates: candidates of all its lists.
         seconds: until it is answered, in work or waiting for it.
-        threads: requests in work at once.
-        waiting: requests that may wait for a thread.
     """
 
     body: int = 16 * 2**20
     candidates: int = 100_000
     seconds: float = 30.0
-    threads: int = 2
-    waiting: int = 1000
 
 
-@dataclass(eq=False)
 class Service:
     """The state of the service: its reranker, which `reload` replaces.
 
-    Attributes:
+    Args:
         load: returns the reranker.
         limits: what a request may take.
     """
 
-    load: Callable[[], Reranker]
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        self.reranker = self.load()
-        self._threads = asyncio.Semaphore(self.limits.threads)
-        self._waiting = self._held = 0
+    def __init__(self, load: Callable[[], Reranker], limits: Limits) -> None:
+        self.load, self.limits, self.reranker = load, limits, load()
+        self._threads, self._reserved = asyncio.Semaphore(_THREADS), 0
 
     async def reload(self) -> None:
         """Load the posterior again; keep the one in use if that fails."""
@@ -94,43 +84,27 @@ class Service:
 
     async def rerank(self, request: Request) -> tuple[bytes, dict[str, Any]]:
         """Return the answer to a request as JSON, and what is logged of it."""
-        held = 0
-
-        def hold(size: int) -> None:
-            nonlocal held
-            held += size
-            self._held += size
-            if self._held > max(_BODIES, self.limits.body):
-                raise Refused(503, "too many bodies are in memory: try again later", "busy")
-
+        limit = self.limits.body
+        size = min(int(request.headers.get("content-length", limit)), limit)
+        if self._reserved + size > max(_BODIES, limit):
+            raise Refused(503, "too many bodies are in memory: try again later", "busy")
+        self._reserved += size
         try:
             remedy = "send the lists in several requests"
-            kind, body = await read_body(request, self.limits.body, remedy, _TYPES, hold)
-            return await self._answered(partial(self._answer, kind, body))
-        finally:
-            self._held -= held
-
-    async def _answered(self, work: Callable[[], T]) -> T:
-        """Return the result of some work in a thread, when one is free."""
-        if self._waiting >= self.limits.waiting:
-            raise Refused(503, "too many requests are waiting: try again later", "busy")
-        self._waiting += 1
-        try:
+            kind, body = await read_body(request, limit, remedy, _TYPES)
             with anyio.fail_after(self.limits.seconds):
                 await self._threads.acquire()
                 # The thread cannot be stopped: it is free again when its work has ended.
+                work = partial(self._answer, kind, body)
                 task = asyncio.create_task(anyio.to_thread.run_sync(work, abandon_on_cancel=True))
                 task.add_done_callback(lambda task: self._threads.release())
                 return await asyncio.shield(task)
         except TimeoutError as error:
-            raise Refused(
-                503,
-                f"not answered within {self.limits.seconds:g} seconds: send fewer candidates, or "
-                "try again later",
-                "timeout",
-            ) from error
+            late = f"not answered within {self.limits.seconds:g} seconds"
+            problem = f"{late}: send fewer candidates, or try again later"
+            raise Refused(503, problem, "timeout") from error
         finally:
-            self._waiting -= 1
+            self._reserved -= size
 
     def _answer(self, kind: str, body: bytes) -> tuple[bytes, dict[str, Any]]:
         """Return the answer to the body of a request, and what is logged of it."""
@@ -163,11 +137,7 @@ class Service:
             "check": "skipped" if reranker.options.unchecked else "passed",
             "version": bpa_ppl.__version__,
             "signature": signature(reranker.draws),
-            "limits": {
-                "body": self.limits.body,
-                "candidates": self.limits.candidates,
-                "seconds": self.limits.seconds,
-            },
+            "limits": vars(self.limits),
         }
 
 
@@ -178,9 +148,6 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
             content = msgspec.json.decode(body)
         else:
             content = msgspec.json.Decoder().decode_lines(body)
-        if not has_all_keys(body, content):
-            for part in [body] if kind == JSON else body.splitlines():
-                json.loads(part or "null", object_pairs_hook=unique_fields)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
     records = content if isinstance(content, list) else [content]
@@ -217,40 +184,22 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
     >>> answers(reranker, [{"id": "x", "candidates": candidates}])
     [{'id': 'x', 'choice': 1, 'text': 'b', 'probability': 1.0, 'probabilities': [...], ...}]
     """
-    for number, record in enumerate(records, 1):
-        for position, candidate in enumerate(record["candidates"]):
-            _check_numbers(candidate, f"candidate {position} of list {number}", reranker)
     # Equal or missing ids are allowed here: every record is a list.
     numbered = [{**record, "id": number} for number, record in enumerate(records)]
     with capture_notes() as notes:
         predictions = reranker.predict(NBest.from_records(numbered))
-    results = []
-    for s, record in enumerate(records):
-        probabilities, choice = predictions[s], int(predictions.choice[s])
-        results.append(
-            {
-                "id": record.get("id"),
-                "choice": choice,
-                "text": predictions.lists.texts(s)[choice],
-                "probability": float(probabilities[choice]),
-                "probabilities": probabilities.tolist(),
-                "notes": list(dict.fromkeys(note.message for note in notes)),
-            }
-        )
-    return results
-
-
-def _check_numbers(candidate: Any, where: str, reranker: Reranker) -> None:
-    """Raise a DataError unless a candidate has a number for each feature of the posterior."""
-    for name in reranker.required_features if isinstance(candidate, dict) else ():
-        value = candidate.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            problem = "missing" if value is None else f"{quoted(value)}, not a number"
-            raise DataError(
-                f"{name} of {where} is {problem}: give a number for each of "
-                f"{', '.join(reranker.required_features)}",
-                code="missing-feature",
-            )
+    messages = list(dict.fromkeys(note.message for note in notes))
+    return [
+        {
+            "id": record.get("id"),
+            "choice": choice,
+            "text": predictions.lists.texts(s)[choice],
+            "probability": float(predictions[s][choice]),
+            "probabilities": predictions[s].tolist(),
+            "notes": messages,
+        }
+        for s, (record, choice) in enumerate(zip(records, predictions.choice.tolist(), strict=True))
+    ]
 
 
 def application(
@@ -286,7 +235,7 @@ def application(
         try:
             content, fields = await service.rerank(request)
             response = Response(content, media_type=JSON)
-        except (Refused, BpaError, ClientDisconnect, MemoryError) as error:
+        except (HTTPException, BpaError, ClientDisconnect, MemoryError) as error:
             response = error_response(error)
         milliseconds = round(1000 * (perf_counter() - start), 2)
         log(event="rerank", status=response.status_code, ms=milliseconds, **fields)

@@ -61,18 +61,6 @@ def probabilities(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
     return result
 
 
-@partial(jax.jit, static_argnums=1)
-def log_likelihoods(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
-    """Return n(x, y) log p(x | y; φ) of each queried pair (D,); 0 without support.
-
-    The arguments are those of `probabilities`.
-    """
-    used = data.supported & (data.weight > 0)
-    probability = jnp.maximum(probabilities(data, variant, phi), _LEAST)
-    result: jax.Array = data.weight * jnp.log(jnp.where(used, probability, 1.0))
-    return result
-
-
 @partial(jax.jit, static_argnums=(1, 2))
 def log_densities(
     data: MixtureData, variant: Variant, deviation: float | None, z: Any
@@ -88,7 +76,9 @@ def log_densities(
             log β and log γ are normal with a deviation of 2. None is the likelihood alone.
         z: (d,).
     """
-    total = likelihood = log_likelihoods(data, variant, constrained(variant, z)).sum()
+    used = data.supported & (data.weight > 0)
+    probability = jnp.maximum(probabilities(data, variant, constrained(variant, z)), _LEAST)
+    total = likelihood = (data.weight * jnp.log(jnp.where(used, probability, 1.0))).sum()
     if deviation is not None:
         linear, free = variant.mixture == "linear", 1 + variant.smoothed
         scales, weights = z[int(linear) : free] / _SCALE_DEVIATION, z[free:]

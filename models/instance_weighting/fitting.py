@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.models.instance_weighting.density import (
     constrained,
     placed,
@@ -42,8 +42,6 @@ class Fitted:
         support: the share of the dev pairs' mass that has a probability.
         iterations: of L-BFGS, from the best start.
         converged: whether L-BFGS converged.
-        at_bound: those of `alpha` or `beta`, and `gamma`, that are practically 0, 1 or infinite:
-            the logit or logarithm is beyond ± 12.
     """
 
     variant: Variant
@@ -54,20 +52,22 @@ class Fitted:
     support: float
     iterations: int
     converged: bool
-    at_bound: tuple[str, ...] = ()
 
     def problems(self) -> tuple[str, ...]:
         """Return what makes the fit doubtful, in words; empty if nothing does.
 
-        A weight above 20 makes the factor of a count 0 or 1: the dev pairs do not determine it.
+        A weight above 20 makes the factor of a count 0 or 1, and α, β or γ is practically 0, 1 or
+        infinite if its logit or logarithm is beyond ± 12: the dev pairs do not determine it.
 
         >>> phi, z = Phi(1.0, 1.0, np.array([0.5, -843.0])), np.array([0.0, 0.0, 0.5, -843.0])
         >>> Fitted(Variant(), ("one", "two"), phi, z, -0.8, 0.6, 12, True).problems()
         ('the weight of two is -843',)
         """
         result = [] if self.converged else [f"no convergence after {self.iterations} iterations"]
-        values = {self.variant.mixing_name: self.phi.mixing, "gamma": self.phi.gamma}
-        result += [f"{name} is at its bound, {values[name]:.2g}" for name in self.at_bound]
+        scales = {self.variant.mixing_name: self.phi.mixing}
+        scales |= {"gamma": self.phi.gamma} if self.variant.smoothed else {}
+        for (name, value), z in zip(scales.items(), self.z, strict=False):
+            result += [f"{name} is at its bound, {value:.2g}"] if abs(z) > _EXTREME else []
         if len(self.phi.weights) and np.abs(self.phi.weights).max() > _HUGE:
             largest = int(np.abs(self.phi.weights).argmax())
             weight = f"{self.phi.weights[largest]:.0f}"
@@ -91,13 +91,10 @@ class Fitted:
     def probabilities(self, data: MixtureData) -> Float64:
         """Return p(x | y; φ) of the queried pairs of some data, (D,); 0 without support.
 
-        Raises:
-            DataError: if its features are not those of the fit.
+        Args:
+            data: with the features of the fit.
         """
         data = self.variant.apply(data)
-        if data.names != self.names:
-            message = f"features {data.names} are not those of the fit, {self.names}"
-            raise DataError(message, code="mismatch")
         with placed(data) as arrays:
             return np.asarray(probabilities(arrays, self.variant, self.phi))
 
@@ -119,7 +116,6 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
 
     Raises:
         DataError: if none of the dev pairs is in one of the tables.
-        UsageError: if the deviation is not a finite number above 0.
 
     OUT has b and c as translations of s. In dev b is more frequent, so its feature has a positive
     weight:
@@ -136,9 +132,6 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
     (True, True)
     """
     data = variant.apply(data)
-    if prior_deviation is not None and not 0 < prior_deviation < np.inf:
-        message = f"a standard deviation is a finite number above 0, not {prior_deviation:g}"
-        raise UsageError(message, parameter="prior_deviation")
     mass = float(data.weight[data.supported].sum())
     if mass <= 0:
         message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
@@ -154,8 +147,7 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
     first[0] = 2.0 if variant.mixture == "linear" else 0.0
     points = [first]
     if variant.smoothed:
-        points.append(first.copy())
-        points[1][1] = 3.0
+        points.append(np.concatenate([first[:1], [3.0], first[2:]]))
     with placed(data) as arrays:
 
         def minus(z: Float64) -> tuple[float, Float64]:
@@ -173,7 +165,6 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
             steps += int(best.nit)
         (_, log_likelihood), _ = value_and_gradient(arrays, variant, prior_deviation, best.x)
         phi = jax.device_get(constrained(variant, best.x))
-    scales = (variant.mixing_name, *["gamma"] * variant.smoothed)
     fitted = Fitted(
         variant=variant,
         names=data.names,
@@ -183,7 +174,6 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
         support=data.support,
         iterations=steps,
         converged=bool(best.success),
-        at_bound=tuple(n for n, z in zip(scales, best.x, strict=False) if abs(z) > _EXTREME),
     )
     if prior_deviation is None:
         warn_user(

@@ -100,12 +100,8 @@ def mixture_data(
         side: the predicted side, x: `target` for p(t|s), `source` for p(s|t).
 
     Raises:
-        DataError: if the features do not fit, no pair is queried, or a feature is not a finite
-            number.
+        DataError: if no pair is queried, or a feature is not a finite number.
     """
-    if features.shape != (expected := (len(outside), len(names))):
-        message = f"the features have the shape {features.shape}, not {expected}"
-        raise DataError(message, code="wrong-length")
     if not len(pairs):
         message = "there is no phrase pair to query: the table of dev is empty"
         raise DataError(message, code="no-data")
@@ -165,19 +161,8 @@ class Variant:
     complete: bool = True
 
     def apply(self, data: MixtureData) -> MixtureData:
-        """Return data with the counts and features that the variant uses.
-
-        Raises:
-            DataError: if a feature is missing, or there is none at all.
-        """
+        """Return data with the counts and features that the variant uses."""
         names = data.names if self.features is None else self.features
-        missing = sorted(set(names) - set(data.names))
-        if missing or not names:
-            available = ", ".join(data.names) or "none"
-            message = (
-                f"no feature {missing[0] if missing else ''} of phrase pairs: they have {available}"
-            )
-            raise DataError(message, code="missing-feature")
         if names != data.names:
             columns = data.features[:, [data.names.index(name) for name in names]]
             data = data._replace(features=np.ascontiguousarray(columns, np.float32), names=names)

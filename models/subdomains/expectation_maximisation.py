@@ -18,7 +18,7 @@ likelihood does not decrease, and an iteration is θ ∂L/∂θ, normalised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,11 +30,10 @@ from scipy.special import logsumexp
 
 from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.component import Component, CountOrNone, NotNegative
-from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.subdomains.lexicon import Lexicons
+from bpa_ppl.models.subdomains.weighted_text import WeightedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter
-from bpa_ppl.text.kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.workers import Parallel
@@ -80,11 +79,7 @@ class Settings(Component, frozen=True, kw_only=True):
     prior: NotNegative = 1.0
     folds: Annotated[int, Meta(ge=1)] = 1
     start: Literal["unigrams", "random"] = "unigrams"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_seed(self.seed)
+    seed: CountOrNone = 0
 
 
 class Iteration(NamedTuple):
@@ -97,14 +92,12 @@ class Iteration(NamedTuple):
             first, in its sum with P(e|z) P(f|e,z); None is a half.
         weights: (K,) float64, P(z), estimated from the posteriors.
         log_likelihood: natural log p of all pairs under the models of the posteriors.
-        log_prior: the log density of these models' lexicons, up to a constant.
     """
 
     posteriors: npt.NDArray[Any]
     shares: Float32 | None
     weights: Float64
     log_likelihood: float = 0.0
-    log_prior: float = 0.0
 
     def pair_weights(self, z: int, condition: Side | None = None) -> Float64:
         """Return (pairs,) the weights for estimating the models of one subdomain.
@@ -118,20 +111,17 @@ class Iteration(NamedTuple):
         posterior: Float64 = self.posteriors[:, z].astype(np.float64)
         if condition is None:
             return posterior
-        if self.shares is None:
-            return 0.5 * posterior
-        share = self.shares[:, z].astype(np.float64)
+        share = 0.5 if self.shares is None else self.shares[:, z].astype(np.float64)
         return posterior * (share if condition == "source" else 1.0 - share)
 
 
-def e_step(joint: Float64, shares: Float64 | None, em: str, log_prior: float = 0.0) -> Iteration:
+def e_step(joint: Float64, shares: Float64 | None, em: str) -> Iteration:
     """Return the posteriors for (pairs, K) logs of P(z) p(e, f | z).
 
     Args:
         joint: the logs; at least one per row is finite.
         shares: see `Iteration`.
         em: `hard` or `soft`.
-        log_prior: see `Iteration`.
 
     >>> e_step(np.log([[0.1, 0.3], [0.2, 0.2]]), None, "hard").weights.tolist()
     [0.5, 0.5]
@@ -145,13 +135,13 @@ def e_step(joint: Float64, shares: Float64 | None, em: str, log_prior: float = 0
     if em == "hard":
         winners = joint.argmax(axis=1).astype(np.int16)
         weights = np.bincount(winners, minlength=joint.shape[1]) / len(winners)
-        return Iteration(winners, None, weights, likelihood, log_prior)
+        return Iteration(winners, None, weights, likelihood)
     posteriors /= sums
     posteriors[posteriors < _NEGLIGIBLE] = 0.0
     posteriors /= posteriors.sum(axis=1, keepdims=True)
     narrow = None if shares is None else shares.astype(np.float32)
     weights = posteriors.mean(axis=0)
-    return Iteration(posteriors.astype(np.float32), narrow, weights, likelihood, log_prior)
+    return Iteration(posteriors.astype(np.float32), narrow, weights, likelihood)
 
 
 def em(
@@ -174,55 +164,39 @@ def em(
         report: receives the progress.
     """
     last = settings.lm_iterations  # the last entry with language models only
-    models, full = len(SIDES) * settings.k, settings.iterations
-    total = 1 + (last + (full > 0)) * models + (full > 0) * (1 + full * models)
-    done = 0
-
-    def run(note: str, task: Callable[[Any, Any], Any], shared: object, items: Any) -> list[Any]:
-        """Return the results of a task for some items, and report each."""
-        nonlocal done
-        results = []
-        for result in parallel(delayed(task)(shared, item) for item in items):
-            done += 1
-            report(done, total, note)
-            results.append(result)
-        return results
-
-    report(done, total, "start")
+    total = last + settings.iterations
+    report(0, total, "start")
     if settings.start == "random":
         rng = np.random.default_rng(settings.seed)
         posteriors = rng.dirichlet(np.ones(settings.k), len(source))
     else:
         posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
     history = [e_step(_log(posteriors), None, settings.em)]
-    done += 1
-    texts = [
-        WeightedText.of(side.sentences, len(side.words), settings.order)
-        for side in (source, target)
-    ]
+    sides = source, target
+    texts = [WeightedText.of(side.sentences, len(side.words), settings.order) for side in sides]
     while len(history) <= last:
-        scores = _language_scores(run, (texts, settings), history[-1])
+        report(len(history) - 1, total, "language models")
+        scores = _language_scores(parallel, (texts, settings), history[-1])
         history.append(e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
     if not settings.iterations:
         return history
-    scores = _language_scores(run, (texts, settings), history[last])
+    scores = _language_scores(parallel, (texts, settings), history[last])
     del texts
-    report(done, total, "pairs of words")
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
-    done += 1
     while len(history) <= last + settings.iterations:
-        history.append(_full_model(run, (lexicons, settings), history[last:], scores))
+        report(len(history) - 1, total, "full model")
+        history.append(_full_model(parallel, (lexicons, settings), history[last:], scores))
     return history
 
 
 def _language_scores(
-    run: Callable[..., list[Any]], shared: tuple[list[WeightedText], Settings], iteration: Iteration
+    parallel: Parallel, shared: tuple[list[WeightedText], Settings], iteration: Iteration
 ) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
     subdomains = range(len(iteration.weights))
     items = [(n, iteration.pair_weights(z)) for n, _ in enumerate(SIDES) for z in subdomains]
-    return _by_side(run("language models", _score_language, shared, items))
+    return _by_side(list(parallel(delayed(_score_language)(shared, item) for item in items)))
 
 
 def _score_language(
@@ -239,7 +213,7 @@ def _score_language(
 
 
 def _full_model(
-    run: Callable[..., list[Any]],
+    parallel: Parallel,
     shared: tuple[Lexicons, Settings],
     history: Sequence[Iteration],
     language: Sequence[Float64],
@@ -247,7 +221,7 @@ def _full_model(
     """Return the posteriors after one iteration of the full model.
 
     Args:
-        run: runs tasks in parallel.
+        parallel: workers.
         shared: the lexicons of the corpus, and the settings of EM.
         history: before each iteration of the lexicons. They start from that of the whole corpus and
             repeat all steps, so that none has to be stored.
@@ -259,29 +233,27 @@ def _full_model(
         for condition in SIDES
         for z in range(settings.k)
     ]
-    results = run("full model", _score_lexicon, shared, items)
-    scores, log_priors = zip(*results, strict=True)
+    scores = list(parallel(delayed(_score_lexicon)(shared, item) for item in items))
     first, second = (a + b for a, b in zip(language, _by_side(scores), strict=True))
     both = np.logaddexp(first, second)
     with np.errstate(invalid="ignore"):
         shares = np.where(both > -np.inf, np.exp(first - both), 0.5)
     joint = _log(history[-1].weights) + np.log(0.5) + both
-    return e_step(joint, shares, settings.em, sum(log_priors))
+    return e_step(joint, shares, settings.em)
 
 
 def _score_lexicon(
     shared: tuple[Lexicons, Settings], item: tuple[Side, Sequence[Float64]]
-) -> tuple[Float64, float]:
+) -> Float64:
     """Learn one lexicon and score all sentence pairs by it; runs in a worker."""
     lexicons, settings = shared
     condition, history = item
-    scores, log_prior = np.zeros(len(history[0])), 0.0
+    scores = np.zeros(len(history[0]))
     for left_out, scored in _folds(len(scores), settings.folds):
         training = (np.where(left_out, 0.0, weights) for weights in history)
         table = lexicons.learned(condition, training)
         scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
-        log_prior += lexicons.log_prior(condition, table) / settings.folds
-    return scores, log_prior
+    return scores
 
 
 def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:

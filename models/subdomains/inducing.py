@@ -8,13 +8,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em
 from bpa_ppl.models.subdomains.topics import LDASettings, lda
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomains import Subdomains
-from bpa_ppl.phrases.tables import SIDES, Side
+from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.workers import parallel_workers
@@ -69,7 +69,7 @@ def induce(
     chosen = configured(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
-        texts = _text(source, "source"), _text(target, "target")
+        texts = _text(source), _text(target)
         _check(texts, (source, target), k)
         if isinstance(chosen, LDASettings):
             sides = texts if side == "both" else (texts[SIDES.index(side)],)
@@ -86,7 +86,6 @@ def induce(
         "induction": "em",
         **chosen.settings(),
         "log_likelihoods": [iteration.log_likelihood for iteration in history[1:]],
-        "log_priors": [iteration.log_prior for iteration in history[1:]],
     }
     return Subdomains(*texts, last.posteriors, last.weights, record)
 
@@ -109,15 +108,10 @@ def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASet
     return kind.configured(f"induction of subdomains by {induction.upper()}", settings)
 
 
-def _text(text: Text, side: Side) -> NumberedText:
-    if isinstance(text, NumberedText):
-        return text
+def _text(text: Text) -> NumberedText:
     if isinstance(text, AnyPath):
         return NumberedText.read(text)
-    if len(text) and isinstance(text[0], str):
-        message = "a sentence is a sequence of its words: split the text first"
-        raise UsageError(message, parameter=side, code="wrong-type")
-    return NumberedText.of(text)
+    return text if isinstance(text, NumberedText) else NumberedText.of(text)
 
 
 def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> None:

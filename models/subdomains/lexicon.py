@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.text.ibm1 import ParallelText
 from bpa_ppl.text.words import NumberedText
 
 _FIRST = 5  # iterations of the lexicon of the whole corpus
@@ -71,7 +71,7 @@ class Lexicons:
         return table
 
     def log_probabilities(self, condition: Side, table: Float64, weights: Float64) -> Float64:
-        """Return (sentences,) natural log p of the other side given one, as in `text.ibm1`.
+        """Return (sentences,) natural log p of the other side given one, as in `phrases.ibm1`.
 
         Args:
             condition: the conditioning side.
@@ -80,9 +80,3 @@ class Lexicons:
         """
         text = self.texts[condition]
         return text.log_probabilities(text.sums(table, weights), weights)
-
-    def log_prior(self, condition: Side, table: Float64) -> float:
-        """Return the log density of a lexicon under its pseudo-counts, up to a constant."""
-        if not self.prior:
-            return 0.0
-        return float(self.prior * np.sum(self.whole_corpus[condition] * np.log(table)))

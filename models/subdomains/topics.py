@@ -14,7 +14,6 @@ from msgspec import Meta
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Component, Count, Positive
-from bpa_ppl.errors import checked_seed
 from bpa_ppl.text.words import NumberedText
 
 
@@ -36,11 +35,7 @@ class LDASettings(Component, frozen=True, kw_only=True):
     alpha: Positive = 0.01
     beta: Positive = 0.01
     passes: Count = 20
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_seed(self.seed)
+    seed: Annotated[int, Meta(ge=0, lt=2**32)] = 0
 
 
 def lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:

@@ -41,10 +41,10 @@ from measuring import (
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
 from bpa_ppl.features import LanguageModel
-from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Isotropic, Margin
 from bpa_ppl.phrases import mix, write_table
+from bpa_ppl.phrases.lexicon import Lexicon
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 
 LINES = 500

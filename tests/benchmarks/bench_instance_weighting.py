@@ -69,14 +69,14 @@ from bpa_ppl.models.instance_weighting.mixture import MIXTURES
 from bpa_ppl.phrases import (
     PhraseCounts,
     PhraseTable,
-    held_out,
     mix,
     read_counts,
     write_counts,
     write_table,
 )
 from bpa_ppl.phrases.extraction import extract_phrases, select_lines
-from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, counts_of
+from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, FittedMixture, PairCounts, counts_of
+from bpa_ppl.phrases.mixtures import fit as fit_mixture
 from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
     SVM,
@@ -147,6 +147,21 @@ def variant(form: str, mixture: str) -> Variant:
     return named if named.features else replace(named, features=PAIR_FEATURES)
 
 
+def held_out(method: str, counts: PairCounts, weights: Any, side: Any) -> FittedMixture:
+    """Return the likelihood of pairs under mixtures that were fitted to the other folds."""
+    fold = np.random.default_rng(0).permutation(np.arange(len(weights)) % FOLDS)
+    probabilities = np.zeros(len(weights))
+    for number in range(FOLDS):
+        test = fold == number
+        train, left_out = (PairCounts(*(c[rows] for c in counts)) for rows in (~test, test))
+        value = fit_mixture(method, train, weights[~test], side).value
+        probabilities[test] = METHODS[method](left_out, value)
+    support = probabilities > 0
+    mean = np.average(np.log(probabilities[support]), weights=weights[support])
+    share = weights[support].sum() / weights.sum()
+    return FittedMixture(method, side, np.nan, float(mean), float(share))
+
+
 def held_out_mean(data: MixtureData, variant: Variant, prior: float | None) -> float:
     """Return the mean log p of held-out pairs with support."""
     fold = np.random.default_rng(0).permutation(np.arange(len(data.weight)) % FOLDS)
@@ -174,7 +189,7 @@ def likelihood_table(options: Any) -> None:
     table = Table("held-out log-likelihood per pair", "p(t|s)", "p(s|t)")
     for method in METHODS:
         values = [
-            held_out(method, counts_of(*corpora[:3], side), corpora.dev.count, side, folds=FOLDS)
+            held_out(method, counts_of(*corpora[:3], side), corpora.dev.count, side)
             for side in SIDES
         ]
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
@@ -492,10 +507,8 @@ def counts_of_length(keep: str, length: int) -> tuple[PhraseCounts, PhraseCounts
         rows = np.flatnonzero(wanted[general.source])
         texts = {side: general.texts(side, rows) for side in SIDES}
         part = PhraseCounts.of(texts["source"], texts["target"], general.count[rows])
-        for side in SIDES:
-            phrases = part.phrases(side)
-            part = part.with_marginal(side, phrases, general.marginals_of(side, phrases))
-        write_counts(part, path)
+        whole = {f"{s}_count": general.marginals_of(s, part.phrases(s)) for s in SIDES}
+        write_counts(replace(part, **whole), path)
     return domain, read_counts(path), dev
 
 
@@ -508,7 +521,7 @@ def length_table(options: Any) -> None:
         *parts, _ = counts_of_length(options.keep, length)
         dev = counts_of_length(options.keep, dev_length)[2]
         values = [
-            held_out(f"{mixture}-known", counts_of(*parts, dev, side), dev.count, side, folds=FOLDS)
+            held_out(f"{mixture}-known", counts_of(*parts, dev, side), dev.count, side)
             for side, mixture in product(SIDES, MIXTURES)
         ]
         cells = [f"{value.log_likelihood:.4f}" for value in values]

@@ -38,9 +38,9 @@ from numpyro.infer import MCMC, NUTS
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
 from bpa_ppl.features import LanguageModel
-from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.models import Margin, Prior
 from bpa_ppl.nbest import NBest
+from bpa_ppl.phrases.lexicon import Lexicon
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 SIZES = (0, 10, 50)

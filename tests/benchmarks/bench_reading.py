@@ -90,6 +90,17 @@ def long_lines(lists: NBest) -> str:
     return "".join(json.dumps(row, default=float) + "\n" for row in rows)
 
 
+def kaldi_lines(lists: NBest) -> str:
+    """Return lines of Kaldi with the first feature as the score."""
+    return "".join(
+        f"{number}-{rank} {score} {text}\n"
+        for s, number in enumerate(lists.sentence_ids.tolist())
+        for rank, (text, score) in enumerate(
+            zip(lists.texts(s), lists.features[lists.rows(s), 0], strict=True), 1
+        )
+    )
+
+
 def response_lines(lists: NBest, logprobs: bool = True) -> str:
     """Return the output of a batch of chats, with the log-probability of each word or without."""
     rng, lines = np.random.default_rng(1), []
@@ -112,6 +123,7 @@ def response_lines(lists: NBest, logprobs: bool = True) -> str:
 #: Forms that are only read -> what the programs print.
 PRINTED = {
     "fairseq": fairseq_lines,
+    "kaldi": kaldi_lines,
     "jsonl-long": long_lines,
     "openai": response_lines,
     "openai-short": partial(response_lines, logprobs=False),
@@ -150,7 +162,7 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "fairseq": ("fairseq", lists, run_gzip),
         "openai": ("openai", lists, run_orjson),
         "openai-short": ("openai", short_lists(lists), run_orjson),
-        "kaldi": ("kaldi", with_names(lists, "score").without("totals"), run_gzip),
+        "kaldi": ("kaldi", lists, run_gzip),
         "jsonl": ("jsonl", lists, run_orjson),
         "jsonl-short": ("jsonl", short_lists(lists), run_orjson),
         "jsonl.gz": ("jsonl", lists, run_orjson),

@@ -9,7 +9,9 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -339,12 +341,18 @@ def caption_corpus() -> tuple[str, str]:
 def caption_counts() -> tuple[Any, Any, Any]:
     """Return phrase counts of captions, of the general corpus, and of the development text."""
     from bpa_ppl.phrases import read_counts
+    from bpa_ppl.text.words import lines_of
 
     folder = DATA / "phrases/phrases"
     domain, dev = (read_counts(folder / f"captions.{name}.extract.xz") for name in ("in", "dev"))
-    general = read_counts(
-        folder / "out.extract.captions.xz",
-        source_counts=folder / "out.marginals.captions.src.xz",
-        target_counts=folder / "out.marginals.captions.tgt.xz",
-    )
+    general = read_counts(folder / "out.extract.captions.xz")
+    # The pairs are a part of the table of the whole corpus, whose counts of phrases are in files.
+    marginals = {}
+    for side, name in (("source", "src"), ("target", "tgt")):
+        file = folder / f"out.marginals.captions.{name}.xz"
+        lines = chain.from_iterable(lines_of(file))
+        counts = {phrase: float(count) for phrase, count in (line.split(" ||| ") for line in lines)}
+        phrases = general.phrases(side).to_pylist()
+        marginals[f"{side}_count"] = np.array([counts[phrase] for phrase in phrases])
+    general = replace(general, **marginals)
     return domain, general, dev

@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 
-from bpa_ppl import Draws, write_posterior
 from bpa_ppl.cli.app import main
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior import read_draws
 
 # The program starts as from a terminal, even where Ctrl-C is ignored for background jobs.
 PROGRAM = (
@@ -98,26 +95,3 @@ def start(*arguments: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
-
-
-def write_draws_around(
-    mode: Path, path: Path, shape: tuple[int, int], sampler: str, *, likelihood: bool = True
-) -> None:
-    """Write a posterior of draws around a mode, (chains, draws), as if of a sampler.
-
-    Each draw has the log-likelihood of the mode, or none.
-    """
-    point = read_draws(mode)
-    noise = np.random.default_rng(0).normal(size=(*shape, point.flat.shape[1]))
-    logs = {name: np.tile(v[0, 0], (*shape, 1)) for name, v in point.log_likelihood.items()}
-    drawn = Draws(
-        {"weights": point.flat[0] + 0.03 * noise},
-        point.features,
-        log_likelihood=logs if likelihood else {},
-        sentence_sites=point.sentence_sites if likelihood else (),
-        sentence_ids=point.sentence_ids if likelihood else None,
-        fixed=point.fixed,
-        constants={n: v for n, v in point.constants.items() if likelihood or n != "oracle_score"},
-        attrs={**point.attrs, "sampler": sampler},
-    )
-    write_posterior(drawn, path)

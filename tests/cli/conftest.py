@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from command_line import run, write_draws_around
+from command_line import run
 from small_demo import cache as cache
 from small_demo import write_small_demo
+
+from bpa_ppl import write_posterior
+from bpa_ppl.posterior import read_draws
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +29,13 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_small_demo(folder, sentences=12, hypotheses=10)
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
     assert run(*adapt, "-o", folder / "good.nc", "--sampler", "map").code == 0
-    write_draws_around(folder / "good.nc", folder / "poor.nc", (2, 10), "rwm")
+    point = read_draws(folder / "good.nc")
+    noise = np.random.default_rng(0).normal(size=(2, 10, point.flat.shape[1]))
+    logs = {name: np.tile(v[0, 0], (2, 10, 1)) for name, v in point.log_likelihood.items()}
+    parts: dict[str, Any] = {"values": {"weights": point.flat[0] + 0.03 * noise}}
+    parts |= {"log_likelihood": logs, "log_prior": {}, "log_density": None, "statistics": {}}
+    attrs = {**point.attrs, "sampler": "rwm"}
+    write_posterior(replace(point, kind="chains", attrs=attrs, **parts), folder / "poor.nc")
     return folder
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import time
 from pathlib import Path
 
-import pytest
-from command_line import refused, run, start, succeed
+from command_line import run, succeed
 
 import bpa_ppl as bpa
 
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
 SHORT = ("--runs", 2, "--reference-draws", 1000, "--reference-sampler", "imh", "-q")
-CALIBRATE = ("calibrate", *LISTS)
 
 
 def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) -> None:
@@ -30,63 +26,11 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert list(result) == ["laplace", "heuristic", "map", "mine"]
     assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
     assert result["heuristic"]["verdict"] != "agrees"
-    assert result["laplace"]["efficiency"]["draws"] == 1500
-    assert result["laplace"]["efficiency"]["seconds"] > 0
-    assert result["laplace"]["downstream"]["sentences"] == 12
-    assert result["mine"]["efficiency"]["seconds"] is None
-    assert len(result["laplace"]["efficiency"]["per_run"]) == 2
+    efficiency = result["laplace"]["efficiency"]
+    assert (efficiency["draws"], len(efficiency["per_run"])) == (1500, 2)
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "failed: map" in html.replace("F", "f")
-    assert "laplace" in done.out
-
-
-def test_compare_with_a_known_target(folder: Path) -> None:
-    few = ("--samplers", "imh,heuristic", "--set", "imh.draws=2000", "--runs", 2)
-    done = succeed("compare", "--target", "skewed", *few, "-o", "out", "-q")
-    rows = [line.split()[1:3] for line in done.out.splitlines()[1:3]]
-    assert rows == [["imh", "agrees"], ["heuristic", "not"]]
-    assert "heuristic" in Path("out/targets.csv").read_text("utf-8")
-
-
-def test_sweep_prints_a_table_and_writes_a_figure(folder: Path) -> None:
-    vary = ("--vary", "draws=50,60")
-    few = ("--runs", 2, "--sampler", "laplace", "--test", "nbest", "--test-references", "ref")
-    done = succeed("sweep", *LISTS, "-r", "ref", *vary, *few, "-o", "out", "-q")
-    assert "BLEU" in done.out
-    assert len(done.out.splitlines()) == 4
-    assert len(Path("out/sweep.csv").read_text("utf-8").splitlines()) == 5
-    assert Path("out/sweep.png").stat().st_size > 10_000
-
-
-@pytest.mark.slow
-def test_calibrate_prints_the_verdict(folder: Path) -> None:
-    calibrate = (*CALIBRATE, "--replications", 40, "-q", "--jobs", 2)
-    good = succeed(*calibrate, "--samplers", "laplace", "-o", "page.html")
-    assert "laplace, 40 replications: calibrated" in good.out
-    assert "<svg" not in good.out
-    assert "log p(A|λ)" in Path("page.html").read_text("utf-8")
-    # A walk that is far too short has not left its start.
-    short = ("--samplers", "rwm-isotropic", "--set", "rwm-isotropic.draws=20")
-    poor = run(*calibrate, *short, "--set", "rwm-isotropic.warmup=1", "-o", "numbers.json")
-    assert poor.code == 3
-    assert "raise draws" in poor.out
-    (result,) = json.loads(Path("numbers.json").read_text("utf-8"))
-    assert result["passed"] is False
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_a_calibration(folder: Path) -> None:
-    many = ("--replications", 100_000, "--jobs", 2, "--samplers", "imh,nuts")
-    process = start(*CALIBRATE, *many, "-o", "page.html")
-    time.sleep(4)
-    assert process.poll() is None, process.communicate()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "interrupted"
-    assert "Traceback" not in err
-    assert not Path("page.html").exists()
 
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")
@@ -107,37 +51,18 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     assert bpa.read_weights("new.ini") == bpa.experiments.reestimate(lists, start, **chosen).weights
 
 
-@pytest.fixture
-def loop(folder: Path) -> tuple[str, ...]:
-    """A command line for half of each list."""
+def test_a_failed_loop_resumes(folder: Path) -> None:
     lines = Path("nbest").read_text().splitlines(keepends=True)
     Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
-    return ("tune", "first", *TUNE[2:], *FAST, "--decoder")
-
-
-def test_a_failed_loop_resumes(loop: tuple[str, ...]) -> None:
-    tune = (*loop, "echo run >> calls && test -e ready -a -e {weights} && cp nbest {nbest}")
+    decoder = "echo run >> calls && test -e ready -a -e {weights} && cp nbest {nbest}"
+    tune = ("tune", "first", *TUNE[2:], *FAST, "--decoder", decoder)
     failed = run(*tune)
     assert (failed.code, "run it manually" in failed.err) == (2, True)
-    refused(*tune, "-o", "none/new.json", mention="none/new.json: ")
-    kept = bpa.read_weights("new.json.rounds/weights.1.json")
     assert list(Path("new.json.rounds").glob("nbest.*")) == []
     Path("ready").touch()
     done = succeed(*tune, "--return", "last")
     assert Path("calls").read_text().count("run") == 3
     assert "iteration 1:" not in done.err  # its weights were there
     whole = run(*tune, "--return", "last", "--rounds", "kept")
-    assert bpa.read_weights("kept/weights.1.json") == kept
     assert bpa.read_weights("kept/weights.2.json") == bpa.read_weights("new.json")
     assert whole.err.splitlines()[-1] == done.err.splitlines()[-1]
-    assert "(--rounds)" in refused(*tune, "--rounds", "kept", "--seed", "1", mention="kept: ")
-
-
-def test_a_decoder_that_fails(folder: Path) -> None:
-    """Control characters of its messages do not reach the terminal."""
-    decoder = r"printf 'bad\033[2J\a weather\n' >&2; false {weights} {nbest}"
-    done = run(*TUNE, *FAST, "-q", "--decoder", decoder)
-    assert done.code == 2
-    assert "exit code 1" in done.err
-    assert "bad\\x1b[2J\\x07 weather" in done.err
-    assert "\x1b" not in done.err

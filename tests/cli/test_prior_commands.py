@@ -69,18 +69,3 @@ def test_a_posterior_is_the_prior_of_more_sentences(folder: Path, name: str) -> 
     Path(name).unlink()  # the prior is in the new posterior
     succeed("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc", "-q")
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
-
-
-def test_all_lists_with_recorded_options_give_the_posterior_of_starting_over(folder: Path) -> None:
-    lists = bpa.read_nbest("nbest", references="ref")
-    for part, name in ((lists[:8], "old"), (lists[8:], "new")):
-        bpa.write_nbest(bpa.NBest.concatenate([part], renumber=True), name, format="moses")
-        lines = [f"{references[0]}\n" for references in part.references or ()]
-        Path(f"{name}.ref").write_text("".join(lines), "utf-8")
-    adapt = ("adapt", "old", "-r", "old.ref", "-w", "moses.ini", "--sampler", "laplace", "-q")
-    succeed(*adapt, "--likelihood", "margin:gamma=3", "-o", "posterior.nc")
-    both = ("adapt", "old", "new", "-r", "old.ref,new.ref", "--like", "posterior.nc", "-q")
-    succeed(*both, "-o", "updated.nc")
-    options = {"likelihood": bpa.models.Margin(gamma=3), "sampler": "laplace"}
-    whole = bpa.as_draws(bpa.adapt(lists, bpa.read_weights("moses.ini"), **options))
-    np.testing.assert_array_equal(read_draws("updated.nc").weights, whole.weights)

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from command_line import PROGRAM, run, start, succeed
+from command_line import run, start, succeed
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, shown_messages
@@ -126,25 +126,6 @@ def _when_read(path: str, flags: int) -> int:
     raise TimeoutError(path)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs to choose a core")
-def test_on_one_core_and_on_all_the_same_files_are_made(originals: Path, tmp_path: Path) -> None:
-    one_core = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); {PROGRAM}"
-    for name, program in (("one", one_core), ("all", PROGRAM)):
-        shutil.copytree(originals, tmp_path / name)
-        environment = {**os.environ, "PYTHONHASHSEED": str(len(program))}
-        for command in (
-            ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "-q"),
-            ("report", "new.nc", "-o", "page.html", "-q"),
-            ("rerank", "nbest", "-p", "new.nc", "-o", "out", "--details", "new.tsv", "--unchecked"),
-        ):
-            line = [sys.executable, "-c", program, *command]
-            subprocess.run(line, cwd=tmp_path / name, env=environment, check=True)
-    for made in ("new.nc", "page.html", "out", "new.tsv"):
-        one, every = ((tmp_path / name / made).read_bytes() for name in ("one", "all"))
-        assert one == every, made
-
-
 def code_with(out: object, *arguments: str) -> tuple[int, str]:
     """Run `bpa` with a given standard output; return its code and its standard error."""
     err = io.StringIO()
@@ -192,7 +173,7 @@ def test_pipes_and_closed_streams_in_a_shell(folder: Path) -> None:
     assert not Path("new.txt").exists()
 
 
-def test_data_are_utf_8_and_reports_escaped_where_the_terminal_is_not(folder: Path) -> None:
+def test_data_are_utf_8_where_the_terminal_is_not(folder: Path) -> None:
     rows = [line.split(" ||| ", 2)[2] for line in Path("nbest").read_text("utf-8").splitlines()]
     text = "".join(f"{n} ||| é ||| {row}\n" for n, row in enumerate(rows[:3]))
     Path("nbest").write_text(text, "utf-8")
@@ -200,12 +181,6 @@ def test_data_are_utf_8_and_reports_escaped_where_the_terminal_is_not(folder: Pa
     ascii_only = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
     assert code_with(ascii_only, *RERANK) == (0, "")
     assert raw.getvalue().decode("utf-8") == "é\n" * 3
-    with pytest.raises(UnicodeEncodeError):
-        run("check", "good.nc").out.encode("ascii")  # or the test below could not fail
-    raw = io.BytesIO()
-    ascii_only = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
-    assert code_with(ascii_only, "check", "good.nc")[0] == 0
-    assert raw.getvalue().isascii()
 
 
 NOTE = "nbest: lists for 12 sentences, but long has 14 references: the others are not used"
@@ -223,12 +198,8 @@ def test_warnings_are_notes_and_messages_are_shown_as_they_are(
     first, *report = done.err.splitlines()
     assert first == f"note: {NOTE}"
     assert report[0] == "map, 1 chains × 1 draws: converged"
-    assert report[1].split() == ["diagnostic", "value", "limit", "worst", "at"]
-    assert len(report) == 3
     records = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert [records[0], records[2]] == [("WARNING", NOTE), ("INFO", "\n".join(report))]
-    assert records[1][0] == "DEBUG"
-    assert re.fullmatch(r"new\.nc written on \w+ .*\d{4}", records[1][1])
+    assert records == [("WARNING", NOTE), ("INFO", "\n".join(report))]
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -237,10 +208,8 @@ def test_a_warning_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     with shown_messages():
         for _ in range(3):
             warn_user("a list\nis short")
-            options.echo_status("read")
-        options.echo_status("hidden", quiet=True)
+        options.echo_status("read")
         warnings.warn("from a library", FutureWarning, stacklevel=1)
     log_info("hidden")
     assert (LOGGER.level, LOGGER.handlers, warnings.filters) == before
-    expected = ["note: a list\\nis short", *["read"] * 3]
-    assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in expected))
+    assert capsys.readouterr() == ("", "note: a list\\nis short\nread\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import reference_model
-from external_posterior import autoregressive, external_posterior
+from external_posterior import autoregressive, external_posterior, inference_data
 from html_outline import Outline
 from raising import raises
 from xarray import DataArray, DataTree
@@ -19,7 +19,7 @@ from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import check
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior import Draws, as_draws, import_arviz
-from bpa_ppl.posterior.arviz_functions import arviz_data, inference_data
+from bpa_ppl.posterior.arviz_functions import arviz_data
 from bpa_ppl.posterior.statistics import TAILS, rank_bands, rank_counts
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.statistics import (
     SPLITS,
-    bias_bound,
     discrepancies,
     joint_distance,
 )
@@ -115,8 +114,8 @@ def test_the_joint_test_keeps_its_level() -> None:
         p_values.append(joint_distance(ours, theirs, seed).p_value)
     for level in (0.01, 0.05, 0.3):
         rejected = np.sum(np.array(p_values) <= level)
-        assert binom.sf(rejected - 1, len(p_values), level) > 1e-3
         assert binom.cdf(rejected, len(p_values), level) > 1e-3
+        assert binom.sf(rejected - 1, len(p_values), level) > 1e-3
 
 
 def importance_sample(seed: int, count: int) -> Draws:
@@ -126,15 +125,6 @@ def importance_sample(seed: int, count: int) -> Draws:
     square = np.einsum("cdi,ij,cdj->cd", draws, np.linalg.inv(covariance), draws)
     log_weight = -0.5 * square * (1 - 1 / 1.3**2)
     return Draws({"weights": draws}, NAMES, "weighted", log_weight)
-
-
-@pytest.mark.slow
-def test_the_joint_test_of_weighted_draws_keeps_its_level() -> None:
-    rejected, count = 0, 80
-    for seed in range(count):
-        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
-        rejected += joint_distance(importance_sample(seed, 600), theirs, seed).p_value <= 0.05
-    assert binom.sf(rejected - 1, count, 0.05) > 1e-3
 
 
 def test_thinned_draws_are_nearly_independent() -> None:
@@ -186,33 +176,6 @@ def test_dependence_without_correlation_is_found() -> None:
             assert distance.neighbours_p_value < 0.005 < distance.moment_p_value
 
 
-def test_a_narrow_direction_is_compared_in_its_own_unit() -> None:
-    """The weights are nearly equal, and the sampler is too wide across: a hundredth of their sd."""
-
-    def narrow(width: float, seed: int) -> Draws:
-        x = autoregressive(0.0, 4, 800, 2, seed)
-        across = 0.01 * width * x[..., 1]
-        return Draws({"weights": np.stack([x[..., 0] + across, x[..., 0] - across], -1)}, NAMES[:2])
-
-    right, wrong = (joint_distance(narrow(w, 1), narrow(1.0, 2)) for w in (1.0, 1.5))
-    assert wrong.p_value < 0.005 < right.p_value
-    assert wrong.moment == "the variance of principal component 2"
-
-
-@pytest.mark.slow
-def test_the_bound_is_above_the_bias() -> None:
-    """In one dimension with a probability of 95%; what may agree is off by less than the limit."""
-    count, covered, accepted = 200, 0, 0
-    for seed in range(count):
-        ours = Draws({"weights": 0.1 + autoregressive(0.5, 4, 600, 1, seed)}, ("LM0",))
-        theirs = Draws({"weights": autoregressive(0.3, 4, 2000, 1, seed=9000 + seed)}, ("LM0",))
-        bound = bias_bound(ours, theirs)[0]
-        covered += bound >= 0.1
-        accepted += bound <= MAX_BIAS
-    assert binom.ppf(1e-3, count, 0.95) <= covered <= binom.ppf(0.999, count, 0.95)
-    assert accepted <= 0.1 * count
-
-
 def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
     few, more = runs(count=1, draws=250), runs(count=4, draws=2500)
     found = compare({"few": few, "more": more}, reference)
@@ -221,10 +184,7 @@ def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
     assert (found["few"].agrees, found["more"].agrees) == (None, True)
     bounds = [found.as_dict()["samplers"][name]["bound"] for name in ("few", "more")]
     assert bounds[0] > MAX_BIAS >= bounds[1]
-    assert found["few"].reason.endswith("not 1000")
-    short = [Draws({"weights": tied(autoregressive(0.0, 4, 400, 3, seed=999))}, NAMES)]
-    off = runs(lambda x: x + np.array([0.2, 0, 0]), count=1, draws=400)
-    assert "and the reference" in compare({"off": off}, short)["off"].reason
+    assert " 5 times as many draws" in found["few"].reason
 
 
 def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[Draws]) -> None:
@@ -321,16 +281,6 @@ def test_differences_of_scores_are_those_of_the_corpus() -> None:
     assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in same["scores"])
 
 
-def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
-    # Every sentence has one word: TER is the share of wrong ones, whose error is known.
-    rng = np.random.default_rng(4)
-    wrong = rng.uniform(size=400) < 0.3
-    ours = ["x" if w else "a" for w in wrong]
-    (ter, *_) = two_choices(ours, ["a"] * 400, [("a",)] * 400)["scores"]
-    half = 1.96 * 100 * wrong.std() / np.sqrt(400)
-    assert ter.high - ter.low == pytest.approx(2 * half, rel=0.15)
-
-
 def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
@@ -355,11 +305,14 @@ def recorded(**changes: object) -> Draws:
         ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
         ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
-        ({"attrs": {"likelihood": {"name": "oracle"}}}, r"oracle, not margin \(gamma 2.0\)"),
-        ({"attrs": {"prior": {"name": "horseshoe"}}}, r"horseshoe, not isotropic \(variance 0.1\)"),
+        ({"attrs": {"likelihood": {"name": "oracle"}}}, "oracle.*, not .*margin.*gamma.*2.0"),
+        (
+            {"attrs": {"prior": {"name": "horseshoe"}}},
+            "horseshoe.*, not .*isotropic.*variance.*0.1",
+        ),
         ({"constants": {"prior_mean": np.ones(3)}}, "values of prior_mean"),
     ],
 )
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
-    with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named};"):
+    with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named}.*;"):
         compare({"mine": [recorded(**changes)]}, [recorded()])

@@ -5,24 +5,22 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from raising import raises
 from small_demo import write_small_demo
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, Weights, corpus_score
+from bpa_ppl import DataError, UsageError, corpus_score
 from bpa_ppl.experiments import read_study, redecode, run_study
 from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import decoding, material
+from bpa_ppl.experiments.running import material
 from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
-from bpa_ppl.models import PRIORS, Oracle
+from bpa_ppl.models import Oracle
 from bpa_ppl.sampling.options import PRESETS, AdaptOptions
 
 SCRIPT = Path(__file__).with_name("source_decoder.py")
@@ -53,8 +51,7 @@ decode_test = true
 
 [variants.map-again]
 like = "map"
-ties = "shared"
-variance = 0.5
+prior_variance = 0.5
 decode_test = true
 """
 # The loop may reach its limit.
@@ -86,43 +83,26 @@ def edited(study_file: Path, *changes: tuple[str, str]) -> Study:
     return read_study(study_file)
 
 
-def in_process(folder: Path, lists: NBest) -> Callable[[Weights], NBest]:
-    """The decoder as a function, for some of the sentences."""
-    table = bpa_ppl.read_nbest(folder / "table", references=folder / "ref")
-
-    def decode(weights: Weights) -> NBest:
-        parts = []
-        for sentence in lists.sentence_ids.tolist():
-            one = table.select([sentence])
-            order = np.argsort(-one.scores([weights[name] for name in one.feature_names]))
-            parts.append(one.regroup(slice(None), order[:HYPOTHESES], [HYPOTHESES]))
-        return NBest.concatenate(parts, renumber=True)
-
-    return decode
-
-
 def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file: Path) -> None:
     study, folder = read_study(study_file), study_file.parent
     results, seconds = read_results(run_study(study, folder / "results").parent)
     rows = {row["method"]: row for row in results.to_pylist()}
     data, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
     adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
+    assert study.decoder is not None
+    options: dict = {"tuner": "mert", "restarts": 2, "metric": "ter", "iterations": 3}
     tuned = redecode(
         replace(adaptation, sentence_ids=np.arange(4)),
         data.weights,
-        in_process(folder, adaptation),
-        tuner="mert",
-        restarts=2,
-        metric="ter",
+        study.decoder.function(adaptation.sources),
         seed=seed_of(study, cell),
-        iterations=3,
+        **options,
     )
-    assert data.weights is not None
     assert tuned.weights != data.weights
-    options: dict = {"sampler": "map", "ties": "shared", "prior_variance": 0.5}
+    options = {"sampler": "map", "prior_variance": 0.5}
     adapted = bpa_ppl.point_weights(bpa_ppl.adapt(adaptation, data.weights, **options))
     for name, weights in {"mert-loop": tuned.weights, "map-again": adapted}.items():
-        again = in_process(folder, data.test)(weights)
+        again = study.decoder.function(data.test.sources)(weights)
         texts = again.chosen(np.zeros(len(again), int))  # the decoder's first-best
         for metric in ("ter", "bleu"):
             expected = corpus_score(texts, data.test.references or (), metric).value
@@ -142,9 +122,6 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
         ("{nbest}", "nbest", "missing"),
         ('like = "map"', 'like = "map"\nredecode = true', "not-supported"),
         ('like = "map"', 'like = "canonical"', "not-supported"),
-        ('ties = "shared"', 'ties = "first"', "unknown-name"),
-        ('like = "map"', 'like = "nuts"\nprior = "horseshoe"\nprior_variance = 1', "conflict"),
-        ("sizes = [4]", 'sizes = [4]\ncategorical = ["system"]', "conflict"),
     ],
 )
 def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -> None:
@@ -154,21 +131,8 @@ def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -
 
 def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     study = edited(study_file, ('adapt_sources = "src"\n', ""))
-    with raises(DataError, "no-data", match="adapt_sources"):
+    with raises(UsageError, "missing", parameter="sources"):
         run_study(study, study_file.parent / "results")
-
-
-def test_ties_and_priors_are_settings_of_samplers(study_file: Path) -> None:
-    sparse = 'like = "nuts"\nprior = "horseshoe"\nrelevant = 2.0\ndraws = 50'
-    method = edited(study_file, ('like = "map"', sparse)).methods[-1]
-    assert method.ties == "shared"
-    assert dict(method.engine_settings) == {"draws": 50}
-    (prior,) = method.prior_options().values()
-    assert prior == PRIORS.resolve("horseshoe", {"relevant": 2.0, "variance": 0.5})
-    scaled = method.with_settings({"prior": "isotropic", "scale": 0.2, "prior_variance": 0.3})
-    (prior,) = scaled.prior_options().values()
-    assert prior == PRIORS.resolve("isotropic", {"variance": 0.3, "scale": 0.2})
-    assert method.with_settings({"prior": "isotropic"}).prior_options() == {"prior_variance": 0.1}
 
 
 def test_the_presets_are_methods() -> None:
@@ -178,34 +142,3 @@ def test_the_presets_are_methods() -> None:
         assert method.component() == options.resolved_sampler()
         assert method.resolved_likelihood() == Oracle()
         assert method.prior_variance == (options.chosen_prior_variance() or 0.1)
-
-
-def test_lists_of_another_text_are_refused(study_file: Path) -> None:
-    study = read_study(study_file)
-    assert study.decoder is not None
-    command = "head -n 5 table > {nbest} # {weights} {sources}"
-    study = replace(study, decoder=msgspec.structs.replace(study.decoder, command=command))
-    data, domain = material(study, study.domains[0]), study.domains[0]
-    assert data.weights is not None
-    decode = decoding(study, domain, study.methods[1], data.adapt.select([1, 2]), {})
-    with raises(DataError, "mismatch", match="for 1 sentences, not for the 2"):
-        decode(data.weights)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [
-        ("LM0= ", "LM1= ", "mismatch"),
-        ('"dev"\nreferences = ["ref"]', '"dev"', "missing-references"),
-    ],
-)
-def test_a_development_set_that_does_not_fit_is_refused_before_the_study(
-    study_file: Path, old: str, new: str, code: str
-) -> None:
-    lists = (study_file.parent / "nbest").read_text("utf-8")
-    (study_file.parent / "dev").write_text(lists.replace(old, new), "utf-8")
-    added = '[development]\nnbest = "dev"\nreferences = ["ref"]\n[decoder]'.replace(old, new)
-    trace = ('"canonical",', '"canonical", "weight-trace",')
-    study = edited(study_file, trace, ("[decoder]", added))
-    with raises(DataError, code):
-        run_study(study, study_file.parent / "results")

@@ -75,20 +75,6 @@ def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.98])
-def test_canonical_weights_of_another_length_are_kept_and_logged(
-    lists: NBest, scale: float, caplog: pytest.LogCaptureFixture
-) -> None:
-    weights = {name: scale * value for name, value in CANONICAL.items()}
-    with caplog.at_level("INFO", logger="bpa_ppl"):
-        options: dict = {"oracle": reference_model.given(*ORACLE), "draws": 50, "seed": 3}
-        sample = adapt(lists, weights, sampler="heuristic", likelihood="oracle", **options)
-    rng = np.random.default_rng(3)
-    expected = published(np.array([*weights.values()]), rng.uniform(-0.5, 0.5, size=50))
-    np.testing.assert_array_equal(sample["posterior"]["weights"].values[0], expected)
-    assert any("Σ|λ|" in record.message for record in caplog.records) == (scale != 1)
-
-
 def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
     def wider(lists: Any, prior: Any, likelihood: Any) -> None:
         numpyro.sample("scale", dist.HalfNormal(1.0))

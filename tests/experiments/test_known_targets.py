@@ -11,17 +11,10 @@ from reference_model import Array
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget
+from bpa_ppl.experiments.known_targets import KnownTarget
 from bpa_ppl.experiments.known_targets import target as computed
 
 target = cache(computed)
-
-
-def differences(known: KnownTarget) -> Array:
-    """Return the features of the second hypotheses; those of the first ones are 0."""
-    rows = known.lists.features.astype(np.float64)
-    assert not rows[::2].any()
-    return rows[1::2]
 
 
 def log_density(known: KnownTarget, weights: Array) -> Array:
@@ -72,13 +65,3 @@ def test_rotated_targets_are_products_of_densities_along_their_principal_axes(na
     np.testing.assert_allclose(
         log_density(known, known.mean + u @ axes.T) - centre, expected, atol=1e-2
     )
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_every_target_describes_itself(name: str) -> None:
-    known = target(name)
-    assert (known.name, known.purpose[-1]) == (name, ".")
-    assert known.lists.feature_names == tuple(known.weights)
-    assert known.mean.shape == known.sd.shape == (len(known.weights),)
-    if name == "correlated":
-        assert 1e4 < np.linalg.cond(known.covariance) < 1e5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 from pathlib import Path
 
@@ -41,30 +40,13 @@ def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:
             assert f"{np.mean(values):.1f} ± {2 * np.std(values, ddof=1):.1f}" in cells
         counts = np.array([row["bleu_counts"] for row in chosen]).reshape(len(chosen), -1, 9)
         words, wanted = counts.sum(axis=1)[:, [4, 8]].T
-        assert f"{np.mean(words / wanted):.3g}" in cells
+        assert f"{np.mean(words / wanted):.4g}" in cells
     assert bpa_ppl.__version__ in cells
     (details,) = (table for table in page.tables if "precision 4" in table[0])
     assert len(details) == 1 + 2 * 5  # each method at each size, not at the largest alone
-    summary = r"leaflet, \|A\| = 4: the lowest mean TER is [\d.]+ ± [\d.]+, of [\w-]+\."
-    assert re.search(summary, html)
     images = page.values("img", "src")
     assert len(images) == 4  # two metrics, seconds, one sweep
     assert all(image.startswith("data:image/png;base64,") for image in images)
-
-
-def test_figure_data(written: list[Path]) -> None:
-    finished = written[0].parent
-    assert (finished / "differences.csv").stat().st_size > 0
-    tables = {}
-    for name in ("points", "median_seconds"):
-        with (finished / f"{name}.csv").open(encoding="utf-8") as file:
-            tables[name] = list(csv.DictReader(file))
-    rows = read_results(finished)[0].to_pylist()
-    values = [r["ter"] for r in rows if r["setting"] == "prior_variance=1"]
-    chosen = ("prior_variance=1", "ter")
-    (swept,) = (p for p in tables["points"] if (p["setting"], p["metric"]) == chosen)
-    assert (float(swept["mean"]), swept["passed"]) == (pytest.approx(np.mean(values)), "1.0")
-    assert {row["method"] for row in tables["median_seconds"]} == {row["method"] for row in rows}
 
 
 def test_precisions_and_brevity_at_every_size(written: list[Path]) -> None:

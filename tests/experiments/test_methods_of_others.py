@@ -20,7 +20,7 @@ from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 STUDY = """
 sizes = [4]
 draws = 2
-methods = ["canonical", "still", "doubled", "keep", "by-toy-rule", "by-viterbi"]
+methods = ["canonical", "still", "doubled", "by-toy-rule"]
 
 [domains.leaflet]
 weights = "moses.ini"
@@ -36,10 +36,6 @@ metric = "ter"
 [variants.by-toy-rule]
 like = "still"
 rule = "toy"
-
-[variants.by-viterbi]
-like = "still"
-rule = "viterbi"
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,7 @@ import pytest
 from judged_lists import judged_lists
 from raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
-from bpa_ppl.experiments.isotropic_walk import IsotropicRandomWalk
-from bpa_ppl.experiments.samplers import compare_samplers
-from bpa_ppl.models import Margin
+from bpa_ppl import NBest, UsageError, adapt, as_draws
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.sampling import SAMPLERS
@@ -25,16 +21,6 @@ CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
 
 def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
     return as_draws(adapt(lists, weights, **{"sampler": "map", **options}))
-
-
-def test_gains_in_words_have_a_margin_and_oracles_none(toy: NBest) -> None:
-    for metric in ("ter", "ter+bleu"):
-        found, same = made(toy, metric=metric), made(toy, metric=metric, likelihood=Margin())
-        assert found.attrs["likelihood"]["name"] == "margin"
-        np.testing.assert_array_equal(found.mean, same.mean)
-    found = made(replace(toy, references=None), oracle=oracles(toy))
-    assert found.attrs["likelihood"] == {"name": "oracle"}
-    np.testing.assert_array_equal(found.mean, made(toy, likelihood="oracle").mean)
 
 
 @pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
@@ -79,21 +65,3 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     options = AdaptOptions(preset="published-2010", sampler="map", prior="horseshoe")
     assert options.resolved_sampler() == SAMPLERS.resolve("map")
     assert options.chosen_prior_variance() is None
-
-
-def test_published_samplers_take_the_published_likelihood(
-    toy: NBest, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level("INFO", logger="bpa_ppl"):
-        found = made(toy, sampler="heuristic")
-    assert found.attrs["likelihood"]["name"] == IsotropicRandomWalk.likelihood == "oracle"
-    assert any("published" in record.message for record in caplog.records)
-    named = made(toy, sampler="heuristic", likelihood="margin")
-    assert named.attrs["likelihood"]["name"] == "margin"
-
-
-def test_a_comparison_has_one_likelihood(toy: NBest) -> None:
-    runs = compare_samplers(
-        toy, CANONICAL, ["imh", "heuristic"], runs=1, reference="imh", reference_draws=500
-    )
-    assert runs["imh"].verdict != "DIFFERS"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -185,74 +184,6 @@ def test_best_iteration_is_returned(first: NBest) -> None:
     )
     with raises(UsageError, "unknown-name", parameter="returned"):
         loop(returned="first")
-
-
-def test_the_start_is_returned_if_nothing_is_better(first: NBest) -> None:
-    right = {**START, "LM0": -1.0}
-    texts = [[*first.texts(0), "e"]]  # more than four: the tuner is wrong at once
-    features = [np.append(first.features, [[0.8, 0, 0]], axis=0)]
-    lists = NBest.from_lists(texts, features, first.feature_names, references=first.references)
-    result = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
-    assert (result.iteration, dict(result.weights)) == (0, right)
-    assert "none of 1 iterations was better than the start" in str(result)
-
-
-class Interrupted(Exception):
-    """Raised to interrupt a loop."""
-
-
-@pytest.mark.parametrize("when", ["decoding", "reporting"])
-def test_interrupted_loop_is_resumed(decode: Decode, tmp_path: Path, when: str) -> None:
-    options: dict = {"metric": "ter", "restarts": 3}
-    begin = decode(CANONICAL)
-    whole = redecode(begin, CANONICAL, decode, folder=tmp_path / "whole", **options)
-    assert whole.iterations > 2
-    calls: list[Weights] = []
-
-    def counted(weights: Weights) -> NBest:
-        calls.append(weights)
-        if when == "decoding" and len(calls) == 3:
-            raise Interrupted
-        return decode(weights)
-
-    def report(iteration: int, result: Reestimation, added: int) -> None:
-        if when == "reporting" and iteration == 2:
-            raise Interrupted
-
-    options |= {"folder": tmp_path / "rounds"}
-    with pytest.raises(Interrupted):
-        redecode(begin, CANONICAL, counted, report=report, **options)
-    before = len(calls)
-    for _ in range(2):  # complete iterations are not repeated
-        again = redecode(begin, CANONICAL, counted, **options)
-        assert again.weights == whole.weights
-        assert again.visited.tolist() == whole.visited.tolist()
-        assert (again.after, again.iterations) == (whole.after, whole.iterations)
-        assert len(calls) - before == whole.iterations - 2
-
-
-def test_the_folder_of_another_loop_is_refused(decode: Decode, tmp_path: Path) -> None:
-    options: dict = {"weights": CANONICAL, "tuner": "mira", "epochs": 1, "folder": tmp_path / "r"}
-    begin = decode(CANONICAL)
-    redecode(begin, decode=decode, **options)
-    other: dict = {
-        "settings": {"decoder": "moses"},
-        "weights": {"weights": {**CANONICAL, "LM0": 2.0}},
-    }
-    for what, change in other.items():
-        with raises(DataError, "mismatch", parameter="folder", match=f"r: .*other {what}:"):
-            redecode(begin, decode=decode, **{**options, **change})
-    (tmp_path / "r" / "loop.json").write_text("[")
-    with raises(DataError, "mismatch", parameter="folder"):
-        redecode(begin, decode=decode, **options)
-
-
-def test_files_of_a_command_are_kept_if_it_fails() -> None:
-    with raises(DataError) as failed:
-        Decoder("false {weights} {nbest}").function()(CANONICAL)
-    weights = Path(shlex.split(str(failed.value).partition("manually: ")[2])[1])
-    assert weights.read_text().startswith("LM0= 1\n")
-    shutil.rmtree(weights.parent)
 
 
 def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -78,14 +75,6 @@ def test_methods_that_require_development_set(quick_study: Path) -> None:
     assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
 
 
-def test_held_out_sentences_and_list_sizes(study_file: Path) -> None:
-    study = read_study(study_file)
-    lists = material(study, study.domains[0], 3)
-    rest, test = set(lists.adapt.sentence_ids.tolist()), set(lists.test.sentence_ids.tolist())
-    assert (len(rest), len(test), rest | test) == (14, 10, set(range(24)))
-    assert {*lists.adapt.sizes.tolist(), *lists.test.sizes.tolist()} == {3}
-
-
 def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> None:
     before = deterministic_files(finished)
     removed = sorted((finished / "cells").iterdir())[::3]
@@ -93,33 +82,13 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in (finished / "cells").iterdir()}
     steps: list[tuple[int, int]] = []
+    (finished / "cells" / ".12345678.part.leaflet").write_text('{"half')  # of a killed run
     study = read_study(study_file)
     run_study(study, finished, progress=lambda done, total, note: steps.append((done, total)))
     total = len(before) - 2
     assert steps == [(n, total) for n in range(total - len(removed), total + 1)]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert deterministic_files(finished) == before
-
-
-def test_killed_study_resumes_with_identical_results(results: Path, quick_study: Path) -> None:
-    """The cells are those of a study with further methods that ran to its end."""
-    folder, study = quick_study.parent / "killed", read_study(quick_study)
-    line = "from bpa_ppl.cli.app import main; main()"
-    command = ["experiment", str(quick_study), "-o", str(folder), "-q"]
-    process = subprocess.Popen([sys.executable, "-c", line, *command], stderr=subprocess.PIPE)
-    while len(list(folder.glob("cells/[!.]*"))) < 3:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
-    assert not (folder / "results.parquet").exists()
-    (folder / "cells" / ".12345678.part.leaflet").write_text('{"half')
-    run_study(study, folder)
-    cells = {path.name for path in folder.glob("cells/*")}
-    assert len(cells) == len(methods_by_cell(study))
-    for name in cells:
-        assert (folder / "cells" / name).read_bytes() == (results / "cells" / name).read_bytes()
 
 
 @pytest.mark.slow

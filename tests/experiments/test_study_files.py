@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
+from msgspec.structs import replace
 from raising import raises
 
 from bpa_ppl import DataError
@@ -32,7 +31,7 @@ def test_settings_are_read(study_file: Path) -> None:
     mert_ter = study.methods[-1]
     assert (mert_ter.engine, mert_ter.metric) == ("mert", "ter")
     assert mert_ter.engine_settings == (("restarts", 2),)
-    assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
+    assert study.domains[0].adapt == study_file.parent / "nbest"
 
 
 def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
@@ -59,7 +58,7 @@ def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
         ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
         ('"mira"', '"weight-trace"', "no-data", r"weight-trace .* \[development\]"),
         ('"nbest"', '"lists"', "missing-file", "lists;"),
-        ("held_out = 10", "", None, r"\[domains.leaflet\]: test is missing"),
+        ("held_out = 10", "", None, r"\[domains.leaflet\]: .*test is missing"),
         ("restarts = 2", "epochs = 2", None, r"\[variants.mert-ter\]: .*epochs"),
         ('methods = ["map"]', 'methods = ["nuts"]', "unknown-name", "nuts"),
         # settings of likelihoods and samplers
@@ -93,8 +92,7 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
     assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
     methods = named_methods()
-    published = [methods[name] for name in ("mcmc", "heur-vit", "rwm-isotropic")]
-    assert {method.resolved_likelihood() for method in published} == {Oracle()}
+    assert methods["published"].resolved_likelihood() == Oracle()
     assert methods["imh"].resolved_likelihood() is None
 
 
@@ -138,14 +136,3 @@ def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path
     others = [(study, cell) for cell in cells] + [(replace(study, seed=6), CELL)]
     assert len({tuple(draw_sentences(one, cell, 14)) for one, cell in others}) == 4
     assert len({seed_of(study, cell) for cell in cells}) == 3
-
-
-def test_samples_are_uniform_with_replacement(study_file: Path) -> None:
-    study = read_study(study_file)
-    cell = CELL._replace(size=14)
-    assert len(set(draw_sentences(study, cell, 14).tolist())) < 14
-    cells = [CELL._replace(draw=draw) for draw in range(2000)]
-    counts = np.bincount(np.concatenate([draw_sentences(study, c, 14) for c in cells]))
-    expected = 2000 * 8 / 14
-    # Chi-squared with 13 degrees of freedom exceeds 34.5 with probability 0.001.
-    assert ((counts - expected) ** 2 / expected).sum() < 34.5

@@ -79,8 +79,8 @@ class Edit(NamedTuple):
 _KALDI = {
     "words": "u-1 un café\nu-2 a cat\nu-3\nv-w-1 ok\n".encode(),
     "acwt": b"u-1 1.5\nu-2 -2\nu-3 3e1\nv-w-1 0\n",
-    "text": b"u un\nv-w ok\n",
 }
+_KALDI_SCORED = "u-1 -1.5 un café\nu-2 -2 a cat\nv-w-1 0.25 ok\n".encode()
 _ESPNET = {
     "1best_recog/text": "u un café\nv ok\n".encode(),
     # Other utterances may be in a file of scores.
@@ -234,8 +234,7 @@ def subject(name: str, folder: Path) -> Subject:
     if name.startswith("kaldi "):
         damaged = name.removeprefix("kaldi ")
         beside = {file: content for file, content in _KALDI.items() if file != damaged}
-        settings = {"scores": str(folder / "acwt"), "references": str(folder / "text")}
-        format = NBEST_FORMATS.resolve("kaldi", settings)
+        format = NBEST_FORMATS.resolve("kaldi", {"scores": str(folder / "acwt")})
         return Subject(name, format, [_KALDI[damaged]], damaged, "words", beside)
     if name.startswith("espnet "):
         damaged = name.removeprefix("espnet ")
@@ -244,7 +243,7 @@ def subject(name: str, folder: Path) -> Subject:
         format = NBEST_FORMATS.resolve("espnet")
         return Subject(name, format, [content], f"decoded/{damaged}", "decoded", files)
     format = NBEST_FORMATS.resolve(name)
-    found = [*_written(format, folder), *_golden(name)]
+    found = [_KALDI_SCORED] if name == "kaldi" else [*_written(format, folder), *_golden(name)]
     assert found, f"no sample of {name}: let it write, or put a small file into {GOLDEN}"
     return Subject(name, format, found)
 

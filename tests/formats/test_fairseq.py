@@ -30,7 +30,7 @@ def lines(identifier: int, *texts: str, letters: str = "STHDP", score: str = "-0
 
 
 def test_the_golden_file() -> None:
-    nbest = read_nbest(GOLDEN / "generate-test.txt", strict=True)
+    nbest = read_nbest(GOLDEN / "generate-test.txt")
     assert nbest.feature_names == NAMES
     assert nbest.sentence_ids.tolist() == [2, 0]
     assert [nbest.texts(s) for s in range(2)] == [
@@ -123,13 +123,12 @@ def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
     ("added", "code", "number"),
     [
         (["S-1\ts", "T-1\tr"], "bad-line", 6),
-        (lines(1, "a")[1:], "mismatch", 6),
-        (lines(1, "a", letters="STHDPA"), "mismatch", 6),
-        (lines(1, "a", letters="STHD"), "mismatch", 6),
-        (lines(1, "a", letters="STHP"), "mismatch", 6),
+        (lines(1, "a")[1:], "wrong-length", 6),
+        (lines(1, "a", letters="STHDPA"), "wrong-length", 6),
+        (lines(1, "a", letters="STHD"), "wrong-length", 6),
+        (lines(1, "a", letters="STHP"), "wrong-length", 6),
         (lines(1, "a", "b")[:-1], "wrong-length", 6),
         ([*lines(1, "a"), "S-1\tagain"], "wrong-length", 6),
-        ([*lines(1, "a")[:3], "D-1\t-0.6\ta", "P-1\t-1"], "mismatch", 9),
         ([*lines(1, "a")[:4], "P-1\t"], "bad-line", 8),
         (["S-1\ts", b"T-1\t\xe9\n", *lines(1, "a")[2:]], "bad-encoding", 7),
     ],
@@ -148,14 +147,3 @@ def test_sentences_that_are_too_far_apart(write: Write, monkeypatch: pytest.Monk
     assert between.sentence_ids.tolist() == [4, 2]
     with raises(DataError, "duplicate", line=16):
         read_nbest(write(*late))
-
-
-def test_many_hypotheses_are_read_as_few(write: Write) -> None:
-    rng = np.random.default_rng(4)
-    tokens = [np.round(-rng.exponential(size=rng.integers(1, 9)), 4) for _ in range(1300)]
-    several = [f"P-{k // 50}\t{' '.join(map(str, of))}" for k, of in enumerate(tokens)]
-    texts = [f"H-{k // 50}\t-0.5\tt{k}" for k in range(len(tokens))]
-    nbest = read_nbest(write(*(line for pair in zip(texts, several, strict=True) for line in pair)))
-    assert nbest.sizes.tolist() == [50] * 26
-    expected = [[-0.5, of.sum(), of.mean(), of.min(), len(of)] for of in tokens]
-    np.testing.assert_allclose(nbest.features, expected, rtol=1e-6)

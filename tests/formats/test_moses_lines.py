@@ -77,7 +77,7 @@ KEPT = {
 @pytest.mark.parametrize("kind", KEPT)
 def test_positions_are_kept_as_extras(write: Write, kind: str) -> None:
     line, extras = KEPT[kind]
-    nbest = read_nbest(write(*(line.format(id=i) for i in range(3))), strict=True)
+    nbest = read_nbest(write(*(line.format(id=i) for i in range(3))))
     assert nbest.texts(2) == ["a b"]
     assert nbest.features.tolist() == [[-1]] * 3
     assert nbest.totals is not None
@@ -127,8 +127,6 @@ def test_fields_that_cannot_be_kept_are_left_out_with_one_note(write: Write, kin
     assert nbest.features.tolist() == [[-1]] * 3
     assert nbest.totals is not None
     assert nbest.totals.tolist() == [-2] * 3
-    with raises(DataError, "not-supported", parameter="strict", line=1, match=what):
-        read_nbest(path, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def with_extras(**extras: Any) -> NBest:
 
 
 def test_the_golden_file(tmp_path: Path) -> None:
-    nbest = read_nbest(GOLDEN / "moses-positions.nbest", strict=True)
+    nbest = read_nbest(GOLDEN / "moses-positions.nbest")
     assert nbest.sentence_ids.tolist() == [0, 1, 3]
     assert nbest.strings == ("the black cat", "the cat , black |||  of course", "", "3=3 0-0")
     assert nbest.extras == {

@@ -16,7 +16,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import read_nbest, read_references, read_weights
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import (
     atomic_path,
     atomic_writer,
@@ -122,17 +122,13 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 ) -> None:
     line = b"0 ||| a cat ||| LM0= 1 ||| 1\n"
     (tmp_path / "bomb").write_bytes(COMPRESS[kind](line * (2**20 // len(line))))
-    monkeypatch.setenv("BPA_PPL_UNPACKED_LIMIT", "0.0005")
+    monkeypatch.setattr("bpa_ppl.formats.streams._STREAM_GIB", 0.0005)
+    monkeypatch.setattr("bpa_ppl.formats.streams._WHOLE_GIB", 0.0005)
     with raises(DataError, "damaged", match="bomb"):
         read(tmp_path / "bomb")
-    monkeypatch.setenv("BPA_PPL_UNPACKED_LIMIT", "much")
-    with raises(UsageError, parameter="BPA_PPL_UNPACKED_LIMIT"):
-        read(tmp_path / "bomb")
 
 
-@pytest.mark.parametrize(
-    "content", ["a cat\n".encode("utf-16"), b"a\0cat\n", b"a cat\ra dog\r", b"a\rb\n"]
-)
+@pytest.mark.parametrize("content", ["a cat\n".encode("utf-16"), b"a\0cat\n"])
 @pytest.mark.parametrize("read", [read_references, read_weights, read_lines])
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callable) -> None:
     (tmp_path / "odd").write_bytes(content)
@@ -223,28 +219,6 @@ def test_the_mode_of_a_file_is_kept(tmp_path: Path, mode: int) -> None:
     assert (path.stat().st_mode & 0o777, path.read_text()) == (mode, "new")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="the system has no /dev/fd")
-@pytest.mark.parametrize("linked", [False, True])
-def test_an_open_file_is_written_at_its_position(tmp_path: Path, linked: bool) -> None:
-    """As with `-o /dev/stdout >> log`, and into a pipe."""
-    (tmp_path / "log").write_text("old, ")
-    with open(tmp_path / "log", "ab") as log:
-        reading, writing = os.pipe()
-        for descriptor in (log.fileno(), writing):
-            path = Path(f"/dev/fd/{descriptor}")
-            if linked:
-                (tmp_path / str(descriptor)).symlink_to(path)
-                path = tmp_path / str(descriptor)
-            with atomic_path(path) as temporary:
-                temporary.write_text("one, ")
-            with atomic_writer(path) as file:
-                file.write("two")
-    os.close(writing)
-    with open(reading) as pipe:
-        assert pipe.read() == "one, two"
-    assert (tmp_path / "log").read_text() == "old, one, two"
-
-
 def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_path(tmp_path / "out"):
         open(tmp_path / "input")  # noqa: SIM115
@@ -265,9 +239,10 @@ def test_standard_output(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     with atomic_writer("-") as file:
         file.write("café\n")
     assert capsysbinary.readouterr().out == "café\n".encode()
-    with atomic_path("-") as temporary:
-        temporary.write_bytes(b"\x00binary")
-    assert capsysbinary.readouterr().out == b"\x00binary"
+    for path in ("-", "/dev/stdout"):
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(b"\x00binary")
+        assert capsysbinary.readouterr().out == b"\x00binary"
 
 
 @pytest.mark.parametrize(

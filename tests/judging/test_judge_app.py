@@ -61,23 +61,19 @@ def shown(view: dict[str, Any]) -> tuple[str, ...]:
 
 def test_every_request_needs_the_token(open_session: Open) -> None:
     client = open_session()
-    paths = ("", "judge.js", "judge.css", "question", "state", "nothing")
     for token in ("", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper(), "ü", f"x/{TOKEN}"):
-        for path in paths[::3]:
-            response = client.get(f"http://127.0.0.1:8000/{token}/{path}")
-            assert (response.status_code, "token" in response.text) == (403, True), path
+        for path in ("", "question"):
+            assert client.get(f"http://127.0.0.1:8000/{token}/{path}").status_code == 403
         assert client.post(f"http://localhost/{token}/undo", json={}).status_code == 403
-    assert [client.get(path).status_code for path in paths] == [200, 200, 200, 200, 200, 404]
+    assert client.get("nothing").status_code == 404
 
 
-def test_the_page_loads_nothing_from_elsewhere(open_session: Open) -> None:
-    client = open_session()
-    for name in ("", "judge.js", "judge.css"):
-        page = client.get(name)
-        assert page.headers["content-security-policy"].startswith("default-src 'none'")
-        assert page.headers["cache-control"] == "no-store"
-        assert "http:" not in page.text.replace("http://www.w3.org/2000/svg", "")
-        assert "https:" not in page.text
+@pytest.mark.parametrize("name", ["", "judge.js", "judge.css"])
+def test_the_page_loads_nothing_from_elsewhere(open_session: Open, name: str) -> None:
+    page = open_session().get(name)
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert page.headers["cache-control"] == "no-store"
+    assert "http" not in page.text.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_answers_are_those_of_the_session(open_session: Open) -> None:
@@ -91,7 +87,7 @@ def test_answers_are_those_of_the_session(open_session: Open) -> None:
         alone.answer(name)
         assert (reply.status_code, reply.json()["number"]) == (200, alone.next().number)
         assert shown(reply.json()) == alone.next().texts
-        assert read_journal(client.path).lines[-1].answer == name
+        assert [*read_journal(client.path).judgements.values()][-1].answer == name
     assert client.get("state").json() == json.loads(json.dumps(panel(alone)))
     np.testing.assert_allclose(client.session.weights.mean, alone.weights.mean)
 
@@ -104,9 +100,7 @@ def test_undo_asks_again(open_session: Open) -> None:
     assert second["last"] == "first"
     again = client.post("undo", json={"number": second["number"]}).json()
     assert (shown(again), again["last"], again["answers"]) == (shown(first), None, 0)
-    assert len(read_journal(client.path).kept) == 0
-    resumed = open_session().get("question").json()
-    assert resumed == again
+    assert len(read_journal(client.path).judgements) == 0
 
 
 def test_a_question_is_answered_once(open_session: Open) -> None:
@@ -116,7 +110,7 @@ def test_a_question_is_answered_once(open_session: Open) -> None:
     with ThreadPoolExecutor(8) as threads:
         replies = list(threads.map(lambda _: client.post("answer", json=body), range(16)))
     assert sorted(reply.status_code for reply in replies) == [200] + [409] * 15
-    assert len(read_journal(client.path).lines) == 1
+    assert len(read_journal(client.path).judgements) == 1
     current = client.get("question").json()
     for reply in replies:
         assert reply.json().get("question", reply.json()) == current
@@ -129,8 +123,8 @@ def test_corrections(open_session: Open) -> None:
     answer(client, "first", correction=" \n")
     answer(client, "tie", correction="mine")
     answer(client, "first", correction=shown(client.get("question").json())[0])
-    lines = read_journal(client.path).lines
-    assert [line.correction for line in lines] == ["mine", None, None, None]
+    judgements = read_journal(client.path).judgements.values()
+    assert [judgement.correction for judgement in judgements] == ["mine", None, "mine", None]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +147,8 @@ def test_bad_requests(open_session: Open, body: Any, status: int, code: str) -> 
     assert client.get("question").json()["answers"] == 0
 
 
-def test_a_full_disk(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_cannot_be_kept(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk, and if another program has changed the journal."""
     client = open_session()
     question = client.get("question").json()
 
@@ -163,34 +158,18 @@ def test_a_full_disk(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> Non
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         reply = answer(client)
-    assert (reply.status_code, reply.json()["code"]) == (500, "file-error")
+    assert (reply.status_code, reply.json()["code"]) == (422, "cannot-write")
     assert "No space left" in reply.json()["error"]
     assert client.get("question").json() == question
     assert client.path.read_bytes() == b""
-    assert answer(client).status_code == 200
-
-
-def test_files_that_change_are_refused(open_session: Open, tmp_path: Path) -> None:
-    lists = tmp_path / "lists.jsonl"
-    lists.write_text("{}\n")
-    client = open_session(files=[lists])
-    assert answer(client).status_code == 200
-    question, content = client.get("question").json(), client.path.read_bytes()
-
-    def refused(path: Path, text: bytes) -> None:
-        before = path.read_bytes()
-        path.write_bytes(text)
-        for request in ("answer", "undo"):
-            reply = client.post(request, json={"number": question["number"], "answer": "first"})
-            assert (reply.status_code, reply.json()["code"]) == (500, "mismatch")
-            assert str(path) in reply.json()["error"]
-            assert client.get("question").json() == question
-        path.write_bytes(before)
-
-    refused(client.path, content + b"more\n")
-    refused(lists, b"{}\n{}\n")
-    lists.unlink()
-    assert client.post("undo", json={"number": question["number"]}).status_code == 500
+    question = answer(client).json()
+    content = client.path.read_bytes() + b"more\n"
+    client.path.write_bytes(content)
+    for request in ("answer", "undo"):
+        reply = client.post(request, json={"number": question["number"], "answer": "first"})
+        assert (reply.status_code, reply.json()["code"]) == (422, "mismatch")
+    assert client.get("question").json() == question
+    assert client.path.read_bytes() == content
 
 
 def test_context() -> None:
@@ -228,20 +207,21 @@ def test_differences_of_scripts() -> None:
         assert [text for text, differs in differences([first, second])[1] if differs] == expected
 
 
-def test_advice() -> None:
-    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.03, 15.0, 12.0, 20, 2, 2)
-    assert advice(state)[0] == "continue"
-    assert "3.0" in advice(state)[1]
-    assert advice(state._replace(further=0.0049))[0] == "stop"
-    assert advice(state._replace(further=0.0, answers=9))[0] == "continue"  # the prior may be wrong
-    assert advice(state._replace(further=0.0, least=0.5))[0] == "continue"  # choices are uncertain
-    assert "50 %" in advice(state._replace(further=0.0, least=0.5))[1]
-    few = state._replace(further=0.0, predicted=5.0, predicted_before=4.0, random=8)
-    assert advice(few)[0] == "continue"  # may be chance
-    assert advice(few._replace(predicted=6.0))[0] == "stop"
-    assert advice(state._replace(predicted=10.0))[0] == "no-help"
-    assert advice(state._replace(predicted_before=15.0))[0] == "no-help"
-    assert advice(state._replace(predicted=10.0, random=19))[0] == "continue"
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"further": 0.03}, "continue"),
+        ({}, "stop"),
+        ({"answers": 9}, "continue"),  # the prior may be wrong
+        ({"least": 0.5}, "continue"),  # choices are uncertain
+        ({"predicted": 5.0, "predicted_before": 4.0, "random": 8}, "continue"),  # may be chance
+        ({"predicted": 10.0}, "no-help"),
+        ({"predicted_before": 15.0}, "no-help"),
+    ],
+)
+def test_advice(changes: dict[str, Any], code: str) -> None:
+    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.0049, 15.0, 12.0, 20, 2, 2)
+    assert advice(state._replace(**changes))[0] == code
 
 
 def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
@@ -253,11 +233,10 @@ def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
         session.next()
         session.answer("first")
     state = panel(session)
-    deviation = np.sqrt(np.diag(session.prior.full_covariance))
-    expected = dict(zip(names, session.weights.mean[:-1] / deviation, strict=True))
-    assert [mean for _, mean, *_ in state["weights"]] == pytest.approx(
-        sorted(expected.values(), key=abs, reverse=True)[:20], abs=1e-4
-    )
-    assert all(mean == pytest.approx(expected[n], abs=1e-4) for n, mean, *_ in state["weights"])
+    unit = np.sqrt(np.diag(session.prior.full_covariance))
+    means = dict(zip(names, session.weights.mean[:-1] / unit, strict=True))
+    largest = sorted(names, key=lambda name: -abs(means[name]))[:20]
+    expected = {name: pytest.approx(means[name], abs=1e-4) for name in largest}
+    assert {name: mean for name, mean, *_ in state["weights"]} == expected
     assert all(0 < half < 1.96 + 1e-4 for *_, half, _ in state["weights"])
     assert state["more_weights"] == 5

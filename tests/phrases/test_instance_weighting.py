@@ -6,18 +6,15 @@ from dataclasses import replace
 from math import exp
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpyro.infer.util import potential_energy, unconstrain_fn
 from phrase_pairs import counts_by_pair
 from raising import raises
-from weighted_mixture import weighted_mixture
+from scipy.stats import norm
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
-    FORMS,
     MixtureData,
     Phi,
     Variant,
@@ -36,7 +33,6 @@ from bpa_ppl.models.instance_weighting.density import (
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
-from bpa_ppl.phrases.pair_features import PAIR_FEATURES
 from bpa_ppl.phrases.tables import Side
 
 NAMES = ("one", "two", "three")
@@ -77,7 +73,7 @@ def tables() -> Tables:
     inside, outside = random_counts(rng, 30, first=2), random_counts(rng, 60)
     dev = random_counts(rng, 40)
     whole = outside.source_count + rng.integers(0, 3, len(outside.sources))
-    outside = outside.with_marginal("source", outside.sources, whole)
+    outside = replace(outside, source_count=whole)
     return inside, outside, dev, rng.normal(size=(len(outside), 3)).astype(np.float32)
 
 
@@ -90,16 +86,6 @@ def data(tables: Tables) -> MixtureData:
     assert (result.in_total == 0).any()
     assert 0 < result.support < 1
     return result
-
-
-@pytest.fixture(scope="module")
-def dense_data() -> MixtureData:
-    """Data with two features and more than a hundred dev pairs, for posteriors."""
-    rng = np.random.default_rng(8)
-    inside, outside = random_counts(rng, 40, first=2), random_counts(rng, 90)
-    dev = random_counts(rng, 120)
-    features = rng.normal(size=(len(outside), 2)).astype(np.float32)
-    return mixture_data(inside, outside, dev, features, NAMES[:2])
 
 
 def random_phi(variant: Variant, data: MixtureData) -> Phi:
@@ -168,21 +154,6 @@ def test_probabilities_agree_with_equations(tables: Tables, side: Side) -> None:
         assert (result > 0).tolist() == data.supported.tolist()
 
 
-def test_forms_are_the_published_ones() -> None:
-    """Sections 3.3 and 3.4: without γ, without counts, exponential, and with some features."""
-    for mixture in ("linear", "map"):
-        plain = Variant(mixture)  # type: ignore[arg-type]
-        assert {form: variant_named(form, mixture) for form in FORMS} == {
-            "weighted": plain,
-            "gamma-0": replace(plain, smoothed=False),
-            "flat": replace(plain, flat=True),
-            "exponential": replace(plain, link="exponential"),
-            "general": replace(plain, features=PAIR_FEATURES[:14]),
-            "similarity": replace(plain, features=PAIR_FEATURES[14:]),
-            "svm": replace(plain, features=("svm",)),
-        }
-
-
 def test_density_is_finite_where_factors_overflow(data: MixtureData) -> None:
     variant = variant_named("exponential")
     z = np.array([0.0, -700.0, 1e5, -1e5, 1e5])
@@ -202,8 +173,9 @@ def test_doubtful_fits_are_reported() -> None:
     with capture_notes() as notes:
         fitted = fit(data, variant)
     assert ["without a prior" in notes[0].message, "doubtful" in notes[1].message] == [True, True]
-    assert fitted.at_bound == ("beta", "gamma")
-    assert any("one is" in text for text in fitted.problems())
+    beta, gamma, weight = fitted.problems()
+    assert (beta[:4], gamma[:5]) == ("beta", "gamma")
+    assert "one is" in weight
     with_prior = fit(data, variant, prior_deviation=1.0)
     assert with_prior.problems() == ()
     assert "converged after" in with_prior.describe("p(t|s)")
@@ -219,11 +191,6 @@ def test_features_are_selected_by_name(data: MixtureData) -> None:
     assert fitted.names == ("two",)
     column = data._replace(features=data.features[:, 1:2], names=("two",))
     assert (fitted.probabilities(column) == fitted.probabilities(data)).all()
-    for features in ("svm",), ():
-        with raises(DataError, "missing-feature"):
-            fit(data, replace(two, features=features), **PRIOR)
-    with raises(DataError, "mismatch"):
-        fit(data, variant_named("weighted"), **PRIOR).probabilities(column)
 
 
 def test_rejects_invalid_input(tables: Tables) -> None:
@@ -232,8 +199,6 @@ def test_rejects_invalid_input(tables: Tables) -> None:
         variant_named("best")
     with raises(UsageError, "unknown-name", parameter="mixture"):
         variant_named("weighted", "log-linear")
-    with raises(DataError, "wrong-length"):
-        mixture_data(inside, outside, dev, features[1:], NAMES)
     with raises(DataError, "bad-number"):
         mixture_data(inside, outside, dev, features * np.float32(np.nan), NAMES)
     with raises(DataError, "no-data"):
@@ -241,10 +206,6 @@ def test_rejects_invalid_input(tables: Tables) -> None:
     unrelated = mixture_data(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
     with raises(DataError, "mismatch"):
         fit(unrelated, variant_named("weighted"))
-    data = mixture_data(*tables, NAMES)
-    for value in (0.0, -1.0, np.nan, np.inf):
-        with raises(UsageError, parameter="prior_deviation"):
-            fit(data, variant_named("weighted"), prior_deviation=value)
     with raises(UsageError, "conflict", parameter="dev"):
         weigh(inside, outside, inside, features, NAMES, **PRIOR)
 
@@ -269,28 +230,18 @@ def test_weigh_computes_both_directions(tables: Tables) -> None:
         assert small_batches.columns[name] == pytest.approx(column)
 
 
-def unconstrained_sites(variant: Variant, data: MixtureData, z: np.ndarray) -> dict[str, jax.Array]:
-    """Return unconstrained values of φ as a dictionary of NumPyro sites."""
-    phi = constrained(variant, z)
-    sites = {variant.mixing_name: phi.mixing, "weights": jnp.asarray(phi.weights)}
-    if variant.smoothed:
-        sites["gamma"] = phi.gamma
-    return unconstrain_fn(weighted_mixture, (data, variant, 1.2), {}, sites)
-
-
-def test_density_and_mode_agree_with_numpyro_program(dense_data: MixtureData) -> None:
-    variant = variant_named("weighted")
-    theirs = jax.jit(
-        jax.value_and_grad(
-            lambda z: -potential_energy(weighted_mixture, (dense_data, variant, 1.2), {}, z)
-        )
-    )
-    points = np.random.default_rng(1).normal(size=(3, 4))
-    ours = densities(dense_data, variant, points)
-    result = [theirs(unconstrained_sites(variant, dense_data, z)) for z in points]
-    assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in result]), rel=1e-9)
-    mode = fit(dense_data, variant, **PRIOR).z
-    slope = theirs(unconstrained_sites(variant, dense_data, mode))[1]
+def test_density_agrees_with_scipy_and_the_fit_is_its_mode(tables: Tables) -> None:
+    variant, data = variant_named("weighted"), mixture_data(*tables, NAMES)
+    points = np.random.default_rng(1).normal(size=(3, 5))
+    expected = []
+    for z in points:  # log β and log γ ~ N(0, 2²), weights ~ N(0, 1.2²)
+        phi = Phi(exp(z[0]), exp(z[1]), z[2:])
+        p = np.array(reference_probabilities(tables, "target", variant, phi))
+        likelihood = data.weight @ np.log(np.where(data.supported, p, 1.0))
+        expected.append(likelihood + norm.logpdf(z, 0, [2, 2, 1.2, 1.2, 1.2]).sum())
+    assert np.diff(densities(data, variant, points)) == pytest.approx(np.diff(expected), rel=1e-9)
+    mode = fit(data, variant, **PRIOR).z
+    with placed(variant.apply(data)) as arrays:
+        _, slope = value_and_gradient(arrays, variant, 1.2, mode)
     # The gradient of a sum over hundreds of pairs; it is large away from the mode.
-    assert np.concatenate(list(map(np.atleast_1d, slope.values()))) == pytest.approx(0, abs=1e-3)
-    assert all(max(np.abs(s).max() for s in slopes.values()) > 1 for _, slopes in result)
+    assert np.asarray(slope) == pytest.approx(0, abs=1e-3)

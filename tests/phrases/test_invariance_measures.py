@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
 
-from bpa_ppl.phrases import NumberedText, Subdomains
-from bpa_ppl.phrases.subdomains import chebyshev, posteriors, renyi_entropy
-from bpa_ppl.phrases.tree import PhraseTree
+from bpa_ppl.phrases.subdomains import chebyshev, renyi_entropy
 
 RNG = np.random.default_rng(5)
-WORDS = ["a", "b", "c", "d"]
-SENTENCES = [list(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 30, 60)]
-TEXT = NumberedText.of(SENTENCES)
-PHRASES = ["a", "d", "a b", "b b", "a a a", "c a d", "x", "a x", "d c b a", "b b b b b"]
-SOFT = RNG.dirichlet(np.ones(3), 60)
-HARD = RNG.integers(3, size=60)
 SPREAD = np.vstack([RNG.dirichlet(np.full(6, 0.3), 50), np.eye(6)[:2], np.full((1, 6), 1 / 6)])
-
-
-@pytest.mark.parametrize("assignment", [HARD, SOFT])
-def test_counts_agree_with_loop(assignment: np.ndarray) -> None:
-    subdomains = Subdomains(NumberedText.of([[]] * 60), TEXT, assignment, np.full(3, 1 / 3))
-    expected = np.zeros((len(PHRASES), 3))
-    for row, words in enumerate(map(str.split, PHRASES)):
-        for sentence, shares in zip(SENTENCES, subdomains.posteriors(), strict=True):
-            ends = range(len(words), len(sentence) + 1)
-            occurrences = sum(sentence[e - len(words) : e] == words for e in ends)
-            expected[row] += shares * min(occurrences, 1)
-    tree = PhraseTree()
-    words = tree.words(phrase.encode() for phrase in PHRASES)
-    lengths = np.diff(words[1]).astype(np.int32)
-    numbers = tree.numbers(words, np.arange(len(PHRASES) + 1), 0 * lengths, lengths)
-    counts = tree.count(TEXT, subdomains.assignment, 3)[numbers]
-    np.testing.assert_allclose(counts, expected, rtol=1e-6)
-    assert [p for p, n in zip(PHRASES, counts.sum(axis=1), strict=True) if n == 0] == ["x", "a x"]
-
-
-def test_phrase_posteriors() -> None:
-    counts, weights = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), np.array([0.5, 0.3, 0.2])
-    plain = posteriors(counts, weights)
-    np.testing.assert_allclose(plain, [[0.75, 0.25, 0], weights])
 
 
 def test_renyi_entropies_agree_with_formula_and_scipy() -> None:

@@ -7,10 +7,11 @@ import pytest
 from phrase_pairs import counts_by_pair, pairs_of
 from raising import raises
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from bpa_ppl import BpaWarning, DataError, UsageError
-from bpa_ppl.phrases import PhraseCounts, held_out, mix
-from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of, evaluated, fit
+from bpa_ppl.phrases import PhraseCounts, mix
+from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of, evaluated, fit, parameter_of
 from bpa_ppl.phrases.tables import Side
 
 
@@ -45,7 +46,7 @@ def reference_probability(
 @pytest.mark.parametrize("method", METHODS)
 def test_probabilities_agree_with_formulas(method: str) -> None:
     inner, outer = random_table(1), random_table(2)
-    value = 0.3 if METHODS[method].parameter else None
+    value = 0.3 if parameter_of(method) else None
     mixed, fits = mix(inner, outer, method=method, value=value)
     assert fits == ()
     pairs = pairs_of(mixed)
@@ -57,36 +58,28 @@ def test_probabilities_agree_with_formulas(method: str) -> None:
 
 def test_log_linear_table_has_columns_of_both() -> None:
     inner, outer = random_table(1), random_table(2)
-    with pytest.warns(BpaWarning, match="log-linear"):
-        mixed, fits = mix(inner, outer, random_table(3), "log-linear")
+    mixed, fits = mix(inner, outer, random_table(3), "log-linear")
     assert list(mixed.columns) == ["direct.in", "direct.out", "inverse.in", "inverse.out"]
     assert fits == ()
     rows = mixed.rows_of(inner)
-    np.testing.assert_allclose(mixed.columns["inverse.in"][rows], inner.conditional("source"))
+    expected = inner.count / inner.target_count[inner.target]
+    np.testing.assert_allclose(mixed.columns["inverse.in"][rows], expected)
     assert np.count_nonzero(mixed.columns["inverse.in"]) == len(inner)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("method", [name for name, m in METHODS.items() if m.parameter])
+@pytest.mark.parametrize("method", list(filter(parameter_of, METHODS)))
 def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
     dev = random_table(3)
     counts = counts_of(random_table(1), random_table(2), dev, side)
     result = fit(method, counts, dev.count, side)
 
     def cost(x: np.ndarray) -> float:
-        value = METHODS[method].transform(float(x[0]))
+        value = float(expit(x[0]) if parameter_of(method) == "alpha" else np.exp(x[0]))
         return -evaluated(method, value, counts, dev.count, side).log_likelihood
 
     others = [minimize(cost, [start], method="Nelder-Mead").fun for start in (-3, 0, 3)]
     assert -result.log_likelihood <= min(others) + 1e-9
-
-
-def test_fit_reaches_both_ends_of_the_range() -> None:
-    inner, outer = PhraseCounts.of("aa", "xy", [1, 1]), PhraseCounts.of("aa", "zw", [1, 1])
-    for pairs, alpha in (("xy", 1.0), ("zw", 0.0)):  # only in IN, only in OUT
-        dev = PhraseCounts.of("aa", pairs, [3, 1])
-        counts = counts_of(inner, outer, dev, "target")
-        assert fit("linear", counts, dev.count, "target").value == pytest.approx(alpha, abs=2e-6)
 
 
 def test_a_given_value_is_evaluated_and_not_fitted() -> None:
@@ -114,23 +107,6 @@ def test_log_likelihood_is_over_supported_pairs() -> None:
     )
 
 
-def test_held_out_pairs_exclude_their_own_counts() -> None:
-    dev = random_table(3, pairs=30)
-    counts = counts_of(random_table(1), random_table(2), dev, "target")
-    in_sample = fit("map", counts, dev.count, "target")
-    left_out = held_out("map", counts, dev.count, "target", folds=len(dev))
-    assert left_out.log_likelihood < in_sample.log_likelihood
-    expected, values = np.zeros(len(dev)), np.zeros(len(dev))
-    for left in range(len(dev)):
-        others = np.arange(len(dev)) != left
-        value = fit("map", counts.part(np.flatnonzero(others)), dev.count[others], "target").value
-        expected[left], values[left] = METHODS["map"].probabilities(counts, value)[left], value
-    assert left_out.value == pytest.approx(values.mean())
-    supported = expected > 0
-    mean = np.average(np.log(expected[supported]), weights=dev.count[supported])
-    assert left_out.log_likelihood == pytest.approx(mean, abs=1e-9)
-
-
 def test_rejects_unmixable_tables() -> None:
     inner, outer = random_table(1), random_table(2)
     with raises(DataError, "mismatch"):
@@ -147,23 +123,11 @@ def test_rejects_unmixable_tables() -> None:
             mix(inner, outer, method=method, value=value)
     with raises(UsageError, "conflict", parameter="dev"):
         mix(inner, outer, random_table(1))
-    with raises(UsageError, parameter="folds"):
-        held_out("map", counts_of(inner, outer, inner, "target"), inner.count, "target", folds=1)
 
 
-def swapped(table: PhraseCounts) -> PhraseCounts:
-    """Return a table with its languages swapped."""
-    return PhraseCounts.of(table.texts("target"), table.texts("source"), table.count)
-
-
-def test_swapped_tables_are_recognised() -> None:
+def test_a_small_general_table_is_warned_about() -> None:
     inner = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [5, 1])
     outer = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [12, 1])
     dev = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [9, 2])
-    assert len(mix(inner, outer, dev)[1]) == 2
-    with raises(DataError, "mismatch", parameter="dev"):
-        mix(inner, outer, swapped(dev))
-    with raises(DataError, "mismatch"):
-        mix(inner, swapped(outer), dev)
     with pytest.warns(BpaWarning, match="IN has 13 .* OUT only 6"):
         mix(outer, inner, dev)

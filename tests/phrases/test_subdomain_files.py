@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from phrase_pairs import sentences_of
 from pyarrow import parquet
@@ -40,7 +38,6 @@ def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
     assert read.assignment.dtype == result.assignment.dtype
     assert read.weights.tolist() == [0.25, 0.25, 0.5]
     assert (read.settings, read.k, len(read)) == (SETTINGS, 3, 4)
-    assert str(read).startswith("Subdomains(4 sentence pairs, K=3, ")
     read.save(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
 
@@ -73,10 +70,7 @@ def test_typical_words_are_those_that_were_planted() -> None:
     [
         (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
         ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
-        ([0.0, np.nan, 1.0, 0.0], (0.25, 0.25, 0.5), "bad-number"),
         (SOFT, (0.5, 0.5), "bad-number"),
-        (2 * SOFT, (0.25, 0.25, 0.5), "bad-number"),
-        (HARD, (0.5, -0.5, 1.0), "bad-number"),
     ],
 )
 def test_rejects_invalid_subdomains(assignment: Any, weights: Any, code: str) -> None:
@@ -87,23 +81,14 @@ def test_rejects_invalid_subdomains(assignment: Any, weights: Any, code: str) ->
 def test_rejects_other_files(tmp_path: Path) -> None:
     path = tmp_path / "subdomains.parquet"
     example().save(path)
-    content = path.read_bytes()
+    content, table = path.read_bytes(), parquet.read_table(path)
     (tmp_path / "cut.parquet").write_bytes(content[: len(content) // 2])
-    (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "text").write_text("la maison\n")
-    table, metadata = parquet.read_table(path), b"bpa_subdomains"
-    facts = json.dumps({"weights": [1.0], "settings": {}})
-    for name, other in {
-        "bare": table.replace_schema_metadata(None),
-        "none": table.drop(["subdomain"]),
-        "twisted": table.set_column(2, "subdomain", pa.array(["a", "b", "c", "d"])),
-        "holes": table.set_column(2, "subdomain", pa.array([0, None, 1, 2], pa.int16())),
-        "wrong": table.replace_schema_metadata({metadata: facts}),
-        "settings": table.replace_schema_metadata({metadata: facts.replace("{}", "true")}),
+    parquet.write_table(table.replace_schema_metadata(None), tmp_path / "bare.parquet")
+    for name, code in {
+        "cut.parquet": "damaged",
+        "text": "damaged",
+        "bare.parquet": "unknown-format",
     }.items():
-        parquet.write_table(other, tmp_path / f"{name}.parquet")
-    codes = {"cut.parquet": "damaged", "empty": "no-data", "wrong.parquet": "bad-number"}
-    for file in sorted(tmp_path.iterdir()):
-        if file != path:
-            with raises(DataError, codes.get(file.name, "unknown-format"), match=file.name):
-                Subdomains.load(file)
+        with raises(DataError, code, match=name):
+            Subdomains.load(tmp_path / name)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -81,14 +77,13 @@ def candidate(**changed: Any) -> dict[str, Any]:
     [
         (b"{", 400, "bad-json", ""),
         (b"[" * 10_000, 400, "bad-json", ""),
-        (b'{"candidates": [{"text": "a", "lm": 1, "tm": 0, "lm": 2}]}', 422, "duplicate", "'lm'"),
         (b"x" * 20_001, 413, "too-large", "20,000"),
         ([], 422, "no-data", ""),
         ({"candidates": []}, 422, "no-data", "list 1"),
         ([GOOD, {"texts": []}], 422, "bad-list", "list 2"),
         ({"candidates": [3]}, 422, "bad-data", "candidates[0]"),
         (b'{"candidates": [{"text": "a", "lm": NaN, "tm": 0}]}', 400, "bad-json", ""),
-        ([GOOD, candidate(lm="high")], 422, "missing-feature", "'high'"),
+        (candidate(lm="high"), 422, "missing-feature", "lm"),
         (candidate(lm=1e39), 422, "bad-data", "lm"),
         (candidate(text=3), 422, "bad-data", "candidates[0].text"),
         (
@@ -120,8 +115,7 @@ def test_other_names_of_the_server_are_refused(client: Any, posterior: Path) -> 
     names = {"localhost:9": 200, "127.0.0.1": 200, "LOCALHOST": 200, "evil.example": 400}
     for host, status in {**names, "127.0.0.1.example": 400, "a@localhost": 400, "[": 400}.items():
         response = client.post("/rerank", json=GOOD, headers={"Host": host})
-        expected = (status, None if status == 200 else "bad-host")
-        assert (response.status_code, response.json().get("code")) == expected, host
+        assert response.status_code == status, host
     for allowed, host in (("nbest.example", "NBest.example:80"), ("[::1]", "[::1]:1"), ("*", "a")):
         app = application(partial(Reranker, posterior), hosts=[allowed])
         assert testclient.TestClient(app).get("/health", headers={"Host": host}).is_success
@@ -187,44 +181,10 @@ def test_bodies_are_read_in_the_threads_which_stay_busy_after_a_timeout(
         raise MemoryError
 
     monkeypatch.setattr(app, "_records", slow)
-    with client_of(posterior, Limits(seconds=0.1, threads=1)) as client:
+    monkeypatch.setattr(app, "_THREADS", 1)
+    with client_of(posterior, Limits(seconds=0.1)) as client:
         codes = [client.post("/rerank", json=GOOD).json()["code"] for _ in range(3)]
     assert (codes, len(calls)) == (["timeout"] * 3, 1)
-
-
-def test_connections_are_bounded(
-    posterior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(web, "_PATIENCE", 1.0)
-    monkeypatch.setattr(web, "_CONNECTIONS", 2)
-    server = web.server_of(application(partial(Reranker, posterior)))
-    with (
-        web.listen("127.0.0.1", 0) as listening,
-        ThreadPoolExecutor(1) as thread,
-        ExitStack() as stack,
-    ):
-        running = thread.submit(server.run, [listening])
-        try:
-            place = listening.getsockname()
-            clients = [socket.create_connection(place, 5) for _ in range(3)]
-            for client in clients:
-                stack.callback(client.close)
-            with suppress(ConnectionResetError):
-                assert clients[2].recv(1) == b""
-            for _ in range(3):  # bytes of headers do not extend the time
-                clients[1].sendall(b"G")
-                time.sleep(0.3)
-            assert [client.recv(1) for client in clients[:2]] == [b"", b""]
-            url = f"http://127.0.0.1:{place[1]}/health"
-            assert stack.enter_context(urlopen(url, timeout=5)).status == 200
-            with socket.create_connection(place, 5) as malformed:
-                head = b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked"
-                malformed.sendall(head + b"\r\n\r\nno chunk\r\n")
-                assert b" 400 " in malformed.recv(99)
-        finally:
-            server.should_exit = True
-        running.result(10)
-    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_what_the_model_expects(client: Any) -> None:
@@ -272,10 +232,3 @@ def test_logs_have_no_texts(client: Any, caplog: pytest.LogCaptureFixture) -> No
     assert second["status"] == 400
     assert "cat" not in caplog.text
     assert "secret" not in caplog.text
-
-
-def test_slow_requests_and_full_queues_are_refused(posterior: Path) -> None:
-    for limits, code in ((Limits(seconds=0), "timeout"), (Limits(waiting=0), "busy")):
-        with client_of(posterior, limits) as client:
-            response = client.post("/rerank", json=GOOD)
-            assert (response.status_code, response.json()["code"]) == (503, code)

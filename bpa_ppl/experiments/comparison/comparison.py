@@ -15,14 +15,13 @@ from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError, NotConverged
-from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
     Distance,
     bias_bound,
     discrepancies,
     joint_distance,
-    more_draws,
 )
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.nbest import NBest
@@ -32,7 +31,7 @@ from bpa_ppl.quality import resolve
 from bpa_ppl.quality.base import reported_metrics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.quality.scoring import one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 LEVEL = 0.01
 #: A sampler agrees if the bias of every mean is below this, in posterior standard deviations.
 MAX_BIAS = 0.1
-#: A longer reference is advised if it saves at least this factor of draws.
-_MAX_FACTOR = 4
 _REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
 AGREES, DIFFERS = "agrees", "DIFFERS"
@@ -132,12 +129,17 @@ class Comparison(Outcome):
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
-            names = ("r_hat", "ess", "ess_per_second", "ess_per_evaluation")
-            r_hat, size, rate, per_evaluation = (shown(r.efficiency[name]) for name in names)
-            if r.efficiency["ess_per_second"] is not None and not r.ranked:
-                rate = f"({rate})"
-            interval = shown_interval(r.efficiency["ess_per_second_interval"])
-            rows.append((r.sampler, r.verdict, r_hat, size, rate, interval, per_evaluation))
+            names = (
+                "r_hat",
+                "ess",
+                "ess_per_second",
+                "ess_per_second_interval",
+                "ess_per_evaluation",
+            )
+            cells = [shown(r.efficiency[name]) for name in names]
+            if not r.ranked and r.efficiency["ess_per_second"] is not None:
+                cells[2] = f"({cells[2]})"
+            rows.append((r.sampler, r.verdict, *cells))
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
         return "", table, [*(f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason), _NOTE]
 
@@ -234,37 +236,21 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
         status = f"{d['quantity']} of {d['weight']} is now off by {d['bias']:+.2f} posterior sd"
         reason = f"{report.failures[0].advice} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
-    bound, weight, errors = bias_bound(draws, truth)
-    size = f"{_rounded_up(bound):g} posterior sd with {PROBABILITY:.0%}"
+    bound, weight = bias_bound(draws, truth)
+    # Three decimals, rounded up, because it is a bound.
+    size = f"{math.ceil(1000 * bound) / 1000:g} posterior sd with {PROBABILITY:.0%}"
     if reason := "; ".join(_differences(properties, distance)):
         verdict = DIFFERS
     elif bound <= MAX_BIAS:
         verdict, reason = AGREES, f"the bias of every mean is below {size}"
     else:
-        verdict = INCONCLUSIVE
+        verdict, times = INCONCLUSIVE, math.ceil((bound / MAX_BIAS) ** 2)
         reason = (
             f"no difference was found, but the bias of the mean of {weight} may be up to {size}, "
-            f"more than {MAX_BIAS:g}; if there is none, "
-            + _missing_draws(bound, errors, len(draws.flat), len(truth.flat))
+            f"more than {MAX_BIAS:g}; if there is none, {times} times as many draws are enough, of "
+            "the sampler and of the reference"
         )
     return replace(result, verdict=verdict, reason=reason, bound=bound)
-
-
-def _missing_draws(bound: float, errors: tuple[float, float], count: int, reference: int) -> str:
-    """Return in words how many draws would lower the bound to the limit, if there is no bias."""
-    factor, of_both = more_draws(bound, errors, MAX_BIAS), (bound / MAX_BIAS) ** 2
-    if factor <= _MAX_FACTOR * of_both:
-        return f"it needs about {_rounded_up(count * factor):.0f} draws, not {count}"
-    return (
-        f"it needs about {_rounded_up(count * of_both):.0f} draws, not {count}, and the "
-        f"reference {_rounded_up(reference * of_both):.0f}, not {reference}"
-    )
-
-
-def _rounded_up(number: float) -> float:
-    """Return the next larger number that has two significant digits."""
-    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return round(math.ceil(number / unit) * unit, 12)
 
 
 def _differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:
@@ -305,13 +291,11 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
     (1, 'ter', -50.0)
     """
-    every, ones = np.arange(len(lists)), np.ones(len(lists), np.int64)
-    pair = [lists.regroup(every, lists.offsets[:-1] + one, ones) for one in (ours, theirs)]
     texts = zip(lists.chosen(ours), lists.chosen(theirs), strict=True)
     scores: list[ScoreDifference] = []
     if lists.references is not None:
         for metric in (*map(resolve, reported_metrics()), LengthRatio()):
-            a, b = (statistics(one, metric) for one in pair)
+            a, b = (statistics(one_each(lists, choice), metric) for choice in (ours, theirs))
             scores.append(score_difference(a, b, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)
     return {"changed": changed, "sentences": len(lists), "scores": tuple(scores)}
@@ -334,29 +318,25 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
     """
-    if problem := next(_record_differences(draws, expected), ""):
+    problems = []
+    if odd := sorted(set(draws.features) ^ set(expected.features)):
+        problems = [f"only one of both has the features {', '.join(odd[:_MAX_NAMED])}"]
+    else:
+        ours, theirs = (_recorded(one, expected.features) for one in (draws, expected))
+        for what in ours.keys() & theirs.keys():
+            value, other = ours[what], theirs[what]
+            if not isinstance(value, np.ndarray):
+                problems += [f"its {what} is {value}, not {other}"] if value != other else []
+            elif value.shape != other.shape or not np.allclose(value, other, rtol=1e-5, atol=1e-9):
+                problems.append(f"it has other values of {what}")
+    if not problems and (other_data := different_data(draws, expected)):
+        problems = [f"it was made from other {', '.join(other_data)}"]
+    if problems:
         raise DataError(
-            f"{name} is a posterior of other data or another model: {problem}; only posteriors of "
-            "the same lists, oracles, features, likelihood and prior can be compared",
+            f"{name} is a posterior of other data or another model: {min(problems)}; only "
+            "posteriors of the same lists, oracles, features, likelihood and prior can be compared",
             code="mismatch",
         )
-
-
-def _record_differences(draws: Draws, expected: Draws) -> Iterator[str]:
-    """Yield in words what two posteriors record differently; the same features come first."""
-    if different := sorted(set(draws.features) ^ set(expected.features)):
-        yield f"only one of both has the features {', '.join(different[:_MAX_NAMED])}"
-    ours, theirs = (_recorded(one, expected.features) for one in (draws, expected))
-    for what, value in ours.items():
-        other = theirs.get(what, value)
-        if isinstance(value, np.ndarray):
-            close = value.shape == other.shape and np.allclose(value, other, rtol=1e-5, atol=1e-9)
-            if not close:
-                yield f"it has other values of {what}"
-        elif value != other:
-            yield f"its {what} is {value}, not {other}"
-    if different := different_data(draws, expected):
-        yield f"it was made from other {', '.join(different)}, which may be in files of equal names"
 
 
 def _recorded(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
@@ -369,15 +349,7 @@ def _recorded(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
         "number of sentences": count,
         "sentence_ids": None if ids is None else np.asarray(ids),
         **{site: np.asarray(values) for site, values in draws.observed.items()},
-        **{name: _in_words(attrs[name]) for name in ("likelihood", "prior") if name in attrs},
+        **{name: attrs[name] for name in ("likelihood", "prior") if name in attrs},
         **{name: value[np.ix_(*[order] * value.ndim)] for name, value in constants.items()},
     }
     return {what: value for what, value in values.items() if value is not None}
-
-
-def _in_words(value: Any) -> str:
-    """Return a recorded likelihood or prior in words."""
-    if not isinstance(value, dict):
-        return str(value)
-    settings = [f"{key} {item}" for key, item in value.items() if key != "name"]
-    return str(value.get("name", "unnamed") + (f" ({', '.join(settings)})" if settings else ""))

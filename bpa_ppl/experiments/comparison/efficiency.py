@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
 from bpa_ppl.posterior import Draws
@@ -27,15 +28,7 @@ Bounds = tuple[float, float]
 Row = dict[str, Any]
 #: The first of the `COLUMNS`, on the draws.
 QUALITY = (
-    "runs",
-    "chains",
-    "draws",
-    "ess",
-    "bulk_ess",
-    "tail_ess",
-    "kish_ess",
-    "acceptance",
-    "r_hat",
+    *("runs", "chains", "draws", "ess", "bulk_ess", "tail_ess", "kish_ess", "acceptance", "r_hat"),
 )
 #: Columns of the cost and quality of the draws of one sampler; None if a run does not record it.
 #: Intervals are those of the spread over runs, on the logarithmic scale, by Student's t: the
@@ -53,11 +46,7 @@ QUALITY = (
 #: `per_run`, of each run its `seed`, `seconds`, `ess`, `ess_per_second` and `evaluations`.
 COLUMNS = (
     *QUALITY,
-    "seconds",
-    "ess_per_second",
-    "ess_per_second_interval",
-    "evaluations",
-    "ess_per_evaluation",
+    *("seconds", "ess_per_second", "ess_per_second_interval", "evaluations", "ess_per_evaluation"),
     "per_run",
 )
 
@@ -72,7 +61,6 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     Raises:
         DataError: if a `sampling_time` is not a number of seconds.
     """
-    chains, draws = runs[0].shape
     markov, per_run = not joint.weighted, tuple(map(cost_of, runs))
 
     def smallest(method: str) -> float | None:
@@ -84,8 +72,8 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     per_evaluation, _ = _geometric_mean([ratio(r["ess"], r["evaluations"]) for r in per_run])
     return {
         "runs": len(runs),
-        "chains": chains,
-        "draws": draws,
+        "chains": runs[0].shape[0],
+        "draws": runs[0].shape[1],
         "ess": float(np.mean([run["ess"] for run in per_run])),
         "bulk_ess": smallest("bulk"),
         "tail_ess": smallest("tail"),
@@ -175,23 +163,17 @@ def ranking(costs: Mapping[str, Row]) -> list[Row]:
     names = sorted(timed, key=lambda name: -timed[name]["ess_per_second"])
     result = []
     for place, name in enumerate(names, 1):
-        cost = timed[name]
-        ratio, bounds = (1.0, None) if name == names[0] else _ratio_of(cost, timed[names[0]])
+        cost, fastest = timed[name], timed[names[0]]
+        ratio, bounds = cost["ess_per_second"] / fastest["ess_per_second"], None
+        pairs = [[run["ess_per_second"] for run in one["per_run"]] for one in (cost, fastest)]
+        if place > 1 and len(pairs[0]) == len(pairs[1]):
+            ratio, bounds = _geometric_mean([a / b for a, b in zip(*pairs, strict=True)])
         tied = bounds is not None and bounds[1] >= 1
         row = {"sampler": name, "place": 1 if tied else place}
         row |= {"ess_per_second": cost["ess_per_second"]}
         row |= {"interval": cost["ess_per_second_interval"]}
         result.append(row | {"ratio": ratio, "ratio_interval": bounds})
     return result
-
-
-def _ratio_of(cost: Row, fastest: Row) -> tuple[float, Bounds | None]:
-    """Return the ratio of the effective draws per second, with its interval."""
-    ours, theirs = ([run["ess_per_second"] for run in one["per_run"]] for one in (cost, fastest))
-    if len(ours) == len(theirs):
-        ratio, bounds = _geometric_mean([a / b for a, b in zip(ours, theirs, strict=True)])
-        return ratio or 0.0, bounds
-    return cost["ess_per_second"] / fastest["ess_per_second"], None
 
 
 def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, Bounds | None]:
@@ -212,22 +194,30 @@ def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, Bound
     return float(mean), (float(low), float(high))
 
 
-def shown(value: float | None) -> str:
-    """Return a number for a table.
+def shown(value: float | Bounds | None) -> str:
+    """Return a number or an interval for a table.
 
-    >>> shown(12345.6), shown(None)
-    ('12350', '–')
+    >>> shown(12345.6), shown((1204.0, 1800.26)), shown(None)
+    ('12350', '1204–1800', '–')
     """
-    return "–" if value is None else f"{float(f'{value:.4g}'):g}"
+    if value is None:
+        return "–"
+    numbers = value if isinstance(value, tuple) else (value,)
+    return "–".join(f"{float(f'{number:.4g}'):g}" for number in numbers)
 
 
-def shown_interval(bounds: Bounds | None) -> str:
-    """Return an interval for a table.
+def table_of(rows: Sequence[Row], caption: str = "") -> Table:
+    """Return a table of rows that all have the same columns; their names become titles.
 
-    >>> shown_interval((1204.0, 1800.26)), shown_interval(None)
-    ('1200–1800', '–')
+    >>> table_of([{"sampler": "imh", "ess_per_second": 2.0}]).header
+    ['sampler', 'ESS per second']
     """
-    return "–" if bounds is None else "–".join(f"{float(f'{b:.3g}'):g}" for b in bounds)
+    cells = [
+        [cell if isinstance(cell, str) else shown(cell) for cell in row.values()] for row in rows
+    ]
+    names = (name.replace("r_hat", "R-hat").replace("ess", "ESS") for name in rows[0])
+    titles = [name.replace("_", " ") for name in names]
+    return Table(titles, cells, caption)
 
 
 def _evaluations(run: Draws) -> float | None:

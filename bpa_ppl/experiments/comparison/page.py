@@ -3,71 +3,39 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-from scipy.stats import norm
-
-from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
-    Block,
     Section,
     Table,
     Verdict,
-    drawn,
     how_it_was_made,
     page,
     write_page,
 )
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
-    DIFFERS,
     LEVEL,
     Comparison,
-    SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, table_of
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_HEADINGS = {
-    "r_hat": "R-hat",
-    "ess": "ESS of the mean",
-    "bulk_ess": "bulk ESS",
-    "tail_ess": "tail ESS",
-    "kish_ess": "Kish's ESS",
-    "ess_per_second": "ESS of the mean / s",
-    "ess_per_evaluation": "ESS of the mean / evaluation",
-    "largest_null": "largest of the reference itself",
-    "p_value": "p",
-}
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
-_MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the JSON file
-_GREY = "#9aa0a6"
-_COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e"}  # other verdicts are grey
-_LINEAR = 3.0  # standard errors
+_MAX_PROPERTIES = 5  # of a sampler in the table of the page; all are in the JSON file
 _RANKING_TEXT = (
     "Samplers are ranked by effective draws per second for the posterior mean of the worst weight, "
     "sd² / MCSE²: the geometric mean over runs, with 95% intervals of the spread over runs. Ratios "
     "to the fastest compare runs of the same round; a sampler whose interval contains 1 shares the "
-    "first rank. The rate of a sampler that differs, has not converged or failed is in brackets."
+    "first place. A sampler that differs, has not converged or failed is not ranked."
 )
 _COST_TEXT = (
     "Effective sample sizes are those of the worst weight, the mean over runs: bulk and tail ESS "
     "of chains, Kish's ESS of importance weights. Seconds are the median over runs, with the "
     "search for the mode and the warm-up, without compilation. Evaluations are those of the "
     "density, as recorded in n_steps. – is unknown."
-)
-_ACCURACY_CAPTION = (
-    "A dot is the mean, the standard deviation or a quantile of one weight. With many draws, all "
-    "dots of a correct sampler lie between the dashed lines with a probability of 99.5%. The axis "
-    f"is logarithmic beyond ±{_LINEAR:g} standard errors."
 )
 _DISTANCE_CAPTION = (
     "Energy distances of the joint distributions. One above the largest of random splits of the "
@@ -96,22 +64,29 @@ def comparison_page(
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
-    sections = [_ranking(comparison), _cost(comparison)]
+    costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
+    tables = [
+        table_of([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
+        for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost."))
+    ]
+    sections = [Section("Cost and quality", (_COST_TEXT, *tables))]
+    if ranks := _ranks(comparison):
+        sections.insert(0, Section("Ranking", (_RANKING_TEXT, table_of(ranks))))
+    row: Row
     distances: list[Row] = []
     translations: list[Row] = []
     for result in comparison.samplers:
-        row: Row
         if (d := result.distance) is not None:
             row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
             distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
         if (changes := result.downstream) is not None:
             row = {"sampler": result.sampler} | changes
             translations += [row | asdict(one) for one in row.pop("scores")] or [row]
-    if any(result.discrepancies for result in comparison.samplers):
-        distance = _table(distances, _DISTANCE_CAPTION)
+    if distances:
+        distance = table_of(distances, _DISTANCE_CAPTION)
         sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
     if translations:
-        blocks = (_TRANSLATIONS_TEXT, _table(translations))
+        blocks = (_TRANSLATIONS_TEXT, table_of(translations))
         sections.append(Section("Translations", blocks))
     rows = {"reference": comparison.reference, **(made or {})}
     sections.append(how_it_was_made(rows, command))
@@ -131,35 +106,6 @@ def _verdict(comparison: Comparison) -> Verdict:
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
-def _ranking(comparison: Comparison) -> Section:
-    """Return the section with the ranked samplers, then those that are not ranked."""
-    ranks = {rank["sampler"]: rank for rank in _ranks(comparison)}
-    rows: list[Row] = []
-    for result in comparison.samplers:
-        rank, rate = ranks.get(result.sampler, {}), result.efficiency["ess_per_second"]
-        bracketed = f"({shown(rate)})" if rate is not None and not result.ranked else rate
-        row = {"sampler": result.sampler, "rank": str(rank.get("place", "–"))}
-        row |= {"verdict": result.verdict, "ess_per_second": bracketed}
-        row |= {"its 95% interval": shown_interval(rank.get("interval"))}
-        ratio, bounds = rank.get("ratio"), shown_interval(rank.get("ratio_interval"))
-        row |= {"relative to the fastest": "–" if ratio is None else f"{ratio:.3g}"}
-        rows.append(row | {"its interval": bounds})
-    places = {name: place for place, name in enumerate(ranks)}
-    rows.sort(key=lambda row: places.get(row["sampler"], len(places)))
-    return Section("Ranking", (_RANKING_TEXT, _table(rows)))
-
-
-def _cost(comparison: Comparison) -> Section:
-    tables = []
-    for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost.")):
-        rows = [
-            {"sampler": r.sampler, **{name: r.efficiency[name] for name in columns}}
-            for r in comparison.samplers
-        ]
-        tables.append(_table(rows, caption))
-    return Section("Cost and quality", (_COST_TEXT, *tables))
-
-
 def _accuracy(comparison: Comparison) -> Section:
     text = (
         f"Compared with {comparison.reference}. A sampler differs if any property of any weight is "
@@ -176,50 +122,8 @@ def _accuracy(comparison: Comparison) -> Section:
         for d in sorted(result.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]:
             signed = {"bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
             rows.append({"sampler": result.sampler, **d, **signed})
-    worst = _table(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
-    compared = [s for s in samplers if s.discrepancies]
-    largest = (f"{s.sampler} {max(abs(d['z']) for d in s.discrepancies):.1f}" for s in compared)
-    gaps = f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
-    picture = drawn(accuracy_figure(compared), gaps, _ACCURACY_CAPTION, "svg")
-    blocks: list[Block] = [text, verdicts, picture, worst]
-    return Section("Marginal distributions", blocks)
-
-
-def _table(rows: Sequence[Row], caption: str = "") -> Table:
-    cells = [
-        [cell if isinstance(cell, str) else shown(cell) for cell in row.values()] for row in rows
-    ]
-    return Table([_HEADINGS.get(name, name) for name in rows[0]], cells, caption)
-
-
-def accuracy_figure(compared: Iterable[SamplerResult]) -> Figure:
-    """Draw the differences of some samplers from the reference, in Monte-Carlo standard errors."""
-    from matplotlib.ticker import NullLocator
-
-    results = list(compared)
-    figure, ((axes,),) = empty_figure(1, 1, 0.5 * len(results) + 1.0)
-    for row, result in enumerate(results):
-        z = np.array([d["z"] for d in result.discrepancies])
-        jitter = np.linspace(-0.3, 0.3, len(z))
-        axes.plot(z, row + jitter, ".", color=_COLOURS.get(result.verdict, _GREY), alpha=0.7)
-    limit = float(norm.isf(LEVEL / 4 / len(results[0].discrepancies)))
-    for edge in (-limit, limit):
-        axes.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
-    z_scores = np.abs([d["z"] for result in results for d in result.discrepancies])
-    furthest = 1.2 * max(limit, float(z_scores[np.isfinite(z_scores)].max(initial=0)))
-    # Linear in the middle and logarithmic beyond, with few labels.
-    decades = math.ceil(math.log10(furthest))
-    step = max(1, decades // 3)
-    ticks = [_LINEAR, *(10.0**k for k in range(1, decades + 1, step) if 10.0**k <= furthest)]
-    ticks = [*(-tick for tick in reversed(ticks)), 0.0, *ticks]
-    axes.set_xscale("symlog", linthresh=_LINEAR)
-    axes.set_xlim(-furthest, furthest)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks(range(len(results)), [label(result.sampler) for result in results])
-    axes.invert_yaxis()
-    axes.set_xlabel("difference from the reference, in Monte-Carlo standard errors")
-    return figure
+    worst = table_of(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
+    return Section("Marginal distributions", [text, verdicts, worst])
 
 
 def write_comparison(

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float32, Float64
-from bpa_ppl.experiments.estimates import Estimate, holm, mean_of, nearly_independent, share_of
+from bpa_ppl.experiments.estimates import holm, mean_of, nearly_independent, share_of
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import quantiles
 
@@ -62,7 +62,7 @@ def _freedom(size: float) -> float:
     return max(size / 10, 1.0)
 
 
-def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str, tuple[float, float]]:
+def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str]:
     """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
 
     For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
@@ -75,8 +75,8 @@ def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str, tuple[float,
         reference: draws of a long run.
 
     Returns:
-        the bound, in posterior standard deviations of the reference; the weight whose bias may be
-        that large; and the Monte-Carlo standard errors of its two means, in the same unit.
+        the bound, in posterior standard deviations of the reference, and the weight whose bias may
+        be that large.
 
     >>> def draws(seed, count):
     ...     rng = np.random.default_rng(seed)
@@ -90,53 +90,31 @@ def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str, tuple[float,
         y = reference.weights[..., k]
         a, b = mean_of(draws, draws.weights[..., k]), mean_of(reference, y)
         _, sd = _mean_and_sd(reference, y)
-        errors = a.error / sd, b.error / sd
-        quantile = float(student.ppf(PROBABILITY, _freedom(min(a.ess, b.ess))))
-        value = abs(a.mean - b.mean) / sd + quantile * np.hypot(*errors)
-        bounds.append((float(value), name, errors))
-    return max(bounds, key=lambda bound: bound[0])
-
-
-def more_draws(bound: float, errors: tuple[float, float], limit: float) -> float:
-    """Return how many times as many draws lower a bound to a limit, if there is no bias.
-
-    Args:
-        bound: of the bias.
-        errors: Monte-Carlo standard errors of the sampler and of the reference.
-        limit: in the same unit.
-
-    Returns:
-        infinity if the error of the reference alone is too large.
-    """
-    # The observed difference, like its error, is then proportional to 1 / √draws.
-    error, reference_error = (float(one) ** 2 for one in errors)
-    left = limit**2 / (bound**2 / (error + reference_error)) - reference_error
-    return error / left if left > 0 else np.inf
+        quantile = student.ppf(PROBABILITY, _freedom(min(a.ess, b.ess)))
+        value = abs(a.mean - b.mean) / sd + quantile * np.hypot(a.error / sd, b.error / sd)
+        bounds.append((float(value), name))
+    return max(bounds)
 
 
 def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Row, float]]:
     """Yield the discrepancies of one weight, without p-values, each with its smaller ESS."""
     name, x, y = (reference.features[k], draws.weights[..., k], reference.weights[..., k])
     centre, sd = _mean_and_sd(reference, y)
-    own_centre, own_sd = _mean_and_sd(draws, x)
-
-    def compared(
-        quantity: str, values: tuple[float, float], estimates: tuple[Estimate, Estimate]
-    ) -> tuple[Row, float]:
-        (value, target), (a, b) = values, estimates
+    ours = *_mean_and_sd(draws, x), *_quantiles(draws, x)
+    cuts = _quantiles(reference, y)
+    estimates = [
+        (mean_of(draws, x), mean_of(reference, y)),
+        (mean_of(draws, (x - centre) ** 2), mean_of(reference, (y - centre) ** 2)),
+    ]
+    for p, cut in zip(QUANTILES, cuts, strict=True):
+        estimates.append((share_of(draws, x <= cut, p), share_of(reference, y <= cut, p)))
+    quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in QUANTILES))
+    theirs = centre, sd, *cuts
+    for quantity, value, target, (a, b) in zip(quantities, ours, theirs, estimates, strict=True):
         row = {"weight": name, "quantity": quantity, "value": float(value)}
         row |= {"reference": float(target), "bias": float((value - target) / sd)}
         z = float((a.mean - b.mean) / np.hypot(a.error, b.error))
-        return row | {"z": z}, min(a.ess, b.ess)
-
-    means = mean_of(draws, x), mean_of(reference, y)
-    yield compared("mean", (own_centre, centre), means)
-    squares = (mean_of(draws, (x - centre) ** 2), mean_of(reference, (y - centre) ** 2))
-    yield compared("sd", (own_sd, sd), squares)
-    cuts, own_cuts = _quantiles(reference, y), _quantiles(draws, x)
-    for p, cut, own_cut in zip(QUANTILES, cuts, own_cuts, strict=True):
-        shares = share_of(draws, x <= cut, p), share_of(reference, y <= cut, p)
-        yield compared(f"q{100 * p:g}", (own_cut, cut), shares)
+        yield row | {"z": z}, min(a.ess, b.ess)
 
 
 def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:

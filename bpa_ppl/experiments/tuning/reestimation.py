@@ -97,6 +97,6 @@ def reestimate(
         tuned = chosen.tune(problem)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
     points = problem.start, tuned.weights
-    first, chosen = (lists.best(point) - lists.offsets[:-1] for point in points)
-    scores = compared(nbest, first, chosen, goal, titles=("canonical", "tuned"))
+    first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
+    scores = compared(nbest, first, after, goal, titles=("canonical", "tuned"))
     return Reestimation(result, scores, matched.full(tuned.visited))

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bpa_ppl.text.kneser_ney import WeightedText, counted, extend
+from bpa_ppl.models.subdomains.weighted_text import WeightedText, counted, extend
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import SPECIAL, NumberedText, corpus_of, starts_of
 

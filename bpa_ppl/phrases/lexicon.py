@@ -19,7 +19,7 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.scoring import distinct
 
 if TYPE_CHECKING:
-    from bpa_ppl.text.ibm1 import IBM1
+    from bpa_ppl.phrases.ibm1 import IBM1
 
 #: Source and target texts.
 Pairs = Sequence[tuple[str, str]]
@@ -29,8 +29,8 @@ class Lexicon(TextSource, frozen=True):
     """IBM Model 1 between source and hypothesis, learned from pairs of sentences.
 
     The columns are `lexicon.direct`, the natural log of p(hypothesis | source), and
-    `lexicon.inverse`, that of p(source | hypothesis); see `bpa_ppl.text.ibm1`. Words are separated
-    by spaces and taken as they are: tokenise and case the pairs like the lists.
+    `lexicon.inverse`, that of p(source | hypothesis); see `bpa_ppl.phrases.ibm1`. Words are
+    separated by spaces and taken as they are: tokenise and case the pairs like the lists.
 
     Attributes:
         pairs: the source file and the target file of a translation memory, line by line; or
@@ -119,7 +119,7 @@ class Lexicon(TextSource, frozen=True):
 
     def _models(self, pairs: Pairs) -> tuple[IBM1, IBM1]:
         """Return the models of both directions."""
-        from bpa_ppl.text.ibm1 import IBM1
+        from bpa_ppl.phrases.ibm1 import IBM1
         from bpa_ppl.text.words import words_of
 
         sources, targets = ([words_of(pair[side]) for pair in pairs] for side in (0, 1))

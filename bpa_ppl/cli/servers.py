@@ -1,0 +1,126 @@
+"""`bpa judge` and `bpa serve`: the commands that listen on a port."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from bpa_ppl.cli import options as shared
+from bpa_ppl.errors import UsageError, require_extra
+
+
+def judge(
+    nbest: shared.NBestPath,
+    /,
+    *,
+    output: shared.Output,
+    weights: str = "none",
+    prior: Annotated[str | None, Parameter(alias="-p")] = None,
+    rater: str | None = None,
+    sources: shared.Sources = None,
+    features: list[str] | None = None,
+    exclude: list[str] | None = None,
+    categorical: list[str] | None = None,
+    add: shared.Add = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    allowed_hosts: list[str] | None = None,
+    seed: int = 0,
+    quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
+) -> None:
+    """Compare candidates in the browser, two at a time, and watch the weights change.
+
+    Each answer is in the output before the next question is shown; the same command goes on where
+    it was stopped. `bpa adapt NBEST --judgements FILE` then adapts to the answers.
+
+    Args:
+        output: File of judgements (JSON lines).
+        weights: none, to start at 0; equal, to start at the mean of the standardised features; or a
+            file with the weights to start from.
+        prior: Start from a prior (JSON) or a posterior (NetCDF) instead.
+        rater: Name of the rater, for the file of judgements.
+        features: Use only this column as a feature.
+        exclude: Do not use this column as a feature.
+        categorical: Make a feature of each value of this column, such as the system.
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        allowed_hosts: Name that requests may use besides the host; `*` stands for any.
+        seed: Seed of the questions.
+    """
+    if prior is not None and weights != "none":
+        problem = "a prior says where the weights start: leave out the weights"
+        raise UsageError(problem, parameter="weights", code="conflict")
+    start: Any = shared.canonical(weights) if prior is None else shared.prior(prior)
+    lists = reading.read(nbest, None, sources)
+    options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
+    options["categorical"] = categorical
+    require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
+    from bpa_ppl.formats.streams import require_writable
+    from bpa_ppl.judging import Session
+    from bpa_ppl.judging.app import application
+    from bpa_ppl.serving.web import run
+
+    require_writable(output)
+    session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)
+    token = secrets.token_urlsafe(24)
+    app = application(session, token, hosts=[host, *(allowed_hosts or ())])
+
+    def ready(url: str) -> None:
+        shared.echo_status(f"compare candidates at {url}/{token}/", quiet)
+
+    run(app, host, port, ready)
+
+
+def serve(
+    posterior: shared.PosteriorPath,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    allowed_hosts: list[str] | None = None,
+    rule: str | None = None,
+    derivations: str = "separate",
+    draws: str | None = None,
+    defaults: shared.Defaults = None,
+    moved_files: shared.MovedFiles = None,
+    without: list[str] | None = None,
+    max_body: int = 2**24,
+    max_candidates: int = 100_000,
+    timeout: float = 30.0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Serve a posterior over HTTP: POST lists to /rerank.
+
+    The page at / reranks a list that is pasted there, /model says what the model expects, and
+    /openapi.json describes the service. A hangup signal loads the posterior again.
+
+    Args:
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        allowed_hosts: Name that requests may use besides the host; `*` stands for any.
+        rule: predictive, viterbi, map, mean or mbr (default: the recorded one).
+        derivations: separate, or summed: add up equal strings.
+        draws: Number of draws to use, or all (default: 800 where the rule averages over draws).
+        moved_files: New path of a moved feature file, as NAME=FILE.
+        without: A feature of the posterior, or the label of several, that the lists lack (by
+            default an error).
+        max_body: Largest body of a request, in bytes.
+        max_candidates: Largest number of candidates of a request.
+        timeout: Seconds until a request is given up.
+    """
+    require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
+    from bpa_ppl.serving.app import Limits
+    from bpa_ppl.serving.app import serve as run
+
+    options: dict[str, Any] = {"rule": rule, "derivations": derivations, "draws": draws}
+    options |= {"defaults": defaults, "moved_files": moved_files, "without": without}
+    options["limits"] = Limits(body=max_body, candidates=max_candidates, seconds=timeout)
+
+    def ready(url: str) -> None:
+        shared.echo_status(f"serving {posterior} at {url}", quiet)
+
+    hosts = allowed_hosts or ()
+    run(posterior, host=host, port=port, allowed_hosts=hosts, ready=ready, **options)
