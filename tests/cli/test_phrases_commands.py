@@ -70,7 +70,6 @@ def test_a_table_for_the_decoder(work: Path) -> None:
     ("arguments", "mention"),
     [
         ((*EXTRACT, "--like", "like"), "--keep"),
-        ((*EXTRACT[:3], "-", *EXTRACT[4:], "--like", "like", "--keep", "1"), "(--like)"),
         ((*MIX, "-o", "t"), "beta"),
         ((*MIX, "-o", "no/folder/t", "--value", "1"), "no/folder/t: "),
         ((*MIX, "-o", "t", "--method", "concatenate", "--value", "1"), "(--value)"),
