@@ -55,9 +55,6 @@ def extract(
         raise UsageError("give both --like and --keep", parameter="like", code="conflict")
     selected = None
     if like is not None and keep is not None:
-        if target == "-":
-            message = "the target side is read twice: give it as a file"
-            raise UsageError(message, parameter="like", code="conflict")
         selected = select_lines(model_of([like]), target, keep)
     table = extract_phrases(
         source, target, alignment, max_length=max_length, keep=selected, progress=not quiet

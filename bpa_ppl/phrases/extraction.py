@@ -14,7 +14,6 @@ import pyarrow as pa
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
-from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
 from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
@@ -24,7 +23,6 @@ from bpa_ppl.text.words import Ragged, sentences_of
 
 _SENTENCES = 20_000  # per batch
 _MAX_PENDING = 1 << 24  # occurrences of pairs that are counted at once
-_UNKNOWN = 0.5  # a larger share of unknown words is no text like that of the model
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -180,15 +178,10 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
     if not 0 < keep <= 1:
         message = f"the share of lines to keep must be above 0 and up to 1, not {keep:g}"
         raise UsageError(message, parameter="keep")
-    parts, words, unknown = [np.zeros(0)], 0, 0
+    parts = [np.zeros(0)]
     for sentences in sentences_of(path):
         lengths = np.array([len(sentence) + 1 for sentence in sentences], np.float64)
-        logs, missing = model.scored(sentences)
-        parts.append(np.exp(-logs / lengths))
-        words, unknown = words + int(lengths.sum()) - len(lengths), unknown + int(missing.sum())
-    if unknown > _UNKNOWN * words:
-        share = f"{unknown / words:.0%} of the words of {origin_name(path)}"
-        warn_user(f"{share} are not in the model: check its language, tokenisation and case")
+        parts.append(np.exp(-model.scored(sentences)[0] / lengths))
     perplexities = np.concatenate(parts)
     chosen = np.zeros(len(perplexities), bool)
     # 0.07 of 100 lines are 7: the product of floats is a little more.

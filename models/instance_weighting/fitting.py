@@ -64,14 +64,11 @@ class Fitted:
         ('the weight of two is -843',)
         """
         result = [] if self.converged else [f"no convergence after {self.iterations} iterations"]
-        scales = {self.variant.mixing_name: self.phi.mixing}
-        scales |= {"gamma": self.phi.gamma} if self.variant.smoothed else {}
-        for (name, value), z in zip(scales.items(), self.z, strict=False):
+        scales = (self.variant.mixing_name, "gamma")[: 1 + self.variant.smoothed]
+        for name, value, z in zip(scales, self.phi, self.z, strict=False):
             result += [f"{name} is at its bound, {value:.2g}"] if abs(z) > _EXTREME else []
-        if len(self.phi.weights) and np.abs(self.phi.weights).max() > _HUGE:
-            largest = int(np.abs(self.phi.weights).argmax())
-            weight = f"{self.phi.weights[largest]:.0f}"
-            result.append(f"the weight of {self.names[largest]} is {weight}")
+        weights = zip(self.names, self.phi.weights, strict=True)
+        result += [f"the weight of {name} is {w:.0f}" for name, w in weights if abs(w) > _HUGE]
         return tuple(result)
 
     def describe(self, name: str) -> str:

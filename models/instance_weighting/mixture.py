@@ -100,11 +100,8 @@ def mixture_data(
         side: the predicted side, x: `target` for p(t|s), `source` for p(s|t).
 
     Raises:
-        DataError: if no pair is queried, or a feature is not a finite number.
+        DataError: if a feature is not a finite number.
     """
-    if not len(pairs):
-        message = "there is no phrase pair to query: the table of dev is empty"
-        raise DataError(message, code="no-data")
     condition: Side = "source" if side == "target" else "target"
     # Only pairs with a queried y matter.
     y, query_group = np.unique(pairs.number(condition), return_inverse=True)

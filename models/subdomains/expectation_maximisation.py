@@ -18,7 +18,7 @@ likelihood does not decrease, and an iteration is θ ∂L/∂θ, normalised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -176,45 +176,41 @@ def em(
     texts = [WeightedText.of(side.sentences, len(side.words), settings.order) for side in sides]
     while len(history) <= last:
         report(len(history) - 1, total, "language models")
-        scores = _language_scores(parallel, (texts, settings), history[-1])
+        scores = _language_scores(parallel, texts, settings, history[-1])
         history.append(e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
     if not settings.iterations:
         return history
-    scores = _language_scores(parallel, (texts, settings), history[last])
+    scores = _language_scores(parallel, texts, settings, history[last])
     del texts
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
     while len(history) <= last + settings.iterations:
         report(len(history) - 1, total, "full model")
-        history.append(_full_model(parallel, (lexicons, settings), history[last:], scores))
+        history.append(_full_model(parallel, lexicons, settings, history[last:], scores))
     return history
 
 
 def _language_scores(
-    parallel: Parallel, shared: tuple[list[WeightedText], Settings], iteration: Iteration
+    parallel: Parallel, texts: Sequence[WeightedText], settings: Settings, iteration: Iteration
 ) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
-    subdomains = range(len(iteration.weights))
-    items = [(n, iteration.pair_weights(z)) for n, _ in enumerate(SIDES) for z in subdomains]
-    return _by_side(list(parallel(delayed(_score_language)(shared, item) for item in items)))
 
+    def scores_of(text: WeightedText, weights: Float64) -> Float64:
+        """Estimate one language model and score the sentences of its side; runs in a thread."""
+        scores = np.zeros(len(weights))
+        for left_out, scored in _folds(len(weights), settings.folds):
+            training = np.where(left_out, 0.0, weights)
+            scores += text.log_probabilities(training, settings.smoothing, scored)
+        return scores
 
-def _score_language(
-    shared: tuple[list[WeightedText], Settings], item: tuple[int, Float64]
-) -> Float64:
-    """Estimate one language model and score the sentences of its side; runs in a worker."""
-    texts, settings = shared
-    side, weights = item
-    scores = np.zeros(len(weights))
-    for left_out, scored in _folds(len(weights), settings.folds):
-        training = np.where(left_out, 0.0, weights)
-        scores += texts[side].log_probabilities(training, settings.smoothing, scored)
-    return scores
+    weights = [iteration.pair_weights(z) for z in range(settings.k)]
+    return _by_side(parallel(delayed(scores_of)(text, w) for text in texts for w in weights))
 
 
 def _full_model(
     parallel: Parallel,
-    shared: tuple[Lexicons, Settings],
+    lexicons: Lexicons,
+    settings: Settings,
     history: Sequence[Iteration],
     language: Sequence[Float64],
 ) -> Iteration:
@@ -222,38 +218,30 @@ def _full_model(
 
     Args:
         parallel: workers.
-        shared: the lexicons of the corpus, and the settings of EM.
+        lexicons: those of the corpus.
+        settings: of EM.
         history: before each iteration of the lexicons. They start from that of the whole corpus and
             repeat all steps, so that none has to be stored.
         language: the scores of the language models, which are fixed.
     """
-    settings = shared[1]
-    items = [
-        (condition, [iteration.pair_weights(z, condition) for iteration in history])
-        for condition in SIDES
-        for z in range(settings.k)
-    ]
-    scores = list(parallel(delayed(_score_lexicon)(shared, item) for item in items))
-    first, second = (a + b for a, b in zip(language, _by_side(scores), strict=True))
+
+    def scores_of(condition: Side, z: int) -> Float64:
+        """Learn one lexicon and score all sentence pairs by it; runs in a thread."""
+        scores = np.zeros(len(history[0].posteriors))
+        for left_out, scored in _folds(len(scores), settings.folds):
+            weights = (iteration.pair_weights(z, condition) for iteration in history)
+            table = lexicons.learned(condition, (np.where(left_out, 0.0, w) for w in weights))
+            scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
+        return scores
+
+    tasks = (delayed(scores_of)(side, z) for side in SIDES for z in range(settings.k))
+    scores = zip(language, _by_side(parallel(tasks)), strict=True)
+    first, second = (a + b for a, b in scores)
     both = np.logaddexp(first, second)
     with np.errstate(invalid="ignore"):
         shares = np.where(both > -np.inf, np.exp(first - both), 0.5)
     joint = _log(history[-1].weights) + np.log(0.5) + both
     return e_step(joint, shares, settings.em)
-
-
-def _score_lexicon(
-    shared: tuple[Lexicons, Settings], item: tuple[Side, Sequence[Float64]]
-) -> Float64:
-    """Learn one lexicon and score all sentence pairs by it; runs in a worker."""
-    lexicons, settings = shared
-    condition, history = item
-    scores = np.zeros(len(history[0]))
-    for left_out, scored in _folds(len(scores), settings.folds):
-        training = (np.where(left_out, 0.0, weights) for weights in history)
-        table = lexicons.learned(condition, training)
-        scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
-    return scores
 
 
 def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:
@@ -263,8 +251,9 @@ def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:
         yield scored & (folds > 1), scored
 
 
-def _by_side(columns: Sequence[Float64]) -> list[Float64]:
+def _by_side(results: Iterable[Float64]) -> list[Float64]:
     """Return (pairs, K) for each side from columns: those of the source, then of the target."""
+    columns = list(results)
     half = len(columns) // len(SIDES)
     return [np.stack(columns[:half], axis=1), np.stack(columns[half:], axis=1)]
 

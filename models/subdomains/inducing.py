@@ -7,7 +7,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em
@@ -127,8 +126,7 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
     if len(texts[0]) != len(texts[1]):
         message = f"{len(texts[0]):,} sentences, and {names[1]} has {len(texts[1]):,}: not parallel"
         raise DataError(message, names[0], code="wrong-length")
-    for name, text in zip(names, texts, strict=True):
-        words = np.count_nonzero(np.diff(text.starts))
-        if words < k:
-            message = f"{counted(int(words), 'sentence')} with words, too few for {k} subdomains"
-            raise DataError(message, name, code="no-data")
+    with_words = [int(np.count_nonzero(np.diff(text.starts))) for text in texts]
+    if min(with_words) < k:
+        message = f"{min(with_words)} sentences with words are too few for {k} subdomains"
+        raise DataError(message, names[int(np.argmin(with_words))], code="no-data")

@@ -35,9 +35,8 @@ class Lexicons:
 
     def __init__(self, source: NumberedText, target: NumberedText, prior: float = 1.0):
         self.prior = prior
-        self.texts: dict[Side, ParallelText] = {}
-        for side, given, predicted in zip(SIDES, (source, target), (target, source), strict=True):
-            self.texts[side] = ParallelText.of(given, predicted)
+        texts = ParallelText.of(source, target), ParallelText.of(target, source)
+        self.texts: dict[Side, ParallelText] = dict(zip(SIDES, texts, strict=True))
 
     @cached_property
     def whole_corpus(self) -> dict[Side, Float64]:

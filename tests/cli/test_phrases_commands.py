@@ -59,7 +59,6 @@ def test_a_table_for_the_decoder(work: Path) -> None:
     ("arguments", "mention"),
     [
         ((*EXTRACT, "--like", "like"), "--keep"),
-        ((*EXTRACT[:3], "-", *EXTRACT[4:], "--like", "like", "--keep", "1"), "(--like)"),
         ((*MIX, "-o", "t"), "beta"),
         ((*MIX, "-o", "t", "--method", "concatenate", "--value", "1"), "(--value)"),
     ],

@@ -9,7 +9,6 @@ import pytest
 from bpa_ppl.experiments.aggregates import Row, aggregate
 from bpa_ppl.experiments.results import result_row, results_schema
 from bpa_ppl.experiments.study import Cell
-from bpa_ppl.quality.bootstrap import replicates, resamples
 
 Rows = tuple[list[Row], list[Row]]
 DRAWS, SENTENCES, WORDS = 6, 400, 10
@@ -71,11 +70,6 @@ def test_sentence_and_sample_variance_are_separated(
         assert point["sentence_error"] == pytest.approx(by_sentences, rel=0.05)
         assert point["draw_error"] == pytest.approx(by_draws, rel=0.05)
     assert points["wild"]["draw_error"] > 5 * points["steady"]["draw_error"]
-
-
-def test_combined_interval_is_wider(counts: dict[str, np.ndarray]) -> None:
-    both, *parts = replicates(counts["wild"], "ter", resamples(2000, SENTENCES, DRAWS))
-    assert both.var() == pytest.approx(sum(part.var() for part in parts), rel=0.2)
 
 
 def test_paired_differences(aggregates: Rows) -> None:

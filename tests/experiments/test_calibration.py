@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference_model
@@ -15,8 +16,9 @@ from targets import plane
 
 from bpa_ppl import UsageError, log_density
 from bpa_ppl.diagnostics.uniformity import bands, uniformity
-from bpa_ppl.experiments.calibration import Replication, calibrate
+from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
+from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.
@@ -148,3 +150,28 @@ def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
     found = calibrated(sampler, **SETTINGS[sampler])
     assert found, str(found)
     assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
+
+
+class DriftingSampler(RandomWalkMetropolis, frozen=True):
+    """Chains of a walk with a drift that its accept ratio ignores."""
+
+    def initialise(self, target: Any, covariance: Any, keys: jax.Array, z: Any) -> Any:
+        start, step, collect = random_walk(target, 2.0, covariance, keys, z)
+        drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
+
+        def drifting(state: Any) -> Any:
+            weights, energy = state[0]["weights"], state[1]
+            after = step(({"weights": weights + drift}, *state[1:]))
+            accepted = (after[1] != energy)[:, None]
+            return {"weights": jnp.where(accepted, after[0]["weights"], weights)}, *after[1:]
+
+        return start, drifting, collect
+
+
+@pytest.mark.slow
+def test_a_wrong_accept_ratio_is_found() -> None:
+    found = calibrated(DriftingSampler(draws=250), replications=60)
+    assert not found
+    assert found.sampler == "DriftingSampler"
+    assert found.ess > RANKED  # not because of too few draws
+    assert "too large" in str(found)

@@ -27,7 +27,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     discrepancies,
     joint_distance,
 )
-from bpa_ppl.experiments.estimates import holm, nearly_independent, runs_together
+from bpa_ppl.experiments.estimates import holm, runs_together
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]
@@ -125,20 +125,6 @@ def importance_sample(seed: int, count: int) -> Draws:
     square = np.einsum("cdi,ij,cdj->cd", draws, np.linalg.inv(covariance), draws)
     log_weight = -0.5 * square * (1 - 1 / 1.3**2)
     return Draws({"weights": draws}, NAMES, "weighted", log_weight)
-
-
-def test_thinned_draws_are_nearly_independent() -> None:
-    """Chains that alternate too, whose ESS exceeds their number of draws."""
-    rng = np.random.default_rng(0)
-    for correlation, most in ((0.9, 0.1), (0.5, 0.1), (-0.6, 0.15)):
-        draws = Draws({"weights": autoregressive(correlation, 1, 20_000, 1, seed=3)}, ("LM0",))
-        count = len(nearly_independent(draws, 10_000, rng))
-        spacing = int(np.floor(20_000 / count))
-        assert abs(correlation) ** spacing < most
-    weighted = importance_sample(0, 20_000)
-    accepted = nearly_independent(weighted, 10_000, rng)
-    assert len(np.unique(accepted, axis=0)) > 0.99 * len(accepted)
-    np.testing.assert_allclose(np.cov(accepted.T)[0], [1, 0.7, 0], atol=0.07)
 
 
 def test_the_distance_is_the_energy_distance() -> None:

@@ -19,9 +19,7 @@ from bpa_ppl import DataError, UsageError, corpus_score
 from bpa_ppl.experiments import read_study, redecode, run_study
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
-from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
-from bpa_ppl.models import Oracle
-from bpa_ppl.sampling.options import PRESETS, AdaptOptions
+from bpa_ppl.experiments.study import Cell, Study, draw_sentences, seed_of
 
 SCRIPT = Path(__file__).with_name("source_decoder.py")
 SENTENCES, HYPOTHESES = 16, 5
@@ -133,12 +131,3 @@ def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     study = edited(study_file, ('adapt_sources = "src"\n', ""))
     with raises(UsageError, "missing", parameter="sources"):
         run_study(study, study_file.parent / "results")
-
-
-def test_the_presets_are_methods() -> None:
-    methods = named_methods()
-    for name in PRESETS:
-        options, method = AdaptOptions(preset=name), methods[name]
-        assert method.component() == options.resolved_sampler()
-        assert method.resolved_likelihood() == Oracle()
-        assert method.prior_variance == (options.chosen_prior_variance() or 0.1)

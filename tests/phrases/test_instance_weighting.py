@@ -154,15 +154,6 @@ def test_probabilities_agree_with_equations(tables: Tables, side: Side) -> None:
         assert (result > 0).tolist() == data.supported.tolist()
 
 
-def test_density_is_finite_where_factors_overflow(data: MixtureData) -> None:
-    variant = variant_named("exponential")
-    z = np.array([0.0, -700.0, 1e5, -1e5, 1e5])
-    with placed(variant.apply(data)) as arrays:
-        (value, _), gradient = value_and_gradient(arrays, variant, 1.2, z)
-    assert np.isfinite(value)
-    assert np.isfinite(gradient).all()
-
-
 def test_doubtful_fits_are_reported() -> None:
     # The only dev pair is the OUT pair with the higher feature, and IN does not have it: without a
     # prior the likelihood grows with λ, β and 1 / γ for ever.
@@ -201,11 +192,10 @@ def test_rejects_invalid_input(tables: Tables) -> None:
         variant_named("weighted", "log-linear")
     with raises(DataError, "bad-number"):
         mixture_data(inside, outside, dev, features * np.float32(np.nan), NAMES)
-    with raises(DataError, "no-data"):
-        mixture_data(inside, outside, PhraseCounts.of([], [], []), features, NAMES)
-    unrelated = mixture_data(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
-    with raises(DataError, "mismatch"):
-        fit(unrelated, variant_named("weighted"))
+    for other in (PhraseCounts.of([], [], []), PhraseCounts.of(["x"], ["y"], [1])):
+        unrelated = mixture_data(inside, outside, other, features, NAMES)
+        with raises(DataError, "mismatch"):
+            fit(unrelated, variant_named("weighted"))
     with raises(UsageError, "conflict", parameter="dev"):
         weigh(inside, outside, inside, features, NAMES, **PRIOR)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, NBest, add_features, iter_nbest
+from bpa_ppl import DataError, NBest, add_features, iter_nbest
 from bpa_ppl.features import FeatureSource
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases import PhraseCounts, PhraseTable, mix, read_counts, write_table
@@ -81,16 +81,6 @@ def test_a_log_linear_table_has_columns_for_each_of_its_tables(
     added = add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
     names = [f"phrases.{side}.{part}" for side in ("direct", "inverse") for part in ("in", "out")]
     assert added.feature_names[1:] == tuple(names)
-
-
-def test_a_foreign_table_is_warned_about_once(lists: NBest, tmp_path: Path) -> None:
-    foreign = PhraseCounts.of(["Le", "Chat"], ["The", "Cat"], [1, 1])
-    table, _ = mix(foreign, foreign, method="concatenate")
-    write_table(table, tmp_path / "t")
-    compute = PhraseMixture(table=str(tmp_path / "t")).opened()
-    with pytest.warns(BpaWarning, match="100% of the phrase pairs of the hypotheses are not in"):
-        compute(lists)
-    compute(lists)
 
 
 def test_a_table_of_the_decoder(lists: NBest, tmp_path: Path) -> None:

@@ -82,18 +82,6 @@ def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
     assert -result.log_likelihood <= min(others) + 1e-9
 
 
-def test_a_given_value_is_evaluated_and_not_fitted() -> None:
-    inner, outer, dev = random_table(1), random_table(2), random_table(3)
-    mixed, fits = mix(inner, outer, dev, "linear", 0.3)
-    alone, _ = mix(inner, outer, method="linear", value=0.3)
-    assert (mixed.columns["direct"] == alone.columns["direct"]).all()
-    expected = [
-        evaluated("linear", 0.3, counts_of(inner, outer, dev, side), dev.count, side)
-        for side in DIRECTIONS.values()
-    ]
-    assert list(fits) == expected
-
-
 def test_log_likelihood_is_over_supported_pairs() -> None:
     inner, outer = PhraseCounts.of("ab", "xy", [1, 1]), PhraseCounts.of("aa", "xy", [1, 3])
     dev = PhraseCounts.of("aac", "xyz", [2, 1, 1])

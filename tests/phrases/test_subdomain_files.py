@@ -42,14 +42,6 @@ def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
     assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
 
 
-def test_text_from_files_and_empty_text(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("la maison\n\nune  maison\tZoé \nla\n", "utf-8")
-    assert sentences_of(NumberedText.read(tmp_path / "text")) == SOURCE
-    empty = NumberedText.of([])
-    Subdomains(empty, empty, np.zeros(0, np.int64), np.ones(1)).save(tmp_path / "none.parquet")
-    assert len(Subdomains.load(tmp_path / "none.parquet")) == 0
-
-
 def test_typical_words_are_those_that_were_planted() -> None:
     """Half of the words of each sentence are those of its subdomain, of which one is rare."""
     rng, own = np.random.default_rng(4), [["loi", "article"], ["député", "question"]]
