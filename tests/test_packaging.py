@@ -234,7 +234,6 @@ ADAPT = "adapt lists.jsonl -w none -o none.nc --gain comet"
 #: name `missing`: the messages come before anything is read.
 NEEDED = {
     "report missing -o page.html": PAGES,
-    "learn-prior missing missing -o prior.json --report page.html": PAGES,
     "compare missing -w missing -o compared": PAGES,
     "calibrate missing -w missing -o page.html": PAGES,
     "sweep missing -w missing -o swept --vary draws=100": PAGES,

@@ -92,7 +92,6 @@ COMMANDS = [
     ("features nbest --add lm=ref,order=2 -o ref", "ref is also another file"),
     ("weights good.nc --template moses.ini -o moses.ini", "moses.ini is also another file"),
     ("judge nbest -o nbest", "nbest is also another file"),
-    ("learn-prior good.nc -o prior.json --report good.nc", "good.nc is also another file"),
     (f"{ADAPT} -o none/x", "none/x: "),
     (f"{RERANK} -o .", ".: "),
     ("weights good.nc -o none/x", "none/x: "),

@@ -71,9 +71,7 @@ def test_features_are_recorded_computed_again_and_reported(texts: Path) -> None:
     succeed(*RERANK)
     assert len(Path("out").read_text().splitlines()) == 12
     succeed("report", "p.nc", "--nbest", "nbest", "-r", "ref", "-o", "page.html")
-    page = Path("page.html").read_text()
-    assert "What the added features contributed" in page
-    assert "without the column lm.oov" in page
+    assert "lm.oov" in Path("page.html").read_text()
     Path("domain.txt").rename("moved.txt")
     Path("out").unlink()
     assert "(--moved-file)" in refused(*RERANK, mention="domain.txt: ")

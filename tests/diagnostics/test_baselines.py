@@ -276,15 +276,16 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
     sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
     draws = Draws({"weights": grid[drawn]}, NAMES[:2], attrs=JUDGED, **sites)
-    adapted = compare_baselines(pool, draws).adapted
+    adapted = compare_baselines(pool, draws).row(ADAPTED)
     assert adapted is not None
     assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
     first = {"oracle": of_oracle[drawn[:1, :1]]}
     one = replace(draws, values={"weights": grid[drawn[:1, :1]]}, log_likelihood=first)
     point = compare_baselines(pool, replace(one, kind="point"))
-    assert point.adapted is not None
+    adapted = point.row(ADAPTED)
+    assert adapted is not None
     choices = [int(np.argmax(log_p[drawn[0, 0], s])) for s in range(count)]
-    assert point.adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
+    assert adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
     assert point.evaluation == "in-sample"
     assert any("use the gains" in note for note in point.notes)
 
@@ -413,8 +414,7 @@ def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> N
     ends = difference - reach, difference + reach
     other = BaselineRow(name, "baseline", 9, 1.0, 0.5, difference, *ends)
     found = BaselineComparison((adapted, other), selected, "mqm")
-    assert found.verdict == verdict
-    assert found.table()[1][1][-1] == verdict
+    assert found.block().rows[1][-1] == other.verdict == verdict
     assert bool(found.warning) == (verdict == "worse")
     if verdict == "worse":
         assert selected.advice(name) in found.warning
@@ -439,7 +439,8 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
         stuck = as_draws(adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior_variance": 3e-3}))
     comparison = recorded_comparison(stuck)
     assert comparison is not None
-    assert comparison.verdict == "worse"
+    assert comparison.baseline is not None
+    assert comparison.baseline.verdict == "worse"
     assert comparison.baselines.feature == "LM0"
     noisy = judged(60, 5, noise=1.0)
     more = noisy.features[:, 1] - noisy.features[:, 2]
@@ -542,8 +543,9 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])
     comparison = recorded_comparison(draws)
     assert comparison is not None
-    header, rows = comparison.table()
-    assert table.tables == Outline(comparison._repr_html_()).tables == [[list(header), *rows]]
+    block = comparison.block()
+    expected = [[block.header, *block.rows]]
+    assert table.tables == Outline(comparison._repr_html_()).tables == expected
     assert comparison.baselines.named(comparison.baselines.best) in section
     assert "Leave-one-out" in section
     assert "baselines" not in html[html.index("<h2>How it was made") :]
