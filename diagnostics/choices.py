@@ -50,6 +50,9 @@ class FeatureTerm(NamedTuple):
         contribution: weight × difference.
         low: lower end of the 95% interval of the contribution (equal-tailed); NaN for a point.
         high: upper end.
+
+    >>> FeatureTerm("lm", 0.5, -2.0, -1.0, -1.5, -0.5).contribution
+    -1.0
     """
 
     feature: str
@@ -252,6 +255,10 @@ class SystemShare(NamedTuple):
         system: its name; empty for candidates without one.
         before: its share of the earlier choices, from 0 to 1.
         after: its share of the later choices.
+
+    >>> share = SystemShare("X", before=0.25, after=0.5)
+    >>> share.after - share.before
+    0.25
     """
 
     system: str
@@ -325,6 +332,11 @@ class ChoiceChanges:
         systems: how often candidates of each system were chosen; empty if the lists do not name
             systems.
         system_column: the extra of the lists that names the systems; empty if there is none.
+
+    >>> lists, same = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
+    >>> changes = ChoiceChanges(lists, same, same, "canonical weights", [], [], "")
+    >>> changes_section(changes), systems_section(changes)
+    ([], [])
     """
 
     lists: NBest

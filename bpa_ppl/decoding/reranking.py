@@ -68,6 +68,8 @@ class Reranked:
     Reranked(2 sentences, 1 changed)
     >>> result.texts, result.canonical_texts, result.changed.tolist()
     (['b', 'c'], ['a', 'c'], [True, False])
+    >>> Reranked.of(Reranker(draws, unchecked=True).predict(lists)).texts
+    ['b', 'c']
     """
 
     sentence_ids: Int64

@@ -472,6 +472,8 @@ class BaselineComparison:
     >>> result = BaselineComparison(tuple(rows), selected, "mqm")
     >>> result.baseline.gain, result.baseline.verdict, result.row("adapted weights").share
     (1.5, 'tie', 0.5)
+    >>> result.warning, result.notes
+    ('', [])
     >>> print(result.summary)
     the adapted weights are as good as the best single feature (comet), as far as 9 lists show ...
     >>> result.block().header

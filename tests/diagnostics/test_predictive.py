@@ -8,9 +8,8 @@ import numpy as np
 import reference_model
 from html_outline import Outline
 from raising import raises
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp
-from scipy.stats import kstest, multivariate_t, norm
+from scipy.special import expit, log_expit
+from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, NBest, adapt
@@ -159,40 +158,6 @@ def planted(count: int, seed: int) -> tuple[NBest, np.ndarray]:
     truth = rng.normal(MEAN, SPREAD)
     chosen = [rng.choice(4, p=importance_weights(own @ truth)) for own in features]
     return pool, np.array(chosen)
-
-
-def adapted_to(pool: NBest, oracle: np.ndarray) -> InferenceData:
-    """The posterior by importance sampling around its mode."""
-    features = pool.features.reshape(len(pool), 4, 2).astype(np.float64)
-
-    def log_likelihood(w: np.ndarray) -> np.ndarray:
-        scores = features @ w.T
-        chosen = np.take_along_axis(scores, oracle[:, None, None], axis=1)[:, 0]
-        return np.asarray((chosen - logsumexp(scores, axis=1)).T)
-
-    def log_density(w: np.ndarray) -> np.ndarray:
-        return log_likelihood(w).sum(axis=1) + norm.logpdf(w, MEAN, SPREAD).sum(axis=1)
-
-    found = minimize(lambda w: -log_density(w[None])[0], MEAN)
-    proposal = multivariate_t(found.x, found.hess_inv, df=5)
-    drawn = proposal.rvs(2000, random_state=np.random.default_rng(1))
-    draws = Draws(
-        {"weights": drawn[None]},
-        NAMES,
-        kind="weighted",
-        log_weight=(log_density(drawn) - proposal.logpdf(drawn))[None],
-        log_likelihood={"oracle": log_likelihood(drawn)[None]},
-        sentence_sites=("oracle",),
-        observed={"oracle": oracle},
-    )
-    return with_predictions(draws, pool)
-
-
-def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
-    pool, oracle = planted(400, seed=5)
-    assert kstest(pit(adapted_to(pool, oracle)), "uniform").pvalue > 0.01
-    last = np.where(np.random.default_rng(0).random(len(oracle)) < 0.5, 3, oracle)
-    assert kstest(pit(adapted_to(pool, last)), "uniform").pvalue < 1e-6
 
 
 def test_predictive_draws_agree_with_plain_loops() -> None:

@@ -212,16 +212,6 @@ def test_draws_of_any_shape(shape: tuple[int, ...], names: list[str]) -> None:
     assert [float(mean) for mean in shown.values()] == pytest.approx(means, abs=6e-4)
 
 
-def test_a_constant_weight_and_a_divergent_transition() -> None:
-    draws = autoregressive(0.1, 4, 100, 3, seed=1)
-    draws[..., 0] = 0.5
-    diverging = np.zeros((4, 100), bool)
-    diverging[0, 3] = True
-    posterior = external_posterior(draws, NAMES, diverging=diverging)
-    texts = Outline(posterior_page(posterior, top=1)).texts
-    assert any("1 divergent transitions" in text for text in texts)
-
-
 def test_hyperparameters_have_a_table_and_their_traces() -> None:
     sites = {
         "scale": np.exp(autoregressive(0.1, 4, 400, 1, seed=3)[..., 0]),
