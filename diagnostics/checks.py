@@ -310,13 +310,12 @@ class Remedies:
 
     def __init__(self, draws: Draws):
         recorded = draws.attrs.get("settings")
-        self._recorded = isinstance(recorded, Mapping)
+        self._known = isinstance(recorded, Mapping)
         self._settings: dict[str, Any] = dict(recorded) if isinstance(recorded, Mapping) else {}
         # The sampler may have drawn more than its settings say.
         if "drawn_again_because" in draws.attrs and "draws" in self._settings:
             self._settings["draws"] = draws.shape[1]
         self._nuts = "diverging" in draws.statistics
-        self._leveraged = "likelihood_exponent" in draws.attrs
         self._step = draws.attrs.get("step_setting")
 
     def more_draws(self, shortage: float = _MORE) -> str:
@@ -325,12 +324,21 @@ class Remedies:
         Args:
             shortage: how many times as many effective draws are needed; infinite if unknown.
         """
-        better = "use a sampler that mixes better (nuts)"
-        if more := self._draw_more(shortage):
-            return more if self._nuts else f"{more}, or {better}"
+        more = self._draw_more(shortage)
         if self._nuts:
-            better = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
-        return f"raising draws is not enough; {better}"
+            shorter = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
+            return more or f"raising draws is not enough; {shorter}"
+        better = "use a sampler that mixes better (nuts)"
+        return f"{more}, or {better}" if more else f"raising draws is not enough; {better}"
+
+    def more_samples(self, shortage: float) -> str:
+        """Return how to get importance weights with a larger effective sample size.
+
+        Args:
+            shortage: how many times as many effective samples are needed.
+        """
+        more = self._draw_more(shortage) if "draws" in self._settings or not self._known else ""
+        return f"{more}, or {_MARKOV_CHAIN}" if more else _MARKOV_CHAIN
 
     def longer_warmup(self, shortage: float = _MORE) -> str:
         """Return how to make chains independent of their initial values.
@@ -338,20 +346,13 @@ class Remedies:
         Args:
             shortage: as for `more_draws`.
         """
-        if not self._recorded:
+        if not self._known:
             return "raise warmup (burn-in), then draws"
-        warmup = self._settings.get("warmup", _WARMUP)
-        raised = f"warmup={max(_MORE * int(warmup or 0), 100)}"
-        first = f"raise warmup ({raised})"
-        if "warmup" not in self._settings:
-            first = f"use nuts with warmup={_WARMUP}"
+        first = f"use nuts with warmup={_WARMUP}"
+        if "warmup" in self._settings:
+            first = f"raise warmup (warmup={max(_MORE * int(self._settings['warmup'] or 0), 100)})"
         more = self._draw_more(max(shortage, _MORE))
         return f"{first}, or {more}" if more else first
-
-    def _draw_more(self, shortage: float) -> str:
-        """Return the advice to draw more; empty if so many would be needed that it is useless."""
-        useful = shortage * _RESERVE <= _MOST
-        return f"draw more{self._value('draws', shortage * _RESERVE)}" if useful else ""
 
     def other_steps(self, larger: bool) -> str:
         """Return how to change the step size."""
@@ -364,22 +365,13 @@ class Remedies:
 
     def of_nuts(self, target: float, action: str) -> str:
         """Return an action with the target acceptance of NUTS to try."""
-        name = "" if "target_accept" in self._settings or not self._recorded else "nuts with "
+        name = "" if "target_accept" in self._settings or not self._known else "nuts with "
         return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
 
-    def more_samples(self, shortage: float = _MORE) -> str:
-        """Return how to get importance weights with a larger effective sample size.
-
-        Args:
-            shortage: how many times as many effective samples are needed.
-        """
-        leverage = ""
-        if self._settings.get("delta") or (self._leveraged and not self._recorded):
-            leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
-        settable = not self._recorded or "draws" in self._settings
-        settable &= shortage * _RESERVE <= _MOST
-        more = f"draw more samples{self._value('draws', shortage * _RESERVE)}, "
-        return f"{leverage}{more if settable else ''}or {_MARKOV_CHAIN}".removeprefix("or ")
+    def _draw_more(self, shortage: float) -> str:
+        """Return the advice to draw more; empty if so many would be needed that it is useless."""
+        useful = shortage * _RESERVE <= _MOST
+        return f"draw more{self._value('draws', shortage * _RESERVE)}" if useful else ""
 
     def _value(self, name: str, factor: float) -> str:
         """Return a value to try, in brackets; an empty text if the setting is unknown.
@@ -388,7 +380,7 @@ class Remedies:
         """
         value = self._settings.get(name)
         if not (value and isinstance(value, int | float)):
-            return f" ({name})" if not self._recorded and name == "draws" else ""
+            return ""
         raised = value * factor
         if isinstance(value, int):
             unit = max(10 ** int(np.log10(raised)) // 10, 1)

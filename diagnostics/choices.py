@@ -32,7 +32,6 @@ _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_CHANGES = 10  # shown side by side
 _MAX_TERMS = 6  # features in the table of one sentence
 _AT_ONCE = 256  # sentences whose differences are computed for all draws at once
-_BOTH = ("before", "after")
 _MINUS = str.maketrans("-", "−")
 _TERMS = (
     "The tables show what each feature contributed to the score of the candidate after, minus that "
@@ -64,8 +63,7 @@ class FeatureTerm(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True)
-class ChoiceExplanation:
+class ChoiceExplanation(NamedTuple):
     """Why a candidate was chosen rather than another one of its list.
 
     Scores are those of the posterior mean of the weights, and all differences are those of the
@@ -123,11 +121,10 @@ class ChoiceExplanation:
                 "higher score."
             )
         *others, last = self.deciding
-        if not others:
-            return f"{last} decided: without it, the other candidate would have the higher score."
+        names = f"{', '.join(others)} and {last}" if others else last
+        without = "any one of them" if others else "it"
         return (
-            f"{', '.join(others)} and {last} decided: without any one of them, the other candidate "
-            "would have the higher score."
+            f"{names} decided: without {without}, the other candidate would have the higher score."
         )
 
 
@@ -224,7 +221,6 @@ def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
     """Return a sentence on the deciding features and the table of the largest contributions."""
     if not any(term.difference for term in explanation.terms):
         return [explanation.summary]
-    point = math.isnan(explanation.low)
     shown, others = explanation.terms[:_MAX_TERMS], explanation.terms[_MAX_TERMS:]
     rows = [
         [t.feature, _signed(t.weight), _signed(t.difference, 2), *_contribution(*t[3:])]
@@ -233,16 +229,15 @@ def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
     ]
     if any(term.difference for term in others):
         rest = sum(term.contribution for term in others)
-        name = f"{len(others)} other features"
-        rows.append([name, "", "", _signed(rest), "–"])
+        rows.append([f"{len(others)} other features", "", "", _signed(rest), "–"])
     whole = explanation.difference, explanation.low, explanation.high
     rows.append(["together", "", "", *_contribution(*whole)])
     header = ["feature", "weight", "difference", "contribution", f"{100 * PROBABILITY:g}% interval"]
-    columns = slice(None, -1 if point else None)
-    table = Table(header[columns], [row[columns] for row in rows])
+    if math.isnan(explanation.low):
+        return [explanation.summary, Table(header[:-1], [row[:-1] for row in rows])]
     share = f"{explanation.probability:.1%} of the draws"
     certainty = f" The chosen candidate scores higher in {share} of the weights."
-    return [explanation.summary + ("" if point else certainty), table]
+    return [explanation.summary + certainty, Table(header, rows)]
 
 
 def _contribution(value: float, low: float, high: float) -> tuple[str, str]:
@@ -258,32 +253,21 @@ class SystemShare(NamedTuple):
 
     Attributes:
         system: its name; empty for candidates without one.
-        lists: the number of lists with a candidate of it.
         before: its share of the earlier choices, from 0 to 1.
         after: its share of the later choices.
-        judged: the number of its candidates with a judgement.
-        judgement: the mean judgement of these; NaN if there are none.
 
-    >>> share = SystemShare("X", 40, before=0.25, after=0.5)
+    >>> share = SystemShare("X", before=0.25, after=0.5)
     >>> share.after - share.before
     0.25
     """
 
     system: str
-    lists: int
     before: float
     after: float
-    judged: int = 0
-    judgement: float = math.nan
 
 
 def system_shares(
-    nbest: NBest,
-    before: npt.ArrayLike,
-    after: npt.ArrayLike,
-    *,
-    judgement: str | None = None,
-    column: str | None = None,
+    nbest: NBest, before: npt.ArrayLike, after: npt.ArrayLike, *, column: str | None = None
 ) -> list[SystemShare]:
     """Count how often candidates of each system were chosen, before and after.
 
@@ -293,7 +277,6 @@ def system_shares(
         nbest: the lists.
         before: (sentences,) the positions of the earlier choices, such as `Reranked.canonical`.
         after: (sentences,) the positions of the later ones.
-        judgement: a column of the lists whose mean is computed for each system.
         column: the extra that names the system of each candidate; None looks for `system` and
             `model`.
 
@@ -305,13 +288,12 @@ def system_shares(
         UsageError: if a choice is not a position in each list.
 
     >>> lists = NBest.from_lists(
-    ...     [["a", "b"], ["c", "d"]], [[[0.0]] * 2] * 2, ["lm"],
-    ...     extras={"system": [["X", "Y"]] * 2, "mqm": [[-1.0, 0.0], [-3.0, np.nan]]},
+    ...     [["a", "b"], ["c", "d"]], [[[0.0]] * 2] * 2, ["lm"], extras={"system": [["X", "Y"]] * 2}
     ... )
-    >>> for share in system_shares(lists, [0, 0], [1, 0], judgement="mqm"):
-    ...     print(share.system, share.before, share.after, share.judgement)
-    X 1.0 0.5 -2.0
-    Y 0.0 0.5 0.0
+    >>> for share in system_shares(lists, [0, 0], [1, 0]):
+    ...     print(share.system, share.before, share.after)
+    X 1.0 0.5
+    Y 0.0 0.5
     """
     choices = _checked(nbest, before, "before"), _checked(nbest, after, "after")
     column = system_column(nbest) if column is None else column
@@ -324,33 +306,16 @@ def system_shares(
     names = ["" if name is None else str(name) for name in nbest.extras[column]]
     systems, system_of = np.unique(names, return_inverse=True)
     list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    count = len(systems)
-    in_lists = np.bincount(np.unique(np.stack([system_of, list_of]), axis=1)[0], minlength=count)
-
-    def shares(choice: Int64) -> list[float]:
+    shares = []
+    for choice in choices:
         text = nbest.string_index[nbest.offsets[:-1] + choice]
         same = np.flatnonzero(nbest.string_index == text[list_of])
         # A system counts once for each list, even if it produced the text several times.
         pairs = np.unique(np.stack([list_of[same], system_of[same]]), axis=1)
         producers = np.bincount(pairs[0], minlength=len(nbest))
-        weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], count)
-        return [share / len(nbest) for share in weighted.tolist()]
-
-    values = np.full(len(names), np.nan) if judgement is None else column_of(nbest, judgement)
-    judged = np.isfinite(values)
-    counts = np.bincount(system_of[judged], minlength=count)
-    totals = np.bincount(system_of[judged], values[judged], count)
-    with np.errstate(invalid="ignore"):
-        means = totals / counts
-    table = zip(
-        systems.tolist(),
-        in_lists.tolist(),
-        *map(shares, choices),
-        counts.tolist(),
-        means.tolist(),
-        strict=True,
-    )
-    rows = [SystemShare(*row) for row in table]
+        weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], len(systems))
+        shares.append((weighted / len(nbest)).tolist())
+    rows = map(SystemShare, systems.tolist(), *shares)
     return sorted(rows, key=lambda row: (-row.after, -row.before, row.system))
 
 
@@ -368,8 +333,8 @@ class ChoiceChanges:
             systems.
         system_column: the extra of the lists that names the systems; empty if there is none.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"])
-    >>> changes = ChoiceChanges(lists, np.array([0]), np.array([0]), "canonical weights")
+    >>> lists, same = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
+    >>> changes = ChoiceChanges(lists, same, same, "canonical weights", [], [], "")
     >>> changes_section(changes), systems_section(changes)
     ([], [])
     """
@@ -378,9 +343,9 @@ class ChoiceChanges:
     before: Int64
     after: Int64
     baseline: str
-    explanations: tuple[ChoiceExplanation, ...] = ()
-    systems: tuple[SystemShare, ...] = ()
-    system_column: str = ""
+    explanations: list[ChoiceExplanation]
+    systems: list[SystemShare]
+    system_column: str
 
 
 def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> list[Section]:
@@ -396,88 +361,59 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
     explained, lists = changes.explanations, changes.lists
     if not explained:
         return []
-    gains, values = _sentence_scores(changes, metric)
-    first = lists.offsets[:-1][[e.sentence for e in explained]]
-    chosen, others = (first + [getattr(e, n) for e in explained] for n in ("chosen", "other"))
-    gained = gains[chosen] - gains[others]
-    size = np.abs([e.difference for e in explained] if metric is None else gained)
-    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
     against = f"compared with the {changes.baseline}"
     words = f"{len(explained)} of {len(lists)} choices changed {against}."
+    size = np.abs([e.difference for e in explained])
+    values = np.full((2, len(lists)), np.nan)
+    gained = values[0]
     if metric is not None:
-        signs = np.sign(gained)
-        counts = [int(np.sum(signs == sign)) for sign in (1, -1, 0)]
-        unjudged = len(explained) - sum(counts)
+        scored = [_sentence_scores(lists, c, metric) for c in (changes.before, changes.after)]
+        gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
+        gained = gains[1] - gains[0]
+        size = np.abs(gained[[e.sentence for e in explained]])
+        signs = np.sign(gained[[e.sentence for e in explained]])
+        better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
+        unjudged = len(explained) - better - worse - neither
         words = (
-            f"Of {len(explained)} choices that changed, {counts[0]} got better by "
-            f"{metric.title}, {counts[1]} worse and {counts[2]} neither"
+            f"Of {len(explained)} choices that changed, {better} got better by {metric.title}, "
+            f"{worse} worse and {neither} neither"
             f"{f'; {unjudged} are not judged' if unjudged else ''}."
         )
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
     largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
     words += (
         f" {largest}{'' if metric else ' of the score'}, the largest first; deleted words are "
         "struck out, inserted words are underlined."
     )
-    if isinstance(metric, Column):
-        words += " Where another candidate is judged best, the words that it adds are underlined."
     blocks: list[Block] = [words, _TERMS]
-    for k in order:
-        sentence = f"list {lists.ids[explained[k].sentence]}"
-        if metric is not None and np.isfinite(gained[k]):
-            sentence = f"{gain_in_words(gained[k], metric.title)} ({sentence})"
-        blocks.append(_side_by_side(sentence, changes, explained[k], metric, gains, values))
+    systems = lists.extras[changes.system_column] if changes.system_column else None
+    for explanation in (explained[k] for k in order):
+        s, texts = explanation.sentence, lists.texts(explanation.sentence)
+        title, context, titles = f"list {lists.ids[s]}", [], ["before", "after"]
+        positions = explanation.other, explanation.chosen
+        if systems is not None:
+            named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
+            titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
+        if metric is not None:
+            scores = zip(titles, values[:, s].tolist(), strict=True)
+            titles = [f"{of}, {_in_words(value, metric)}" for of, value in scores]
+            if np.isfinite(gained[s]):
+                title = f"{gain_in_words(gained[s], metric.title)} ({title})"
+        context += [("source", lists.sources[s])] if lists.sources else []
+        context += [("reference", text) for text in (lists.references or {s: ()})[s]]
+        chosen = [texts[position] for position in positions]
+        below = explanation_blocks(explanation)
+        blocks.append(side_by_side(title, context, titles, chosen, below))
     return [Section("Which choices changed", blocks)]
 
 
-def _sentence_scores(changes: ChoiceChanges, metric: Metric | None) -> tuple[Float64, Float64]:
-    """Return the gain and the score of candidates, (hypotheses,) each; NaN where unknown.
-
-    Those of metrics other than columns are computed for the choices only.
-    """
-    lists = changes.lists
+def _sentence_scores(lists: NBest, choice: Int64, metric: Metric) -> tuple[Float64, Float64]:
+    """Return the gain and the score of one candidate of each list; NaN where it has no value."""
     if isinstance(metric, Column):
-        values = column_of(lists, metric.column)
+        values = column_of(lists, metric.column)[lists.offsets[:-1] + choice]
         return metric.signed(values), values
-    gains, values = np.full((2, len(lists.features)), np.nan)
-    if metric is None:
-        return gains, values
-    for choice in (changes.before, changes.after):
-        rows, counts = lists.offsets[:-1] + choice, statistics(one_each(lists, choice), metric)
-        gains[rows], values[rows] = metric.gain(counts), metric.value(counts)
-    return gains, values
-
-
-def _side_by_side(
-    title: str,
-    changes: ChoiceChanges,
-    explanation: ChoiceExplanation,
-    metric: Metric | None,
-    gains: Float64,
-    values: Float64,
-) -> Block:
-    """Return the candidates before and after, and the best judged one if it is neither."""
-    lists, s = changes.lists, explanation.sentence
-    rows, texts = lists.rows(s), lists.texts(s)
-    positions = dict(zip(_BOTH, (explanation.other, explanation.chosen), strict=True))
-    best = math.inf
-    if isinstance(metric, Column) and np.isfinite(gains[rows]).any():
-        place = int(np.nanargmax(gains[rows]))
-        best = gains[rows][place]
-        if all(gains[rows.start + position] != best for position in positions.values()):
-            positions["best judged"] = place
-    systems = lists.extras[changes.system_column] if changes.system_column else None
-    titles = []
-    for what, position in positions.items():
-        row = rows.start + position
-        parts = [what if systems is None else f"{what}: {systems[row] or 'no system'}"]
-        if metric is not None:
-            parts.append(_in_words(values[row], metric))
-            parts += ["the best of the list"] if gains[row] == best and what in _BOTH else []
-        titles.append(", ".join(parts))
-    context = [("source", lists.sources[s])] if lists.sources else []
-    context += [("reference", text) for text in (lists.references or {s: ()})[s]]
-    chosen = [texts[position] for position in positions.values()]
-    return side_by_side(title, context, titles, chosen, explanation_blocks(explanation))
+    counts = statistics(one_each(lists, choice), metric)
+    return metric.gain(counts), metric.value(counts)
 
 
 def _in_words(value: float, metric: Metric) -> str:
@@ -488,12 +424,8 @@ def _in_words(value: float, metric: Metric) -> str:
     return f"{metric.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
 
 
-def systems_section(changes: ChoiceChanges, judgement: str = "") -> list[Section]:
+def systems_section(changes: ChoiceChanges) -> list[Section]:
     """Return the shares of the systems in the choices before and after.
-
-    Args:
-        changes: of the choices.
-        judgement: the name of the judgements whose means are shown, if there are any.
 
     Returns:
         one section; nothing if the lists do not name systems.
@@ -501,27 +433,16 @@ def systems_section(changes: ChoiceChanges, judgement: str = "") -> list[Section
     if not changes.systems:
         return []
     column = changes.system_column
-    header = [column, "lists", "before", "after", "change"]
     caption = (
         f"Shares of the choices by {column}. Before: {changes.baseline}; after: the predictive "
         "decision. A text that several produced counts for each of them in equal parts."
     )
-    judged = any(share.judged for share in changes.systems)
-    if judged:
-        header.append(f"mean {judgement}")
-        caption += f" Mean {judgement}: of all judged candidates of each."
     rows = [
-        [
-            share.system or "none",
-            str(share.lists),
-            f"{share.before:.1%}",
-            f"{share.after:.1%}",
-            _signed(100 * (share.after - share.before), 1),
-            f"{share.judgement:.3f}".translate(_MINUS) if share.judged else "–",
-        ][: len(header)]
-        for share in changes.systems
+        [name or "none", f"{before:.1%}", f"{after:.1%}", _signed(100 * (after - before), 1)]
+        for name, before, after in changes.systems
     ]
-    return [Section(f"Choices by {column}", [Table(header, rows, caption)])]
+    table = Table([column, "before", "after", "change"], rows, caption)
+    return [Section(f"Choices by {column}", [table])]
 
 
 def gain_in_words(gain: float, name: str) -> str:

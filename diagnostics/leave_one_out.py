@@ -32,8 +32,7 @@ def leave_one_out(
         (N,) scores for each list; and (sentences,) Pareto k̂, above 0.7 they are unreliable.
 
     Raises:
-        DataError: if the draws are a point, have no log-likelihoods, belong to other lists, or
-            were adapted to preferences.
+        DataError: if the draws belong to other lists, or were adapted to preferences.
     """
     from bpa_ppl.models.probabilities import normalised
 
@@ -58,18 +57,12 @@ def leave_one_out(
 
 def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
-    if draws.kind == "point":
-        message = "leave-one-out needs draws, not a single point: adapt with another sampler"
-        raise DataError(message, code="no-data")
-    if draws.pointwise is None:
-        message = "leave-one-out needs a group log_likelihood with one value a sentence"
-        raise DataError(message, code="no-data")
     if "comparisons" in draws.attrs:
         message = "preferences cannot be left out list by list: evaluate choices on new lists"
         raise DataError(message, code="mismatch")
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
-    likelihood = np.asarray(exponent * draws.pointwise.reshape(len(draws.flat), -1)[chosen])
+    likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen]
     count, ids = likelihood.shape[1], draws.sentence_ids
     if count == len(lists):
         return likelihood

@@ -6,16 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, checked_seed
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.quality.column import judged_lists
 
 if TYPE_CHECKING:
@@ -48,36 +46,27 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     return lists, index
 
 
-def with_predictions(
-    posterior: Posterior, nbest: NBest, *, gains: npt.ArrayLike | None = None, seed: int = 0
-) -> InferenceData:
-    """Return the posterior with the groups that predict the lists, for the checks of ArviZ.
+def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> InferenceData:
+    """Return the posterior with predictions of the lists, for the checks of ArviZ.
 
-    They are `posterior_predictive`, and `prior_predictive` from the recorded draws of the prior.
-
-    Each draw λ predicts one hypothesis of each sentence, drawn from p(e|f,λ). Two variables
-    describe the predictions, and the oracles in `observed_data`:
-
-    * `oracle`: the position in the list from 0, plus a uniform random number in [0, 1), so that it
-      is continuous: the probability integral transform (`loo_pit`) is then exactly uniform if the
-      model is correct (randomised as by Smith 1985). Values below 1/2 on average mean that oracles
-      rank higher in the lists than the model expects.
-    * `gain`: its gain, if gains are given. The oracle has the best gain of its list, so that this
-      measures the remaining headroom, not the fit of the model.
+    Each draw λ predicts one hypothesis of each sentence, drawn from p(e|f,λ). The variable `oracle`
+    of the group `posterior_predictive` describes the predictions, and that of `observed_data` the
+    oracles: the position in the list from 0, plus a uniform random number in [0, 1), so that it
+    is continuous. The probability integral transform (`loo_pit`) is then exactly uniform if the
+    model is correct (randomised as by Smith 1985). Values below 1/2 on average mean that oracles
+    rank higher in the lists than the model expects.
 
     Args:
         posterior: draws of the weights; draws with importance weights are resampled, because ArviZ
             treats all draws equally.
         nbest: the lists that it was adapted to, in the same order.
-        gains: (hypotheses,) such as `bpa_ppl.gains(nbest)`.
         seed: of the predictions, and of the resampling.
 
     Returns:
-        InferenceData, or a DataTree; (C, D, S) float32 each in the two groups.
+        InferenceData, or a DataTree, with predictions (C, D, S) in float32.
 
     Raises:
-        DataError: if these are other lists, features are missing, or there is not one gain for
-            each hypothesis.
+        DataError: if these are other lists, or features are missing.
 
     >>> from bpa_ppl.posterior import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
@@ -90,37 +79,12 @@ def with_predictions(
     lists, oracle = adapted_lists(draws, nbest)
     rng = np.random.default_rng(checked_seed(seed))
     drawn = _drawn(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
-    predicted, observed = {"oracle": drawn + rng.random(drawn.shape)}, {}
-    observed["oracle"] = oracle + rng.random(len(oracle))
-    if gains is not None:
-        gain_values = np.asarray(gains, np.float64)
-        if gain_values.shape != (len(lists.features),):
-            message = f"{len(lists.features)} gains are needed, not an array of {gain_values.shape}"
-            code = "wrong-length"
-            raise DataError(message, lists.origin, parameter="gains", code=code)
-        predicted["gain"], observed["gain"] = (
-            gain_values[lists.offsets[:-1] + position] for position in (drawn, oracle)
-        )
-    from_prior = {}
-    if WEIGHTS in draws.prior:
-        prior = np.asarray(draws.prior[WEIGHTS], np.float64)
-        vectors = draws.aligned(lists, prior.reshape(-1, prior.shape[-1]))
-        positions = _drawn(lists, vectors, rng).reshape(*prior.shape[:2], len(lists))
-        from_prior["oracle"] = _narrow(positions + rng.random(positions.shape))
-        if gains is not None:
-            from_prior["gain"] = _narrow(gain_values[lists.offsets[:-1] + positions])
-    narrow = {name: _narrow(values) for name, values in predicted.items()}
-    observed = {**draws.observed, **observed}
-    return to_arviz(
-        replace(draws, predictive=narrow, prior_predictive=from_prior, observed=observed)
-    )
-
-
-def _narrow(values: Float64) -> Float32:
-    """Return float32 rounded towards zero: a position plus a fraction is below the next one."""
-    rounded = values.astype(np.float32)
-    lower = np.nextafter(rounded, np.float32(0))
-    return np.where(np.abs(rounded) > np.abs(values), lower, rounded)
+    exact = drawn + rng.random(drawn.shape)
+    # Rounded towards zero: a position plus a fraction is below the next position.
+    narrow = exact.astype(np.float32)
+    narrow = np.where(narrow > exact, np.nextafter(narrow, np.float32(0)), narrow)
+    observed = {**draws.observed, "oracle": oracle + rng.random(len(oracle))}
+    return to_arviz(replace(draws, predictive={"oracle": narrow}, observed=observed))
 
 
 def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:

@@ -20,8 +20,6 @@ _ELSEWHERE = ("baselines", "options", "feature_scales", "passed_check")
 #: Parts of a signature that are attributes, and the packages that draws depend on.
 _STATED = ("oracle_metric", "gain_column", "oracle_ties", "model")
 _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
-#: What draws depend on, besides the lists.
-_INPUTS = ("seed", "feature_sources", "versions", "machine")
 _DIGITS = 12  # of a hash in a signature
 
 
@@ -31,18 +29,8 @@ def attributes(draws: Draws) -> dict[str, str]:
     >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
     {'seed': '7'}
     """
-    result = {
-        k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _ELSEWHERE
-    }
-    if "prior_covariance" in draws.constants:
-        deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
-        spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
-        result["prior covariance"] = f"{len(deviation)} × {len(deviation)}, {spread}"
-    elif "prior_variance" in draws.constants:
-        values = np.asarray(draws.constants["prior_variance"], np.float64).reshape(-1)
-        same = bool(np.all(values == values[0]))
-        result["prior variance σ_T"] = str(float(values[0]) if same else values.tolist())
-    return {key: value for key, value in result.items() if value}
+    shown = {k: _in_words(value) for k, value in draws.attrs.items() if k not in _ELSEWHERE}
+    return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
 def different_data(draws: Draws, other: Draws) -> list[str]:
@@ -65,22 +53,18 @@ def difference(draws: Draws, other: Draws, name: str) -> str:
         other: of the first one.
         name: of its file.
 
-    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",))
-    >>> difference(draws, draws.with_attrs(seed=3), "old.nc")
+    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 1})
+    >>> difference(draws, draws, "old.nc")
     'the draws are those of old.nc'
-    >>> other = Draws({"weights": np.ones((2, 10, 1))}, ("LM0",), attrs={"seed": 3})
-    >>> difference(draws, other, "old.nc")
+    >>> difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
     'the draws differ from those of old.nc: other seed'
     """
     if np.array_equal(draws.weights, other.weights):
         return f"the draws are those of {name}"
-    names = [f"{kind} of the lists" for kind in different_data(draws, other)]
-    options = [_mapping(one.attrs.get("options")) for one in (draws, other)]
-    ours, theirs = ({**o, **one.attrs} for o, one in zip(options, (draws, other), strict=True))
-    inputs = dict.fromkeys((*options[0], *options[1], *_INPUTS))
-    names += [n.replace("_", " ") for n in inputs if ours.get(n) != theirs.get(n)]
-    reason = f": other {', '.join(names)}" if names else ""
-    return f"the draws differ from those of {name}{reason}"
+    parts = signature(other).split("|")
+    differ = [part for part in signature(draws).split("|") if part not in parts]
+    names = [part.partition(":")[0] for part in differ]
+    return f"the draws differ from those of {name}{': other ' if names else ''}{', '.join(names)}"
 
 
 def signature(posterior: Posterior) -> str:

@@ -43,14 +43,6 @@ class Raters(Outcome):
     slips: Mapping[str, tuple[float, float, float]]
 
     def _shown(self) -> tuple[str, Table, Sequence[str]]:
-        return "" if self.agreement is None else str(self.agreement), self.table(), ()
-
-    def table(self) -> Table:
-        """Return one row for each rater.
-
-        >>> Raters({"ann": 12}, None, {}).table().rows
-        [['ann', '12']]
-        """
         header = ["rater", "choices"]
         if self.slips:
             header += ["slip rate", f"{100 * _PROBABILITY:g}% interval"]
@@ -62,7 +54,8 @@ class Raters(Outcome):
                 row += [f"{mean:.3f}", f"{low:.3f} to {high:.3f}"]
             rows.append(row + [""] * (len(header) - len(row)))
         caption = "The slip rate is the probability of a random answer." if self.slips else ""
-        return Table(header, rows, caption)
+        title = "" if self.agreement is None else str(self.agreement)
+        return title, Table(header, rows, caption), ()
 
     def section(self) -> Section:
         """Return the section of a page.
@@ -70,8 +63,8 @@ class Raters(Outcome):
         >>> Raters({"ann": 12}, None, {}).section().title
         'Raters'
         """
-        agree = [] if self.agreement is None else [f"{self.agreement}."]
-        return Section("Raters", [*agree, self.table()])
+        agree, table, _ = self._shown()
+        return Section("Raters", [*([f"{agree}."] if agree else []), table])
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, quantiles
-from bpa_ppl.posterior.statistics import ess, r_hat, rank_bands, rank_counts
+from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,17 +41,13 @@ _PERCENT = f"{100 * PROBABILITY:g}%"
 _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_ROWS = 50  # of the table of other variables
 _MAX_FOREST = 40  # weights in the forest plot
-_MAX_PAIRS = 8  # in the table of correlations
 _MIN_DRAWS = 10  # per chain: a plot of fewer shows nothing
 #: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
 _ROW = 1.15  # height of a component, in inches
-_RANK_BINS = 20
 _TRACES = (
-    "Trace: every draw, one colour a chain, the warm-up on grey; chains that mix look like one "
-    "band without steps or slopes. Ranks: of the draws of each chain among all draws. Where the "
-    "chains agree, the bars are level, and 95% of them end inside the grey band, which is as wide "
-    "as the effective sample size of the chain makes it."
+    "Every draw, one colour a chain, the warm-up on grey; chains that mix look like one band "
+    "without steps or slopes."
 )
 _FOREST = (
     "Blue: posterior interval and mean; grey: prior interval; red cross: canonical weight. A "
@@ -103,7 +99,6 @@ def posterior_page(
         *_others(draws),
         _diagnostics(draws, report),
         *([_chains(draws, top)] if chains else []),
-        *_correlations(draws),
         _provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
@@ -130,34 +125,25 @@ def _comparison(draws: Draws) -> list[Section]:
 
 
 def _weights(draws: Draws, report: Report) -> Section:
+    doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
+    changes = ["The posterior does not record the canonical weights that it started from."]
+    if draws.canonical is not None:
+        moved = sum(map(bool, _directions(draws)))
+        before, after = np.abs(draws.canonical).sum(), np.abs(draws.mean).sum()
+        changes = [
+            f"{moved} of {len(draws.mean)} weights clearly moved: their {_PERCENT} intervals "
+            "exclude the canonical weight.",
+            f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends "
+            "only on the shares of the weights; the sum determines how peaked the probabilities "
+            "are.",
+        ]
+        if len(draws.flat) == 1:
+            changes[0] = "A single draw has no interval: the uncertainty of the changes is unknown."
     shown = draws.largest_shifts(_MAX_FOREST)
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
-    alternative = (
-        "Posterior intervals of the weights, with those of the prior and the canonical weights"
-    )
-    figure = forest_figure(draws, shown)
-    forest = drawn(figure, alternative, _FOREST + suffix, "svg")
-    doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
-    return Section("What moved", [*doubt, *_changes(draws), _weights_table(draws), forest])
-
-
-def _changes(draws: Draws) -> list[Block]:
-    """Return how many weights changed, and what happened to the sum of |λ|."""
-    canonical, mean = draws.canonical, draws.mean
-    if canonical is None:
-        return ["The posterior does not record the canonical weights that it started from."]
-    summary = (
-        f"{sum(map(bool, _directions(draws)))} of {len(mean)} weights clearly moved: their "
-        f"{_PERCENT} intervals exclude the canonical weight."
-    )
-    if len(draws.flat) == 1:
-        summary = "A single draw has no interval: the uncertainty of the changes is unknown."
-    before, after = np.abs(canonical).sum(), np.abs(mean).sum()
-    return [
-        summary,
-        f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends only "
-        "on the shares of the weights; the sum determines how peaked the probabilities are.",
-    ]
+    alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
+    forest = drawn(forest_figure(draws, shown), alternative, _FOREST + suffix, "svg")
+    return Section("What moved", [*doubt, *changes, _weights_table(draws), forest])
 
 
 def _weights_table(draws: Draws) -> Table:
@@ -166,11 +152,10 @@ def _weights_table(draws: Draws) -> Table:
     columns = _columns(draws, draws.weights)
     del columns["sd"]
     if canonical is not None:
-        signs = {"up": "▲ up", "down": "▼ down", "": ""}
         shares = zip(_shares(canonical), _shares(mean), strict=True)
         of_canonical = {
             "change": [f"{change:+.3f}" for change in mean - canonical],
-            "moved": [signs[direction] for direction in _directions(draws)],
+            "moved": _directions(draws),
             "share of Σ|λ|": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
         }
         first = dict(islice(columns.items(), 2))
@@ -240,11 +225,12 @@ def _columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
 
 
 def _directions(draws: Draws) -> list[str]:
-    """Return `up` or `down` where an interval excludes the canonical weight, else an empty text."""
+    """Return where an interval excludes the canonical weight, else an empty text."""
     if len(draws.flat) == 1:
         return [""] * len(draws.features)
     canonical, (low, high) = np.asarray(draws.canonical), draws.interval(PROBABILITY)
-    return list(map(str, np.select([canonical < low, canonical > high], ["up", "down"], "")))
+    moved = np.select([canonical < low, canonical > high], ["▲ up", "▼ down"], "")
+    return list(map(str, moved))
 
 
 def _decimals(values: Float64) -> list[str]:
@@ -276,23 +262,9 @@ def _chains(draws: Draws, top: int) -> Section:
     chains = draws.shape[0]
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     limits += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
-    blocks: list[Block] = []
-    if limits:
-        blocks.append(f"Shown: {', '.join(limits)}. The diagnostics above are of all.")
-    listed = ", ".join(worst)
-    blocks.append(drawn(trace_figure(draws, worst), f"Trace and rank plots of {listed}", _TRACES))
-    return Section("Chains", blocks)
-
-
-def _correlations(draws: Draws) -> list[Section]:
-    names, correlation = draws.features, draws.correlation
-    if len(names) < 2 or len(draws.flat) < _MIN_DRAWS:
-        return []
-    pairs = [(a, b, float(correlation[a, b])) for a, b in combinations(range(len(names)), 2)]
-    pairs.sort(key=lambda pair: -abs(pair[2]))
-    rows = [(names[a], names[b], f"{r:+.2f}") for a, b, r in pairs[:_MAX_PAIRS]]
-    table = Table(("weight", "with", "correlation"), rows, "The strongest correlations.")
-    return [Section("Correlated weights", [table])]
+    shown = [f"Shown: {', '.join(limits)}. The diagnostics above are of all."] if limits else []
+    figure = trace_figure(draws, worst)
+    return Section("Chains", [*shown, drawn(figure, f"Traces of {', '.join(worst)}", _TRACES)])
 
 
 def _provenance(draws: Draws) -> Section:
@@ -306,7 +278,7 @@ def _provenance(draws: Draws) -> Section:
 
 
 def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
-    """Draw traces, with the warm-up on grey, and ranks of the kept draws by chain.
+    """Draw traces, with the warm-up on grey.
 
     Args:
         draws: the posterior.
@@ -318,35 +290,18 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
         warmup = Draws(
             draws.warmup, draws.features, sites=sites, dims=draws.dims, coords=draws.coords
         ).components()
-
-    figure, grid = empty_figure(len(names), 2, _ROW)
-    for name, (left, right) in zip(names, grid, strict=True):
-        left.set_ylabel(label(name), rotation=0, ha="right", va="center")
-        warmup_draws = warmup.get(name, kept[name][:, :0])
-        all_draws = np.concatenate([warmup_draws, kept[name]], axis=1)[:MAX_CHAINS]
-        start = -warmup_draws.shape[1]
-        left.plot(np.arange(start, kept[name].shape[1]), all_draws.T, linewidth=0.4, alpha=0.75)
+    figure, grid = empty_figure(len(names), 1, _ROW)
+    for name, (axes,) in zip(names, grid, strict=True):
+        axes.set_ylabel(label(name), rotation=0, ha="right", va="center")
+        before = warmup.get(name, kept[name][:, :0])
+        start = -before.shape[1]
+        values = np.concatenate([before, kept[name]], axis=1)[:MAX_CHAINS]
+        axes.plot(np.arange(start, kept[name].shape[1]), values.T, linewidth=0.4, alpha=0.75)
         if start:
-            left.axvspan(start, 0, color="0.9", zorder=0)
-        left.margins(x=0)
-        _draw_ranks(right, kept[name][:MAX_CHAINS])
-    for axes, title in zip(
-        grid[0], ("trace, by draw", "ranks of the draws, by chain"), strict=True
-    ):
-        axes.set_title(title, fontsize="medium")
+            axes.axvspan(start, 0, color="0.9", zorder=0)
+        axes.margins(x=0)
+    grid[-1, 0].set_xlabel("draw")
     return figure
-
-
-def _draw_ranks(axes: Any, chains: Float64) -> None:
-    counts, edges = rank_counts(chains, _RANK_BINS)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    levels = np.arange(len(shares)) * 2 / _RANK_BINS
-    bands = rank_bands(chains, _RANK_BINS, PROBABILITY).T
-    for level, share, (low, high) in zip(levels, shares, bands, strict=True):
-        axes.stairs(level + share, edges, baseline=level, fill=True)
-        axes.axhspan(level + low, level + high, color="k", alpha=0.2, linewidth=0)
-        axes.axhline(level + 1 / _RANK_BINS, linestyle="--", color="k", linewidth=0.8)
-    axes.set_yticks(levels, range(len(levels)))
 
 
 def forest_figure(draws: Draws, features: Sequence[int]) -> Figure:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,21 +26,10 @@ FEW_DRAWS = 800
 _TIE = 0.02
 
 
-@dataclass(frozen=True, eq=False)
-class Decisions:
-    """The choice from each of some lists (S sentences with H hypotheses in all).
-
-    Attributes:
-        choice: (S,) as in `Reranked`.
-        canonical: (S,) as in `Reranked`.
-        derivation: (H,) the probability of each derivation.
-        predictive: (H,) that of its string, where equal strings are summed.
-    """
-
-    choice: Int64
-    canonical: Int64
-    derivation: Float64
-    predictive: Float64
+#: Choices from S lists with H hypotheses: (S,) positions of the choices, (S,) those of the
+#: canonical weights, (H,) the probability of each derivation, and (H,) that of its string, where
+#: equal strings are summed.
+Decisions: TypeAlias = tuple[Int64, Int64, Float64, Float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +141,9 @@ class Decider:
         if small or threads == 1 or len(lists) <= _CHUNK:
             return self._of_chunk(lists)
         with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(self._of_chunk, lists.chunks(_CHUNK)))
-        decisions: Decisions = joined(parts)
-        return decisions
+            parts = zip(*pool.map(self._of_chunk, lists.chunks(_CHUNK)), strict=True)
+            choice, canonical, p, support = map(np.concatenate, parts)
+        return choice, canonical, p, support
 
     def _of_chunk(self, lists: NBest) -> Decisions:
         p, support = np.empty((2, len(lists.features)))
@@ -169,22 +157,4 @@ class Decider:
         canonical = np.zeros(len(lists), np.int64)
         if self.canonical is not None:
             canonical = lists.best(lists.scores(self.canonical))
-        return Decisions(choice, canonical, p, support)
-
-
-def joined(parts: Sequence[Any]) -> Any:
-    """Concatenate lists, arrays, or dataclasses of these; of anything else, return the first.
-
-    >>> joined([["a"], ["b", "c"]]), joined([None, None])
-    (['a', 'b', 'c'], None)
-    """
-    first = parts[0]
-    if isinstance(first, list):
-        return [item for part in parts for item in part]
-    if isinstance(first, np.ndarray):
-        return np.concatenate(parts)
-    if is_dataclass(first):
-        columns = ([getattr(part, field.name) for part in parts] for field in fields(first))
-        made: Any = type(first)
-        return made(*map(joined, columns))
-    return first
+        return choice, canonical, p, support

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
     compare_with_recorded,
     criterion,
-    gains_of,
     indicators_of,
     no_gains,
     recorded_comparison,
@@ -29,19 +27,16 @@ from bpa_ppl.diagnostics.baselines.table import (
     Baselines,
     system_column,
 )
-from bpa_ppl.diagnostics.choices import (
-    ChoiceChanges,
-    explanations,
-    system_shares,
-)
+from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shares
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric
+from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of, title_of
+from bpa_ppl.quality.scoreboard import metrics_of, title_of
 from bpa_ppl.quality.scoring import choice_score, one_each, statistics
 
 if TYPE_CHECKING:
@@ -50,6 +45,7 @@ if TYPE_CHECKING:
 
 PROBABILITY = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
+_INTERVAL = f"{100 * PROBABILITY:g}% interval"
 _MINUS = str.maketrans("-", "−")
 
 
@@ -62,12 +58,14 @@ class Change(NamedTuple):
         verdict: `better` or `worse` if the interval excludes zero, else `unclear`; empty for the
             length.
         decimals: the number of decimals to print.
+        signature: of the score after; empty for the length.
     """
 
     name: str
     score: ScoreDifference
     verdict: str
     decimals: int
+    signature: str = ""
 
     @property
     def cells(self) -> list[str]:
@@ -79,23 +77,23 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         before, after, change, interval = self.cells
-        percent = f"{100 * PROBABILITY:g}%"
-        return f"{self.name} {before} → {after} ({change}, {percent} interval {interval})"
+        return f"{self.name} {before} → {after} ({change}, {_INTERVAL} {interval})"
 
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """The change of the choices from new lists by adapting (S sentences).
+    """The change of the choices from new lists by adapting.
 
     Attributes:
-        before: (S,) positions that the baseline chooses.
-        after: (S,) positions of the predictive decisions.
-        scores: of both.
-        changes: of each metric, the criterion first; the length last.
-        criterion: of the posterior; if the lists lack its column, the default gain of `adapt`.
-        choices: all of them, with explanations and the shares of the systems.
+        choices: all of them, before and after, with explanations and the shares of the systems.
+        changes: of each metric, the criterion first; the length last. Nothing if the lists have
+            nothing to score by.
+        criterion: of the posterior; if the lists lack its column, the default gain of `adapt`;
+            None if there is nothing to score by.
         comparison: with all baselines, if the lists are judged or there are no canonical weights.
-        left_out: the number of sentences without a gain before or after, which are not included.
+        sentences: the number of sentences with a gain before and after, which are scored.
+        changed: the number of those whose text changed.
+        unknown: why it is unknown whether adapting helped; empty if there are gains.
 
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = NBest.from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
@@ -104,18 +102,17 @@ class Improvement:
     ...     {"weights": np.full((1, 1, 1), -1.0)}, ("LM0",), kind="point", constants=constants
     ... )
     >>> result = evaluate_improvement(lists, posterior)
-    >>> result.after.tolist(), result.verdict, result.baseline
+    >>> result.choices.after.tolist(), result.verdict, result.baseline
     ([1], 'yes', 'canonical weights')
     """
 
-    before: Int64
-    after: Int64
-    scores: Scoreboard
-    changes: tuple[Change, ...]
-    criterion: Metric
     choices: ChoiceChanges
+    changes: tuple[Change, ...] = ()
+    criterion: Metric | None = None
     comparison: BaselineComparison | None = None
-    left_out: int = 0
+    sentences: int = 0
+    changed: int = 0
+    unknown: str = ""
 
     @property
     def baseline(self) -> str:
@@ -131,9 +128,9 @@ class Improvement:
 
         Without canonical weights, `yes` also needs choices that are better than random ones.
         """
-        verdicts = {change.verdict for change in self._deciding}
-        if not self.scores.changed:
-            return "no"
+        verdicts = {change.verdict for change in self.changes}
+        if not self.changed:
+            return "unknown" if self.unknown else "no"
         if BETTER in verdicts and WORSE in verdicts:
             return "both"
         if BETTER in verdicts:
@@ -141,34 +138,30 @@ class Improvement:
         return "no" if WORSE in verdicts else "unknown"
 
     def __str__(self) -> str:
-        count, changed = self.scores.sentences, self.scores.changed
-        if not changed:
-            return f"No: none of {count} choices changed{self._against}.{self._than_random}"
+        if self.unknown:
+            return f"It is unknown whether it helped: {self.unknown}."
+        against = "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
+        if not self.changed:
+            return f"No: none of {self.sentences} choices changed{against}.{self._than_random}"
+        deciding = [change for change in self.changes if change.verdict]
         by = {
-            verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
+            verdict: " and ".join(c.name for c in deciding if c.verdict == verdict)
             for verdict in (BETTER, WORSE, UNCLEAR)
         }
         unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
+        random = f"Better by {by[BETTER]}{against}, but not better than a random candidate"
         answer = {
-            "yes": f"Yes, it helped by {by[BETTER]}{self._against}{unclear}",
-            "no": f"No, it got worse by {by[WORSE]}{self._against}{unclear}",
-            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
-            "unknown": f"No significant difference{self._against}",
+            "yes": f"Yes, it helped by {by[BETTER]}{against}{unclear}",
+            "no": f"No, it got worse by {by[WORSE]}{against}{unclear}",
+            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{against}{unclear}",
+            "unknown": random if by[BETTER] else f"No significant difference{against}",
         }[self.verdict]
-        if self.verdict == "unknown" and by[BETTER]:
-            answer = (
-                f"Better by {by[BETTER]}{self._against}, but not better than a random candidate"
-            )
-        changes = "; ".join(map(str, self._deciding))
-        unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
+        left_out = len(self.choices.lists) - self.sentences
+        unjudged = f" {counted(left_out, 'sentence')} without a gain left out." if left_out else ""
         return (
-            f"{answer}: {changes}. {changed} of {count} choices changed."
-            f"{unjudged if self.left_out else ''}{self._than_random}"
+            f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
+            f"choices changed.{unjudged}{self._than_random}"
         )
-
-    @property
-    def _deciding(self) -> tuple[Change, ...]:
-        return tuple(change for change in self.changes if change.verdict)
 
     @property
     def _random(self) -> BaselineRow | None:
@@ -187,12 +180,8 @@ class Improvement:
         difference, interval, _ = row.cells[-3:]
         return (
             f" The choices are {verdict} than a random candidate (mean {comparison.unit} "
-            f"{difference}, {100 * PROBABILITY:g}% interval {interval})."
+            f"{difference}, {_INTERVAL} {interval})."
         )
-
-    @property
-    def _against(self) -> str:
-        return "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
 
 
 def evaluate_improvement(
@@ -206,88 +195,65 @@ def evaluate_improvement(
     """Compare the predictive decisions with the choices of a baseline, on new lists.
 
     The baseline are the canonical weights. Where none were given, it is the best of the simple
-    ways to choose, as selected on the adaptation sentences: see `bpa_ppl.compare_baselines`.
+    ways to choose, as selected on the adaptation sentences: see `bpa_ppl.compare_baselines`; if the
+    posterior records none and the lists have no gains, it is the first candidate. Each changed
+    choice is explained by the features.
+
     A posterior that fails its check is used all the same. Scores are those by the criterion of the
     posterior; with TER and BLEU comes the other one.
 
     Args:
         nbest: lists with what the criterion of the posterior needs, references or its column; best
             ones that the posterior has not seen. Where they lack its column and have references,
-            the criterion is the default gain of `adapt`.
+            the criterion is the default gain of `adapt`. Without either, the choices are compared
+            all the same.
         posterior: from `adapt`, or another one with a variable `weights`.
         defaults: as for `rerank`.
         moved_files: as for `rerank`.
         seed: of the paired bootstrap over sentences (Koehn 2004).
 
     Raises:
-        DataError: if lists and posterior do not fit together, or have nothing to score by.
+        DataError: if lists and posterior do not fit together, or no chosen candidate is judged.
 
     >>> lists = NBest.from_lists(
-    ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0], [0.0]]] * 9, ["LM0"],
+    ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0, 0.0], [0.5, 2.0]]] * 9, ["LM0", "qe"],
     ...     references=[("the cat sat",)] * 9,
     ... )
     >>> from bpa_ppl.posterior import Draws
-    >>> after = Draws({"weights": -np.ones((2, 9, 1))}, ("LM0",), constants={"canonical": [1.0]})
+    >>> after = Draws(
+    ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
+    ... )
     >>> print(evaluate_improvement(lists, after).changes[0])
     TER 33.33 → 0.00 (−33.33, 95% interval −33.33 to −33.33)
+    >>> result = evaluate_improvement(lists.without("references"), after)
+    >>> result.choices.explanations[0].deciding, result.verdict
+    (('qe',), 'unknown')
     """
     draws = with_defaults(as_draws(posterior), defaults)
     goal = criterion(nbest, draws)
-    if goal is None:
-        raise no_gains(nbest, draws)
     choices, comparison = _choices(nbest, draws, goal, moved_files)
-    judged = _judged(nbest, goal, choices.before, choices.after)
+    if goal is None:
+        reason = no_gains(nbest, draws).message.removeprefix(f"{nbest.origin}: ")
+        return Improvement(choices, unknown=reason)
+    judged = np.arange(len(nbest))
+    if isinstance(goal, Column):
+        gains, first = gains_in(nbest, goal), nbest.offsets[:-1]
+        chosen = np.stack([gains[first + c] for c in (choices.before, choices.after)])
+        judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
+        if not judged.size:
+            message = f"none of the chosen candidates has a {goal.column}"
+            raise DataError(message, nbest.origin, code="no-data")
     lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
-    metrics = list(metrics_of(goal))
-    pairs = zip(lists.chosen(before), lists.chosen(after), strict=True)
-    scores = Scoreboard(
-        before=tuple(choice_score(lists, before, metric) for metric in metrics),
-        after=tuple(choice_score(lists, after, metric) for metric in metrics),
-        changed=sum(old != new for old, new in pairs),
-        sentences=len(lists),
-    )
-    names = [title_of(score) for score in scores.after]
-    if "references" in goal.needs:
-        metrics, names = [*metrics, LengthRatio()], [*names, "length"]
+    texts = zip(lists.chosen(before), lists.chosen(after), strict=True)
+    changed = sum(old != new for old, new in texts)
     pair = one_each(lists, before), one_each(lists, after)
-    changes = tuple(_change(n, pair, m, seed) for n, m in zip(names, metrics, strict=True))
-    left_out = len(nbest) - len(lists)
-    return Improvement(before, after, scores, changes, goal, choices, comparison, left_out)
-
-
-def compare_choices(
-    nbest: NBest,
-    posterior: Posterior,
-    *,
-    defaults: Mapping[str, float] | None = None,
-    moved_files: MovedFiles | None = None,
-) -> ChoiceChanges:
-    """Compare the predictive decisions with the choices of a baseline, on lists without gains too.
-
-    The result explains each changed choice by the features, and has the shares of the systems. The
-    baseline is that of `evaluate_improvement`; where lists lack gains and the posterior records no
-    baseline, it is the first candidate.
-
-    Args:
-        nbest: any lists that the posterior can rerank.
-        posterior: from `adapt`, or another one with a variable `weights`.
-        defaults: as for `rerank`.
-        moved_files: as for `rerank`.
-
-    Raises:
-        DataError: if lists and posterior do not fit together.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "qe"])
-    >>> from bpa_ppl.posterior import Draws
-    >>> draws = Draws(
-    ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
-    ... )
-    >>> changes = compare_choices(lists, draws)
-    >>> changes.explanations[0].deciding, changes.baseline
-    (('qe',), 'canonical weights')
-    """
-    draws = with_defaults(as_draws(posterior), defaults)
-    return _choices(nbest, draws, criterion(nbest, draws), moved_files)[0]
+    changes = []
+    for metric in metrics_of(goal):
+        score = choice_score(lists, after, metric)
+        changes.append(_change(title_of(score), pair, metric, seed, score.signature))
+    if "references" in goal.needs:
+        changes.append(_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
+    return Improvement(choices, tuple(changes), goal, comparison, len(lists), changed)
 
 
 def _choices(
@@ -296,8 +262,8 @@ def _choices(
     """Return the choices before and after, and their comparison with all baselines if needed."""
     parts = list(Reranker(draws, moved_files=moved_files, unchecked=True).parts(nbest))
     prepared = NBest.concatenate([part.lists for part in parts], renumber=True)
-    after = np.concatenate([part.result.choice for part in parts])
-    before = np.concatenate([part.result.canonical for part in parts])
+    after = np.concatenate([part.choice for part in parts])
+    before = np.concatenate([part.canonical for part in parts])
     baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None
     unknown = without_canonical(draws)
     if goal is not None and (unknown or recorded is not None):
@@ -307,65 +273,47 @@ def _choices(
         selected = Baselines(best=FIRST) if compared is None else compared.baselines
         before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
     column = system_column(nbest, [source.column for source in indicators_of(draws)])
-    judgement = goal.column if isinstance(goal, Column) else None
-    changes = ChoiceChanges(
-        nbest,
-        before,
-        after,
-        baseline,
-        tuple(explanations(prepared, draws, after, before)),
-        tuple(system_shares(nbest, before, after, judgement=judgement, column=column)),
-        column,
-    )
-    return changes, comparison
+    why = explanations(prepared, draws, after, before)
+    shares = system_shares(nbest, before, after, column=column)
+    return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
 
 
-def _judged(nbest: NBest, metric: Metric, *choices: Int64) -> Int64:
-    """Return the sentences in which all choices have a gain.
-
-    Raises:
-        DataError: if there are none.
-    """
-    if not isinstance(metric, Column):
-        return np.arange(len(nbest))
-    gains = gains_of(nbest, metric)
-    judged = np.all([np.isfinite(gains[nbest.offsets[:-1] + c]) for c in choices], axis=0)
-    if not judged.any():
-        raise DataError(
-            f"none of the chosen candidates has a {metric.column}", nbest.origin, code="no-data"
-        )
-    return np.flatnonzero(judged)
-
-
-def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> Change:
+def _change(
+    name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int, signature: str = ""
+) -> Change:
     before, after = (statistics(lists, metric) for lists in pair)
     score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-    label = "" if isinstance(metric, LengthRatio) else verdict
-    return Change(name, score, label, metric.decimals)
+    return Change(name, score, verdict, metric.decimals, signature)
 
 
 def improvement_section(
     result: Improvement, caveats: Sequence[str] = ()
-) -> tuple[Verdict, Section]:
+) -> tuple[Verdict, list[Section]]:
     """Return whether adapting helped, as the verdict of a page and the section that explains it.
 
     Args:
         result: from `evaluate_improvement`.
         caveats: reasons why the verdict may be unreliable.
+
+    Returns:
+        the verdict, and one section; none if the lists have nothing to score by.
     """
     passed = {"yes": True, "no": False}.get(result.verdict)
+    verdict = Verdict(str(result), passed, caveats)
+    if result.unknown:
+        return verdict, []
     rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]
-    header = ("metric", "before", "after", "difference", "95% interval", "verdict")
+    header = ("metric", "before", "after", "difference", _INTERVAL, "verdict")
     caption = (
-        f"{result.scores.sentences} sentences. Before: {result.baseline}; after: the "
+        f"{result.sentences} sentences. Before: {result.baseline}; after: the "
         "predictive decision. Intervals by paired bootstrap over sentences. Length: words over "
         "those of the references."
     )
-    scores = (f"{title_of(score)} {score.signature}" for score in result.scores.after)
-    blocks: list[Block] = [Table(header, rows, caption)]
-    if result.comparison is not None:
-        blocks.append(result.comparison.block())
-    blocks.append(f"Signatures: {', '.join(scores)}.")
-    return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
+    scored = [change for change in result.changes if change.signature]
+    signatures = ", ".join(f"{change.name} {change.signature}" for change in scored)
+    baselines = [] if result.comparison is None else [result.comparison.block()]
+    blocks: list[Block] = [Table(header, rows, caption), *baselines]
+    blocks.append(f"Signatures: {signatures}.")
+    return verdict, [Section("Did it help?", blocks)]

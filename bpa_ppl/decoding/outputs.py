@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.decoding.reranking import Reranked, RerankedPart, Reranker
+from bpa_ppl.decoding.reranking import Reranked, Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
     has_inputs,
@@ -26,7 +26,7 @@ from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Metric, Score
+from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 from bpa_ppl.quality.scoring import one_each, statistics
 
@@ -87,15 +87,16 @@ def details_rows(result: Reranked, path: str | Path = "", *, header: bool = Fals
         "translation": result.texts,
         "canonical_translation": result.canonical_texts,
     }
-    as_json = file_suffix(path) in _JSON
-    if header and not as_json:
+    rows = zip(*columns.values(), strict=True)
+    if file_suffix(path) in _JSON:
+        names = [_IN_JSON.get(name, name) for name in columns]
+        for row in rows:
+            yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
+        return
+    if header:
         yield "\t".join(columns) + "\n"
-    for row in zip(*columns.values(), strict=True):
-        if as_json:
-            fields = {_IN_JSON.get(n, n): v for n, v in zip(columns, row, strict=True)}
-            yield json.dumps(fields, ensure_ascii=False) + "\n"
-        else:
-            yield "\t".join(map(_cell, row)) + "\n"
+    for row in rows:
+        yield "\t".join(map(_cell, row)) + "\n"
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:
@@ -141,11 +142,8 @@ class AlignedWriter:
     ):
         one_of(gaps, GAPS, "policy for gaps", "gaps")
         if gaps == "source" and sources is None and empty is None:
-            raise UsageError(
-                "missing sentences are written as their sources, so the sources are needed",
-                parameter="sources",
-                code="missing-sources",
-            )
+            message = "missing sentences are written as their sources, so the sources are needed"
+            raise UsageError(message, parameter="sources", code="missing-sources")
         self.filled = 0
         self._gaps, self._first_id, self._empty = gaps, first_id, {} if empty is None else empty
         self._sources, self._end = sources or (), first_id + len(sources or ())
@@ -159,20 +157,16 @@ class AlignedWriter:
         Raises:
             DataError: if a sentence has two lists, or its id is below the first one.
         """
-        ids = result.ids or result.sentence_ids.tolist()
         numbers = result.sentence_ids.tolist()
-        for number, name, line in zip(numbers, ids, text_rows(result), strict=True):
+        rows = zip(numbers, result.ids or numbers, text_rows(result), strict=True)
+        for number, name, line in rows:
             if number < self._first_id:
-                raise DataError(
-                    f"sentence id {name} is below the first id, {self._first_id}: give the "
-                    "id of the first sentence of the text",
-                    parameter="first_id",
-                )
+                message = f"sentence id {name} is below the first id, {self._first_id}: give the "
+                message += "id of the first sentence of the text"
+                raise DataError(message, parameter="first_id")
             if number < self._next or number in self._waiting:
-                raise DataError(
-                    f"a second list of sentence {name}: give each sentence one list",
-                    code="duplicate",
-                )
+                message = f"a second list of sentence {name}: give each sentence one list"
+                raise DataError(message, code="duplicate")
             self._waiting[number] = line, name
             while self._next in self._waiting:
                 yield self._written(self._next)
@@ -196,15 +190,12 @@ class AlignedWriter:
 
     def _missing(self, end: int) -> Iterator[str]:
         if end - self._next > _MOST_MISSING:
-            raise DataError(
-                f"no list for sentences {self._next} to {end - 1}: correct the ids",
-                code="wrong-length",
-            )
+            message = f"no list for sentences {self._next} to {end - 1}: correct the ids"
+            raise DataError(message, code="wrong-length")
         for number in range(self._next, end):
-            index = number - self._first_id
-            # Ids that are texts are numbered by us: the line in the text says more.
-            description = f"line {index + 1} of the sources, after sentence {self._after}"
-            sentence = description if isinstance(self._after, str) else f"sentence {number}"
+            index, sentence = number - self._first_id, f"sentence {number}"
+            if isinstance(self._after, str):  # numbered by us: the line in the text says more
+                sentence = f"line {index + 1} of the sources, after sentence {self._after}"
             if self._gaps == "error":
                 remedy = "correct the first id"
                 if not index and self._waiting:
@@ -216,9 +207,8 @@ class AlignedWriter:
                 )
             source = self._sources[index] if number < self._end else self._empty.get(number)
             if self._gaps == "source" and source is None:
-                raise DataError(
-                    f"no source for {sentence}: give the sources of this text", parameter="sources"
-                )
+                message = f"no source for {sentence}: give the sources of this text"
+                raise DataError(message, parameter="sources")
             self.filled += 1
             yield f"{_one_line(source or '')}\n" if self._gaps == "source" else "\n"
 
@@ -272,13 +262,13 @@ def rerank_to(
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
         for part in parts:
-            result = part.result
+            result = Reranked.of(part)
             texts.writelines(text_rows(result) if aligned is None else aligned.lines(result))
             if details is not None:
                 others[0].writelines(details_rows(result, details, header=not summary.sentences))
             if probabilities is not None:
-                others[-1].writelines(part.predictions.json_lines())
-            summary.add(part)
+                others[-1].writelines(part.json_lines())
+            summary.add(part.lists, result)
         texts.writelines(() if aligned is None else aligned.rest())
     return summary
 
@@ -299,21 +289,18 @@ class Summary:
     def __init__(self, draws: Draws):
         self.sentences = self.changed = 0
         self._draws = draws
-        #: The summed counts of the canonical and of the new choices.
-        self._sums: dict[Metric, tuple[Float64, Float64]] = {}
-        self._numbers: set[int] = set()  # of references
         self._goal: Metric | None = None
+        #: The summed counts of the canonical and of the new choices.
+        self._sums: dict[Metric, tuple[Float64, ...]] = {}
+        self._numbers: set[int] = set()  # of references
         recorded = recorded_comparison(draws)
         self._baselines = None if recorded is None else recorded.baselines
         #: Sums of gains of each way to choose, and the number of candidates without a gain.
         self._gains: dict[tuple[str, str], Float64] = {}
         self._unjudged = 0
-        initial = "canonical_weights" in draws.attrs
-        self._titles = "initial" if initial else "canonical", "adapted"
 
-    def add(self, part: RerankedPart) -> None:
+    def add(self, lists: NBest, choices: Reranked) -> None:
         """Count the choices from some more lists."""
-        lists, choices = part.lists, part.result
         if not self.sentences:
             self._goal = criterion(lists, self._draws)
             metrics = () if self._goal is None else metrics_of(self._goal)
@@ -321,22 +308,20 @@ class Summary:
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
+        both = choices.canonical, choices.choice
         self._sums = {
-            metric: (
-                _added(before, lists, choices.canonical, metric),
-                _added(after, lists, choices.choice, metric),
-            )
-            for metric, (before, after) in self._sums.items()
+            metric: tuple(_added(*one, lists, metric) for one in zip(sums, both, strict=True))
+            for metric, sums in self._sums.items()
             if has_inputs(lists, metric)
         }
-        if self._goal is None or self._baselines is None or self._goal not in self._sums:
+        if self._goal is None or self._goal not in self._sums:
             self._baselines = None
-            return
-        sums, unjudged = sums_of_choices(
-            self._draws, self._baselines, lists, choices.choice, self._goal
-        )
-        self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
-        self._unjudged += unjudged
+        if self._baselines is not None and self._goal is not None:
+            sums, unjudged = sums_of_choices(
+                self._draws, self._baselines, lists, choices.choice, self._goal
+            )
+            self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
+            self._unjudged += unjudged
 
     @property
     def scores(self) -> Scoreboard | None:
@@ -346,9 +331,15 @@ class Summary:
         """
         if not self._sums:
             return None
-        scores = ([self._score(m, sums) for sums in both] for m, both in self._sums.items())
-        before, after = zip(*scores, strict=True)
-        return Scoreboard(before, after, self.changed, self.sentences, self._titles)
+        # A signature contains only the number of references.
+        references = [("",) * number for number in sorted(self._numbers)]
+        before, after = (
+            tuple(metric.score(sums[k], references) for metric, sums in self._sums.items())
+            for k in (0, 1)
+        )
+        initial = "canonical_weights" in self._draws.attrs
+        titles = "initial" if initial else "canonical", "adapted"
+        return Scoreboard(before, after, self.changed, self.sentences, titles)
 
     @property
     def baselines(self) -> BaselineComparison | None:
@@ -362,12 +353,8 @@ class Summary:
         unit, rows = name_of_gain(self._goal), rows_of(self._gains)
         return BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
 
-    def _score(self, metric: Metric, sums: Float64) -> Score:
-        # A signature contains only the number of references.
-        return metric.score(sums, [("",) * number for number in sorted(self._numbers)])
 
-
-def _added(sums: Float64, lists: NBest, choice: Int64, metric: Metric) -> Float64:
+def _added(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
     """Return sums with the counts of one hypothesis a list added to them."""
     counts = statistics(one_each(lists, choice), metric)
     counts[0] += sums

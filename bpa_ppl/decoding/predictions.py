@@ -41,6 +41,7 @@ class Predictions:
         lists: the candidates; those of list `s` are the rows `lists.rows(s)`.
         ids: (S,) the ids of the user, as in `Reranked`.
         choice: (S,) the position of the chosen candidate in its list.
+        canonical: (S,) the position of the first-best under the canonical weights.
         probability: (H,) of the derivation or, where equal strings are summed, of the string.
         derivation: (H,) the probability of each derivation; they sum to 1 over each list.
         metric: of expected gains, such as `ter`, or None where the posterior has another
@@ -48,7 +49,7 @@ class Predictions:
 
     >>> lists = NBest.from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
     >>> p = np.array([0.25, 0.75, 1.0])
-    >>> predictions = Predictions(lists, lists.ids, np.array([1, 0]), p, p)
+    >>> predictions = Predictions(lists, lists.ids, np.array([1, 0]), np.array([0, 0]), p, p)
     >>> len(predictions), predictions[0].tolist(), predictions.entropy.round(3).tolist()
     (2, [0.25, 0.75], [0.562, 0.0])
     >>> predictions.top(1)
@@ -62,6 +63,7 @@ class Predictions:
     lists: NBest
     ids: list[int | str]
     choice: Int64
+    canonical: Int64
     probability: Float64
     derivation: Float64
     metric: str | None = None
@@ -69,15 +71,12 @@ class Predictions:
     @classmethod
     def concatenate(cls, parts: Sequence[Predictions]) -> Predictions:
         """Return the predictions of several parts as one."""
-        return cls(
-            # Lists of several files may have the same ids.
-            NBest.concatenate([part.lists for part in parts], renumber=len(parts) > 1),
-            [identifier for part in parts for identifier in part.ids],
-            np.concatenate([part.choice for part in parts]),
-            np.concatenate([part.probability for part in parts]),
-            np.concatenate([part.derivation for part in parts]),
-            parts[0].metric,
-        )
+        names = "choice", "canonical", "probability", "derivation"
+        # Lists of several files may have the same ids.
+        lists = NBest.concatenate([part.lists for part in parts], renumber=len(parts) > 1)
+        ids = [identifier for part in parts for identifier in part.ids]
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(lists, ids, **arrays, metric=parts[0].metric)
 
     def __len__(self) -> int:
         return len(self.lists)
@@ -149,7 +148,7 @@ class Predictions:
 
         >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0], [1.0]]], ["lm"])
         >>> p = np.array([0.25, 0.75])
-        >>> list(Predictions(lists, lists.ids, np.array([1]), p, p).json_lines())
+        >>> list(Predictions(lists, lists.ids, np.array([1]), np.array([0]), p, p).json_lines())
         ['{"id":0,"choice":1,"candidates":[{"text":"a b","probability":0.25},...]}\n']
         """
         columns = {"probability": self.probability}

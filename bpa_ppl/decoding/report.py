@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl.diagnostics.pages.figures import require_report
-from bpa_ppl.diagnostics.pages.page import Section, Verdict
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -53,38 +52,21 @@ def report_page(
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
     (True, False)
     """
+    from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
     from bpa_ppl.decoding.reranking import without_features
-
-    require_report()
-    draws = without_features(as_draws(posterior), without)
-    answer = None if lists is None else _of_lists(draws, lists, moved_files)
-    return posterior_page(draws, title=title, top=top, answer=answer)
-
-
-def _of_lists(
-    draws: Draws, lists: NBest, moved_files: MovedFiles | None
-) -> tuple[Verdict, list[Section]]:
-    """Return whether it helped, and which choices changed."""
-    from bpa_ppl.decoding.improvement import (
-        compare_choices,
-        evaluate_improvement,
-        improvement_section,
-    )
     from bpa_ppl.diagnostics import check
-    from bpa_ppl.diagnostics.baselines.comparing import criterion, no_gains
     from bpa_ppl.diagnostics.choices import changes_section, systems_section
 
-    caveats = [] if check(draws) else [_FAILED]
-    caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
-    if criterion(lists, draws) is None:
-        changes = compare_choices(lists, draws, moved_files=moved_files)
-        reason = no_gains(lists, draws).message.removeprefix(f"{lists.origin}: ")
-        verdict = Verdict(f"It is unknown whether it helped: {reason}.", None, caveats)
-        return verdict, [*systems_section(changes), *changes_section(changes)]
-    result = evaluate_improvement(lists, draws, moved_files=moved_files)
-    verdict, section = improvement_section(result, caveats)
-    systems = systems_section(result.choices, result.criterion.title)
-    return verdict, [section, *systems, *changes_section(result.choices, result.criterion)]
+    require_report()
+    draws, answer = without_features(as_draws(posterior), without), None
+    if lists is not None:
+        caveats = [] if check(draws) else [_FAILED]
+        caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
+        result = evaluate_improvement(lists, draws, moved_files=moved_files)
+        verdict, sections = improvement_section(result, caveats)
+        sections += systems_section(result.choices)
+        answer = verdict, [*sections, *changes_section(result.choices, result.criterion)]
+    return posterior_page(draws, title=title, top=top, answer=answer)
 
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:

@@ -6,17 +6,17 @@ import reprlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
-from bpa_ppl.decoding.decider import Decider, Decisions, joined
+from bpa_ppl.decoding.decider import Decider, Decisions
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES
@@ -68,6 +68,8 @@ class Reranked:
     Reranked(2 sentences, 1 changed)
     >>> result.texts, result.canonical_texts, result.changed.tolist()
     (['b', 'c'], ['a', 'c'], [True, False])
+    >>> Reranked.of(Reranker(draws, unchecked=True).predict(lists)).texts
+    ['b', 'c']
     """
 
     sentence_ids: Int64
@@ -80,6 +82,23 @@ class Reranked:
     references: list[tuple[str, ...]]
     ids: list[int | str] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, predictions: Predictions) -> Reranked:
+        """Return the choices of predictions."""
+        lists, p, first = predictions.lists, predictions.probability, predictions.lists.offsets[:-1]
+        choice, canonical = predictions.choice, predictions.canonical
+        return cls(
+            sentence_ids=lists.sentence_ids,
+            choice=choice,
+            probability=p[first + choice],
+            canonical=canonical,
+            canonical_probability=p[first + canonical],
+            texts=lists.chosen(choice),
+            canonical_texts=lists.chosen(canonical),
+            references=list(lists.references or ()),
+            ids=predictions.ids,
+        )
+
     @property
     def changed(self) -> np.ndarray:
         """(S,) bool: whether the choice differs from the canonical first-best."""
@@ -88,14 +107,6 @@ class Reranked:
 
     def __repr__(self) -> str:
         return f"Reranked({len(self.texts)} sentences, {int(self.changed.sum())} changed)"
-
-
-class RerankedPart(NamedTuple):
-    """Some lists, the choices from them, and the probabilities of all candidates."""
-
-    lists: NBest
-    result: Reranked
-    predictions: Predictions
 
 
 class Reranker:
@@ -118,8 +129,8 @@ class Reranker:
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
-    >>> [part.result.texts for part in reranker.parts(lists)]
-    [['b']]
+    >>> [part.choice.tolist() for part in reranker.parts(lists)]
+    [[1]]
     >>> reranker(lists).texts, reranker.predict(lists).probability.round(2).tolist()
     (['b'], [0.25, 0.75])
     """
@@ -158,11 +169,11 @@ class Reranker:
         self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
         absent = self._preparation.absent
-        used = (name for name in self.draws.features if not matches(name, absent))
-        self.required_features = tuple(name for name in used if name not in computed)
-        fixed = (name for name in self.draws.fixed if name not in computed)
-        self.feature_names = (*self.required_features, *fixed)
-        self._deciders: dict[tuple[str, ...], Decider] = {}
+        used = [name for name in self.draws.features if not matches(name, absent)]
+        names = [name for name in (*used, *self.draws.fixed) if name not in computed]
+        self.feature_names = tuple(names)
+        self.required_features = tuple(name for name in names if name in used)
+        self._decider = lru_cache(_ORDERS)(self._new_decider)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It was checked, and its draws have the weights of `defaults`.
@@ -184,22 +195,35 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        result: Reranked = joined([part.result for part in self.parts(nbest)])
-        return result
+        parts = [vars(Reranked.of(part)) for part in self.parts(nbest)]
+        columns = {name: [part[name] for part in parts] for name in parts[0]}
+        joined: dict[str, Any] = {
+            name: np.concatenate(of) if isinstance(of[0], np.ndarray) else [*chain(*of)]
+            for name, of in columns.items()
+        }
+        return Reranked(**joined)
 
-    def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
-        """Yield lists and the choices from them, a part at a time.
+    def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[Predictions]:
+        """Yield the predictions of some lists at a time.
 
         Raises:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        tables = self._prepared(nbest)
-        if number_of(self.options.jobs) == 1:
-            parts = self._in_this_process(tables)
+        tables, options = self._prepared(nbest), self.options
+        if number_of(options.jobs) == 1:
+            decided = self._in_this_process(tables)
         else:
-            parts = self._in_workers(tables)
-        return self._reported(parts, len(nbest) if isinstance(nbest, NBest) else 0)
+            decided = self._in_workers(tables)
+        done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
+        with reporter(options.progress, "rerank") as report:
+            for lists, (choice, canonical, p, support) in decided:
+                ids = list(lists.ids)
+                yield Predictions(lists, ids, choice, canonical, support, p, self._metric)
+                done += len(lists)
+                report(done, max(total, done), "sentences")
+        if not done:
+            raise UsageError("there is no list to rerank", parameter="nbest", code="no-data")
 
     def predict(self, nbest: NBest | Iterable[NBest]) -> Predictions:
         """Return the posterior predictive distribution over each list, p(e | f; T, A).
@@ -211,7 +235,7 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        return Predictions.concatenate([part.predictions for part in self.parts(nbest)])
+        return Predictions.concatenate(list(self.parts(nbest)))
 
     def choose(
         self,
@@ -253,9 +277,8 @@ class Reranker:
             extras={name: [values] for name, values in columns.items()},
         )
         (lists,) = self._prepared(lists)
-        decisions = self._decider(lists.feature_names).choose(lists)
-        position = int(decisions.choice[0])
-        return Candidate(position, texts[position], float(decisions.predictive[position]))
+        (position,), _, _, support = self._decider(lists.feature_names).choose(lists)
+        return Candidate(int(position), texts[position], float(support[position]))
 
     def reward(self, names: Sequence[str] | None = None) -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -331,38 +354,18 @@ class Reranker:
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
         return self._preparation.stream(_tables(nbest), self.options.progress)
 
-    def _decider(self, names: tuple[str, ...]) -> Decider:
+    def _new_decider(self, names: tuple[str, ...]) -> Decider:
         """Return the decider for lists with some columns."""
-        decider = self._deciders.get(names)
-        if decider is None:
-            if len(self._deciders) >= _ORDERS:
-                self._deciders.clear()
-            decider = Decider.of(
-                self.draws,
-                NBest.from_lists([], [], names),
-                self.rule,
-                self.options.draws,
-                derivations=self.options.derivations,
-            )
-            self._deciders[names] = decider
-        return decider
+        lists, options = NBest.from_lists([], [], names), self.options
+        return Decider.of(
+            self.draws, lists, self.rule, options.draws, derivations=options.derivations
+        )
 
-    def _reported(self, parts: Iterable[RerankedPart], total: int) -> Iterator[RerankedPart]:
-        """Yield the parts, and report the number of sentences."""
-        done = 0
-        with reporter(self.options.progress, "rerank") as report:
-            for part in parts:
-                yield part
-                done += len(part.lists)
-                report(done, max(total, done), "sentences")
-        if not done:
-            raise UsageError("there is no list to rerank", parameter="nbest", code="no-data")
-
-    def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[RerankedPart]:
+    def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, Decisions]]:
         for lists in tables:
-            yield self._part(lists, self._decider(lists.feature_names).choose(lists))
+            yield lists, self._decider(lists.feature_names).choose(lists)
 
-    def _in_workers(self, tables: Iterator[NBest]) -> Iterator[RerankedPart]:
+    def _in_workers(self, tables: Iterator[NBest]) -> Iterator[tuple[NBest, Decisions]]:
         first: deque[NBest] = deque()
         waiting = 0
         while waiting < _SMALL and (lists := next(tables, None)) is not None:
@@ -380,31 +383,7 @@ class Reranker:
         queued = (first.popleft() for _ in range(len(first)))
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
         with parallel_workers(self.options.jobs) as parallel:
-            for lists, decisions in parallel.in_order(calls):
-                yield self._part(lists, decisions)
-
-    def _part(self, lists: NBest, decisions: Decisions) -> RerankedPart:
-        first = lists.offsets[:-1]
-        result = Reranked(
-            sentence_ids=lists.sentence_ids,
-            choice=decisions.choice,
-            probability=decisions.predictive[first + decisions.choice],
-            canonical=decisions.canonical,
-            canonical_probability=decisions.predictive[first + decisions.canonical],
-            texts=lists.chosen(decisions.choice),
-            canonical_texts=lists.chosen(decisions.canonical),
-            references=list(lists.references or ()),
-            ids=list(lists.ids),
-        )
-        predictions = Predictions(
-            lists,
-            result.ids,
-            decisions.choice,
-            decisions.predictive,
-            decisions.derivation,
-            self._metric,
-        )
-        return RerankedPart(lists, result, predictions)
+            yield from parallel.in_order(calls)
 
 
 def _feature_table(
@@ -418,19 +397,15 @@ def _feature_table(
             table = np.asarray(features, np.float32)
     except (TypeError, ValueError):
         table = np.empty(0, np.float32)
+    message, code = "", "wrong-length"
     if table.shape != (count, len(names)):
-        raise DataError(
-            f"features must be {count} numbers, one for each text, of {', '.join(names)}",
-            parameter="features",
-            code="wrong-length",
-        )
-    if not np.isfinite(table).all():
+        message = f"features must be {count} numbers, one for each text, of {', '.join(names)}"
+    elif not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
-        raise DataError(
-            f"{names[column]} of candidate {row} is {table[row, column]}, not a finite number",
-            parameter="features",
-            code="bad-number",
-        )
+        value, code = table[row, column], "bad-number"
+        message = f"{names[column]} of candidate {row} is {value}, not a finite number"
+    if message:
+        raise DataError(message, parameter="features", code=code)
     return table
 
 

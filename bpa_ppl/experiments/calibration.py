@@ -19,9 +19,9 @@ from bpa_ppl.diagnostics.pages.page import (
     how_it_was_made,
     page,
 )
-from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
+from bpa_ppl.experiments.uniformity import bands, uniformity
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter

@@ -95,9 +95,7 @@ def compare_baselines(
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         gain = resolve(metric or default_metric(nbest, canonical=False), nbest)
-        return _compared(
-            demote_to_extras(nbest, gain.columns), gains_of(nbest, gain), name_of_gain(gain), None
-        )
+        return _compared(demote_to_extras(nbest, gain.columns), gains_in(nbest, gain), gain, None)
     draws = as_draws(posterior)
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None:
@@ -105,7 +103,7 @@ def compare_baselines(
     prepared = Preparation.recorded(draws, moved_files)
     if choice is None:
         lists = prepared.for_training(nbest).nbest
-        return _compared(lists, gains_of(nbest, goal), name_of_gain(goal), draws)
+        return _compared(lists, gains_in(nbest, goal), goal, draws)
     return compare_with_recorded(draws, prepared(nbest), np.asarray(choice), goal)
 
 
@@ -128,10 +126,10 @@ def with_baselines(
     judged = isinstance(metric, Column) or (gains is not None and without_canonical(draws))
     if metric is None or preferences or not judged:
         return draws
-    gains = gains_of(lists, metric) if gains is None else gains
+    gains = gains_in(lists, metric) if gains is None else gains
     if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
         return draws
-    comparison = _compared(lists, gains, name_of_gain(metric), draws)
+    comparison = _compared(lists, gains, metric, draws)
     if comparison.warning:
         warn_user(comparison.warning)
     else:
@@ -175,27 +173,19 @@ def has_inputs(nbest: NBest, metric: Metric) -> bool:
 
 def no_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `criterion`."""
-    goal = criterion_of(draws.attrs)
-    if goal is None or not goal.columns:
-        if goal is not None and "sources" in goal.needs and nbest.sources is None:
-            message = f"{goal.key} needs the source of each sentence"
-            return DataError(message, nbest.origin, parameter="sources", code="missing-sources")
-        message = "the lists have no references, and the posterior has no column of judgements"
-        remedy = "give references"
-    else:
-        message = f"the lists have neither references nor the column {', '.join(goal.columns)}"
-        remedy = "add one"
-    code = "missing-references"
-    return DataError(f"{message}: {remedy}", nbest.origin, parameter="references", code=code)
-
-
-def gains_of(nbest: NBest, metric: Metric) -> Float64:
-    """Return the gain of every candidate, (hypotheses,); NaN if a column has no value."""
-    return gains_in(nbest, metric)
+    goal, code = criterion_of(draws.attrs), "missing-references"
+    message = "the lists have no references, and the posterior has no column of judgements: "
+    message += "give references"
+    if goal is not None and goal.columns:
+        columns = ", ".join(goal.columns)
+        message = f"the lists have neither references nor the column {columns}: add one"
+    elif goal is not None and "sources" in goal.needs and nbest.sources is None:
+        message, code = f"{goal.key} needs the source of each sentence", "missing-sources"
+    return DataError(message, nbest.origin, parameter=code.partition("-")[2], code=code)
 
 
 def _compared(
-    lists: NBest, all_gains: Float64, unit: str, draws: Draws | None
+    lists: NBest, all_gains: Float64, metric: Metric, draws: Draws | None
 ) -> BaselineComparison:
     """Return the comparison on adaptation sentences, by leave-one-out.
 
@@ -216,22 +206,20 @@ def _compared(
         column=system_column(nbest, [source.column for source in indicators]),
         ignore=[f"{source.column}={value}" for source in indicators for value in source.values],
     )
-    adapted, exact, doubtful, related = None, False, 0, None
+    adapted, doubtful, related, evaluation = None, 0, None, LEFT_OUT
     if draws is not None:
-        exact = draws.kind != "point" and draws.pointwise is not None
-        by_mean = draws.attrs.get("rule") == "mean"
-        by_list, k_hat = leave_one_out(draws, nbest, in_sample=not exact, by_mean=by_mean)
+        if draws.kind == "point" or draws.pointwise is None:
+            evaluation = IN_SAMPLE
+        by_mean, in_sample = draws.attrs.get("rule") == "mean", evaluation == IN_SAMPLE
+        by_list, k_hat = leave_one_out(draws, nbest, in_sample=in_sample, by_mean=by_mean)
         scores = np.concatenate(by_list)
         adapted = gains_of_best(nbest, scores, gains)
-        if exact and len(nbest) >= _MIN_LISTS:
+        if not in_sample and len(nbest) >= _MIN_LISTS:
             related = association(scores, gains, nbest.offsets)
         doubtful = int(np.sum(k_hat > POOR_PARETO_K))
-    sums = gain_sums(_bounds(nbest, gains), baseline_gains, feature_gains, adapted)
-    unjudged = int(np.sum(~np.isfinite(all_gains)))
-    evaluation = LEFT_OUT if exact or draws is None else IN_SAMPLE
-    return BaselineComparison(
-        rows_of(sums), selected, unit, evaluation, unjudged, doubtful, related
-    )
+    rows = rows_of(gain_sums(_bounds(nbest, gains), baseline_gains, feature_gains, adapted))
+    unit, unjudged = name_of_gain(metric), int(np.sum(~np.isfinite(all_gains)))
+    return BaselineComparison(rows, selected, unit, evaluation, unjudged, doubtful, related)
 
 
 def indicators_of(draws: Draws) -> list[Indicators]:
@@ -327,7 +315,7 @@ def sums_of_choices(
 
     For equal scores a baseline chooses the first.
     """
-    gains = gains_of(lists, metric)
+    gains = gains_in(lists, metric)
     scores = baselines.scores(lists, canonical_scores(draws, lists))
     first = lists.offsets[:-1]
     choice_gains = {name: gains[first + lists.best(s)] for name, s in scores.items()}

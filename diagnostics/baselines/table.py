@@ -120,12 +120,6 @@ class Baselines:
         """
         return nbest.best(self.scores(nbest, canonical)[name])
 
-    def detail(self, name: str) -> str:
-        """Return the feature or the system of a baseline; empty for the others."""
-        if name == FEATURE:
-            return self.described(self.feature)
-        return str(self.systems[0]) if name == SYSTEM and self.systems else ""
-
     def described(self, feature: str) -> str:
         """Return the name of a feature with its better direction, if that is low."""
         return f"low {feature}" if self.directions[feature] < 0 else feature
@@ -136,7 +130,9 @@ class Baselines:
         >>> Baselines(feature="TER", directions={"TER": -1}).named(FEATURE)
         'best single feature (low TER)'
         """
-        detail = self.detail(name)
+        detail = self.described(self.feature) if name == FEATURE else ""
+        if name == SYSTEM:
+            detail = self.systems[0]
         return f"{name} ({detail})" if detail else name
 
     def advice(self, name: str) -> str:
@@ -153,7 +149,7 @@ class Baselines:
             MEAN: "choose by the mean of the standardised features, or adapt from there "
             "(equal weights)",
             FEATURE: f"choose by the {direction} {self.feature} alone",
-            SYSTEM: f"take the candidates of {self.detail(SYSTEM)}",
+            SYSTEM: f"take the candidates of {next(iter(self.systems), '')}",
             RIDGE: "choose by RidgeCV of scikit-learn, fitted to gains and features minus their "
             "means of each list",
         }[name]
@@ -474,16 +470,14 @@ class BaselineComparison:
     ... ]
     >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
     >>> result = BaselineComparison(tuple(rows), selected, "mqm")
-    >>> result.adapted.gain, result.baseline.gain, result.row("best single feature").share
-    (1.0, 1.5, 0.75)
-    >>> result.verdict, result.warning, result.notes
-    ('tie', '', [])
+    >>> result.baseline.gain, result.baseline.verdict, result.row("adapted weights").share
+    (1.5, 'tie', 0.5)
+    >>> result.warning, result.notes
+    ('', [])
     >>> print(result.summary)
     the adapted weights are as good as the best single feature (comet), as far as 9 lists show ...
-    >>> result.block().header == result.table()[0]
-    True
-    >>> result.table()[0]
-    ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is')
+    >>> result.block().header
+    ['choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is']
     """
 
     rows: tuple[BaselineRow, ...]
@@ -495,22 +489,9 @@ class BaselineComparison:
     association: float | None = None
 
     @property
-    def adapted(self) -> BaselineRow | None:
-        """The row of the adapted weights; None if they were not compared."""
-        return self.row(ADAPTED)
-
-    @property
     def baseline(self) -> BaselineRow | None:
         """The row of the best baseline, as selected on the adaptation sentences."""
         return self.row(self.baselines.best)
-
-    @property
-    def verdict(self) -> str:
-        """Whether the adapted weights are `better` or `worse` than the best baseline, or `tie`.
-
-        Empty if they were not compared.
-        """
-        return "" if self.baseline is None else self.baseline.verdict
 
     @property
     def warning(self) -> str:
@@ -552,11 +533,11 @@ class BaselineComparison:
     @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
-        lines = []
-        if self.evaluation == LEFT_OUT:
-            lines.append("Leave-one-out: choices from a list do not use its gains.")
-        if self.evaluation == IN_SAMPLE:
-            lines.append("In-sample: the adapted weights use the gains of these lists.")
+        how = {
+            LEFT_OUT: "Leave-one-out: choices from a list do not use its gains.",
+            IN_SAMPLE: "In-sample: the adapted weights use the gains of these lists.",
+        }
+        lines = [how[self.evaluation]] if self.evaluation in how else []
         if self.doubtful:
             lines.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
         if self.unjudged:
@@ -568,34 +549,34 @@ class BaselineComparison:
         """Return the row of one way to choose; None if there is none."""
         return next((row for row in self.rows if row.name == name and row.kind != "feature"), None)
 
-    def table(self) -> tuple[tuple[str, ...], list[list[str]]]:
-        """Return the names of the columns, and the rows, with at most ten single features."""
-        gains = (f"mean {self.unit}", "of headroom")
-        compared = ("adapted − it", f"{_PERCENT} interval", "adapted is")
-        header: tuple[str, ...] = ("choice", *gains, *compared)
-        single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
-        kept = {row.name for row in single[:_MAX_FEATURES]}
-        shown = [row for row in self.rows if row.kind != "feature" or row.name in kept]
-        columns = slice(0, 3 if self.adapted is None else None)
-        rows = [[self._named(row), *row.cells[1:]][columns] for row in shown]
-        return header[columns], rows
-
     def block(self) -> Table:
-        """Return the table of a page."""
+        """Return the table, with at most ten single features."""
+        header = ["choice", f"mean {self.unit}", "of headroom"]
+        if compared := self.row(ADAPTED) is not None:
+            header += ["adapted − it", f"{_PERCENT} interval", "adapted is"]
+        single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
+        hidden = single[_MAX_FEATURES:]
+        shown = [row for row in self.rows if row not in hidden]
+        rows = [[self._named(row), *row.cells[1:]][: 6 if compared else 3] for row in shown]
         explained = (
             f"Mean {self.unit} of each way to choose, its share of the difference between the "
             "random and the best candidate, and the difference of the adapted weights from it, "
             "with a 95% interval (Student's t, paired over lists), a tie if it contains 0. "
             "Features, systems and the ridge regression are those of the adaptation sentences."
         )
-        return Table(*self.table(), " ".join([explained, *self.notes]))
+        return Table(header, rows, " ".join([explained, *self.notes]))
 
     def _repr_html_(self) -> str | None:
         return None if find_spec("jinja2") is None else self.block().html()
 
     def __str__(self) -> str:
-        header, rows = self.table()
-        return "\n".join([text_table(rows, header, align="l".ljust(len(header), "r")), *self.notes])
+        table = self.block()
+        text = text_table(
+            [list(map(str, row)) for row in table.rows],
+            table.header,
+            align="lrrrrr"[: len(table.header)],
+        )
+        return "\n".join([text, *self.notes])
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as plain values, which `from_record` reads."""
@@ -659,17 +640,16 @@ def gain_sums(
     """
     chosen = {} if adapted is None else {ADAPTED: adapted}
     parts = {"adapted": chosen, "baseline": baselines, "feature": features, "bound": bounds}
-    unknown = np.full(len(bounds[BEST]), np.nan)
+    every = np.ones(len(bounds[BEST]))
     result = {}
     for kind, gains in parts.items():
+        compared = every * np.nan if adapted is None or kind == "adapted" else adapted
         for name, values in gains.items():
-            judged = np.isfinite(values)
-            of_choice = (judged, values, bounds[RANDOM], bounds[BEST])
-            sums = [float(np.sum(part, where=judged)) for part in of_choice]
-            difference = unknown if adapted is None or kind == "adapted" else adapted - values
-            both = np.isfinite(difference)
-            moments = (both, difference, difference**2)
-            sums += [float(np.sum(part, where=both)) for part in moments]
+            difference = compared - values
+            of_choice = every, values, bounds[RANDOM], bounds[BEST]
+            moments = every, difference, difference**2
+            sums = [np.sum(part, where=np.isfinite(values)) for part in of_choice]
+            sums += [np.sum(part, where=np.isfinite(difference)) for part in moments]
             result[kind, name] = np.array(sums)
     return result
 

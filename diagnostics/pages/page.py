@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
@@ -48,8 +48,6 @@ _WITHOUT_SPACES = (
 )
 _WORD = re.compile(rf"[{_WITHOUT_SPACES}]|[^\s{_WITHOUT_SPACES}]+")
 _MAX_COMPARED = 2000  # words of a text that are shown side by side
-_SHORT = 26  # characters of a cell that are not wrapped
-_NARROW = 3  # columns
 #: How the template marks results that are good, bad or neither.
 _MARKS = {True: "good", False: "bad", None: "neutral"}
 
@@ -110,7 +108,7 @@ class Table:
             verdict. The colour must not be the only sign: repeat it in a cell.
 
     >>> print(Table(("weight", "mean"), [("LM0", 0.5)]).html())
-    <div class="wide narrow"><table><thead><tr><th scope="col">weight</th>...
+    <div class="wide"><table><thead><tr><th scope="col">weight</th>...
     """
 
     header: Sequence[str]
@@ -118,44 +116,25 @@ class Table:
     caption: str = ""
     passed: Sequence[bool | None] = ()
 
-    @property
-    def narrow(self) -> bool:
-        """Whether it fits on a phone; a wider one becomes a list there."""
-        texts = (cell for row in self.rows for cell in row if isinstance(cell, str))
-        return len(self.header) <= _NARROW and all(len(text) <= _SHORT for text in texts)
-
-    def head(self) -> list[tuple[str, str]]:
-        """Return the name and the kind, `number` or empty, of each column, for the template."""
-        kinds = ["number" if numeric else "" for numeric in self._numeric()]
-        return list(zip(self.header, kinds, strict=True))
-
-    def body(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yield how each row is marked, and the texts and kinds of its cells, for the template."""
-        numeric = self._numeric()
-        for row, passed in zip(self.rows, self.passed or [None] * len(self.rows), strict=True):
-            shown = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
-            kinds = [
-                "number" if number else "short" if len(text) <= _SHORT else ""
-                for text, number in zip(shown, numeric, strict=True)
-            ]
-            mark = "" if passed is None else _MARKS[passed]
-            yield mark, list(zip(shown, kinds, strict=True))
-
-    def _numeric(self) -> list[bool]:
-        """Return for each column whether all its cells are numbers, missing ones aside."""
-        columns = [[row[i] for row in self.rows] for i in range(len(self.header))]
-        present = [[cell for cell in column if cell not in ("", "–")] for column in columns]
-        return [
-            bool(cells) and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in cells)
-            for cells in present
-        ]
-
     def html(self) -> Markup:
         """Return the table as HTML."""
-        return _rendered("table", self)
+        columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
+        kinds = ["number" if _are_numbers(column) else "" for column in columns]
+        body = []
+        for row, passed in zip(self.rows, self.passed or [None] * len(self.rows), strict=True):
+            texts = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
+            mark = "" if passed is None else _MARKS[passed]
+            body.append((mark, list(zip(texts, kinds, strict=True))))
+        return _rendered("table", self.caption, list(zip(self.header, kinds, strict=True)), body)
 
     #: By this name, templates recognise that a block is HTML, and do not escape it.
     __html__ = html
+
+
+def _are_numbers(column: Sequence[str | float]) -> bool:
+    """Return whether all cells of a column are numbers, missing ones aside."""
+    present = [cell for cell in column if cell not in ("", "–")]
+    return bool(present) and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in present)
 
 
 def side_by_side(

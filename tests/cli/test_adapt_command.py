@@ -31,7 +31,7 @@ def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> No
     assert "the draws are those of new.nc" in succeed(*like).err
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
     other = ("--seed", 0, "--sampler", "laplace", "--set", "draws=500", "--timed")
-    assert "other sampler, settings, seed" in succeed(*like, *other).err
+    assert "other options, sampler, draws, seed" in succeed(*like, *other).err
     attrs = read_draws("again.nc").attrs
     assert (attrs["seed"], attrs["settings"]["draws"]) == (0, 500)
     assert attrs["sampling_time"] > 0

@@ -64,8 +64,6 @@ COMMANDS = [
     ("weights good.nc --template moses.ini -o moses.ini", "moses.ini is also another file"),
     ("judge nbest -o nbest", "nbest is also another file"),
     ("judge nbest", "--output"),
-    ("judge nbest -o a --features LM1", "LM1"),
-    (f"{ADAPT} --judgements moses.ini", "moses.ini:1"),
     (f"{ADAPT} -o none/x", "none/x: "),
     # Options of `adapt`.
     (f"{ADAPT} --default LM0=big", "'big' (--default)"),

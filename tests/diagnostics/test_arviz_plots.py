@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 from matplotlib import pyplot
 
@@ -105,8 +104,7 @@ def data_of(sampler: str, **options: Any) -> Any:
     known = target("two-hypotheses")
     options = {**known.options, "draws": 100, **options}
     posterior = bpa.adapt(known.lists, known.weights, sampler=sampler, **options)
-    gains = np.random.default_rng(0).normal(size=len(known.lists.features))
-    return with_predictions(posterior, known.lists, gains=gains)
+    return with_predictions(posterior, known.lists)
 
 
 @pytest.fixture(scope="module")

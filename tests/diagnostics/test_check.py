@@ -243,15 +243,6 @@ def test_means_that_hardly_exist_are_found(degrees: float) -> None:
     assert check(Draws({"weights": draws}, NAMES))
 
 
-@pytest.mark.parametrize(("share", "spike"), [(0.01, 0.02), (0.05, 0.05), (0.2, 0.02)])
-def test_mixtures_of_normals_have_means(share: float, spike: float) -> None:
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        draws = rng.normal(size=(CHAINS, DRAWS, 1))
-        draws *= np.where(rng.random(draws.shape) < share, 1.0, spike)
-        assert "tails (Pareto k̂)" not in failed(Draws({"weights": draws}, NAMES[:1]))
-
-
 @pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
 def test_a_chain_that_is_stuck_is_found(length: int) -> None:
     draws = good()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import reference_model
 from html_outline import Outline
 from raising import raises
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp
-from scipy.stats import kstest, multivariate_t, norm
+from scipy.special import expit, log_expit
+from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, NBest, adapt, write_posterior
+from bpa_ppl import DataError, Draws, NBest, adapt
 from bpa_ppl.diagnostics import with_predictions
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.raters import Raters
-from bpa_ppl.posterior import as_draws, import_arviz, read_draws
+from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.quality.rater_agreement import Agreement
@@ -132,8 +130,7 @@ def predicting(count: int = 4000) -> InferenceData:
         sentence_sites=("oracle",),
         observed={"oracle": np.zeros(SENTENCES, np.int64)},
     )
-    gains = np.random.default_rng(4).normal(size=2 * SENTENCES)
-    return with_predictions(draws, balanced().pool, gains=gains, seed=1)
+    return with_predictions(draws, balanced().pool, seed=1)
 
 
 def pit(data: InferenceData) -> np.ndarray:
@@ -163,51 +160,15 @@ def planted(count: int, seed: int) -> tuple[NBest, np.ndarray]:
     return pool, np.array(chosen)
 
 
-def adapted_to(pool: NBest, oracle: np.ndarray) -> InferenceData:
-    """The posterior by importance sampling around its mode."""
-    features = pool.features.reshape(len(pool), 4, 2).astype(np.float64)
-
-    def log_likelihood(w: np.ndarray) -> np.ndarray:
-        scores = features @ w.T
-        chosen = np.take_along_axis(scores, oracle[:, None, None], axis=1)[:, 0]
-        return np.asarray((chosen - logsumexp(scores, axis=1)).T)
-
-    def log_density(w: np.ndarray) -> np.ndarray:
-        return log_likelihood(w).sum(axis=1) + norm.logpdf(w, MEAN, SPREAD).sum(axis=1)
-
-    found = minimize(lambda w: -log_density(w[None])[0], MEAN)
-    proposal = multivariate_t(found.x, found.hess_inv, df=5)
-    drawn = proposal.rvs(2000, random_state=np.random.default_rng(1))
-    draws = Draws(
-        {"weights": drawn[None]},
-        NAMES,
-        kind="weighted",
-        log_weight=(log_density(drawn) - proposal.logpdf(drawn))[None],
-        log_likelihood={"oracle": log_likelihood(drawn)[None]},
-        sentence_sites=("oracle",),
-        observed={"oracle": oracle},
-    )
-    return with_predictions(draws, pool)
-
-
-def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
-    pool, oracle = planted(400, seed=5)
-    assert kstest(pit(adapted_to(pool, oracle)), "uniform").pvalue > 0.01
-    last = np.where(np.random.default_rng(0).random(len(oracle)) < 0.5, 3, oracle)
-    assert kstest(pit(adapted_to(pool, last)), "uniform").pvalue < 1e-6
-
-
 def test_predictive_draws_agree_with_plain_loops() -> None:
     pool, oracle = planted(5, seed=2)
     draws = Draws({"weights": np.ones((2, 2000, 2))}, NAMES, observed={"oracle": oracle})
-    data = as_draws(with_predictions(draws, pool, gains=np.arange(20.0)))
+    data = as_draws(with_predictions(draws, pool))
     drawn = np.floor(data.predictive["oracle"]).astype(int).reshape(-1, 5)
     for s, p in enumerate(reference_model.predictive(pool, np.ones((1, 2)))):
         share = np.bincount(drawn[:, s], minlength=4) / 4000
         assert np.all(np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / 4000))
-    assert np.array_equal(data.predictive["gain"].reshape(-1, 5) - 4 * np.arange(5), drawn)
-    assert data.observed["gain"].tolist() == (oracle + 4 * np.arange(5)).tolist()
-    assert data.observed["oracle"].tolist() == oracle.tolist()
+    assert np.floor(data.observed["oracle"]).tolist() == oracle.tolist()
     again = as_draws(with_predictions(draws, pool))
     assert np.array_equal(again.predictive["oracle"], data.predictive["oracle"])
 
@@ -227,36 +188,8 @@ def test_weighted_draws_are_resampled_first() -> None:
     assert np.all(found.weights == 0)
 
 
-def test_lists_and_gains_of_others_are_refused() -> None:
+def test_lists_of_others_are_refused() -> None:
     pool, oracle = planted(3, seed=2)
     draws = Draws({"weights": np.ones((2, 10, 2))}, NAMES, observed={"oracle": oracle})
     with raises(DataError, "mismatch"):
         with_predictions(draws, pool.select([0, 1]))
-    with raises(DataError, "wrong-length", parameter="gains"):
-        with_predictions(draws, pool, gains=[1.0])
-
-
-def test_draws_of_the_prior_predict_as_a_plain_loop(tmp_path: Path) -> None:
-    """Shares of choices, against the mean of p(e|f,λ) over the draws of the prior."""
-    rng = np.random.default_rng(3)
-    pool = NBest.from_lists([["a", "b", "c"]] * 2, rng.normal(size=(2, 3, 1)), ["LM0"])
-    prior = rng.normal(0.5, 1.0, size=(1, 4000, 1))
-    draws = Draws(
-        {"weights": np.full((2, 50, 1), 9.0)},
-        ("LM0",),
-        observed={"oracle": [0, 1]},
-        prior={"weights": prior},
-    )
-    data = with_predictions(draws, pool, gains=np.arange(6.0))
-    write_posterior(data, tmp_path / "p.nc")
-    found = read_draws(tmp_path / "p.nc").prior_predictive
-    assert {name: values.shape for name, values in found.items()} == dict.fromkeys(
-        ("oracle", "gain"), (1, 4000, 2)
-    )
-    for s in range(2):
-        scores = prior[0] * pool.features[pool.rows(s), 0]
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        expected = (p / p.sum(axis=1, keepdims=True)).mean(axis=0)
-        shares = np.bincount(found["oracle"][0, :, s].astype(int), minlength=3) / 4000
-        np.testing.assert_allclose(shares, expected, atol=4 * 0.5 / np.sqrt(4000))
-        np.testing.assert_array_equal(found["gain"][..., s], found["oracle"][..., s] // 1 + 3 * s)

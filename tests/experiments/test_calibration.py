@@ -15,9 +15,9 @@ from scipy.stats import kstest
 from targets import plane
 
 from bpa_ppl import UsageError, log_density
-from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
+from bpa_ppl.experiments.uniformity import bands, uniformity
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 
 TARGET = plane()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 from external_posterior import autoregressive
-from scipy.stats import rankdata
 
 from bpa_ppl.posterior.statistics import (
     TAILS,
@@ -17,7 +16,6 @@ from bpa_ppl.posterior.statistics import (
     mcse,
     pareto_smoothed,
     r_hat,
-    rank_counts,
 )
 
 
@@ -58,13 +56,6 @@ def test_statistics_of_several_components() -> None:
         result = function(values)
         assert result.shape == (2, 3)
         assert result[1, 2] == function(values[:, :, 1, 2])
-
-
-def test_ranks_of_ties() -> None:
-    values = np.random.default_rng(0).integers(9, size=(2, 50))
-    counts, edges = rank_counts(values, 100)
-    ranks = rankdata(values).reshape(values.shape)
-    assert counts.tolist() == [np.histogram(row - 0.5, edges)[0].tolist() for row in ranks]
 
 
 # arviz-stats 1 fits no tail of five values, as 25 draws have.
