@@ -17,8 +17,6 @@ from bpa_ppl import (
     UsageError,
     adapt,
     as_draws,
-    check,
-    gains,
     oracles,
     point_weights,
     read_posterior,
@@ -104,7 +102,6 @@ CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
     lambda: adapt(LISTS, "moses.ini", metric="comet"),
     lambda: adapted(prior=np.ones(2)),
-    lambda: adapted(sampler=7),
     lambda: adapted(likelihood=[]),
     lambda: adapt(LISTS, CANONICAL, metric=7),
     lambda: adapted(oracle=[1, 2]),
@@ -112,9 +109,6 @@ CALLS: list[Any] = [
     lambda: adapted(categorical=7),
     lambda: adapted(defaults=[1]),
     lambda: adapted(model="m"),
-    lambda: oracles("dev.nbest"),
-    lambda: gains(["a"]),
-    lambda: check("p.nc"),
 ]
 
 
