@@ -533,8 +533,8 @@ def _target(
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        data = jax.device_put((prepared, prior._replace(names=None)))
-        return Target(model, observing, *data, {}, matched, seed)
+        on_device, arrays = jax.device_put((prepared, prior._replace(names=None)))
+        return Target(model, observing, on_device, arrays, {}, matched, seed)
 
     target = build(likelihood)
     density.require_weights(target)
