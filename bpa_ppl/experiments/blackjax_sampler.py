@@ -29,7 +29,7 @@ class Blackjax(Sampler, frozen=True):
         warmup: steps that tune a chain.
         draws: kept draws of each chain.
         chains: number of chains.
-        steps_per_draw: steps of the chain for each kept draw.
+        steps_per_draw: steps of the chain for each kept draw; None is 1.
     """
 
     variant = "algorithm"
@@ -38,7 +38,7 @@ class Blackjax(Sampler, frozen=True):
     warmup: Count = 1000
     draws: Count = 1000
     chains: Count = 4
-    steps_per_draw: Count = 1
+    steps_per_draw: Count | None = None
 
     def sample(self, target: Target) -> Sampled:
         """Draw by an algorithm of BlackJAX."""
@@ -102,7 +102,7 @@ def _advance(
         algorithm = blackjax.nuts(target, **tuned)
 
         def draw(state: Any, key: jax.Array) -> Any:
-            step_keys = jax.random.split(key, sampler.steps_per_draw)
+            step_keys = jax.random.split(key, sampler.steps_per_draw or 1)
             state, infos = jax.lax.scan(lambda s, k: algorithm.step(k, s), state, step_keys)
             return state, {
                 "z": state.position,

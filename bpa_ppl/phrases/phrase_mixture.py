@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.mixtures import DIRECTIONS
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import PhraseTree
@@ -33,9 +32,11 @@ class PhraseMixture(FeatureSource, frozen=True):
 
     Attributes:
         table: Parquet as `bpa phrases mix` writes it, or a phrase table of Moses.
+        direction: `direct`, `inverse` or both.
         floor: the probability of a pair that is not in the table, such as an unknown word that the
             decoder copied, and the least probability of any pair. (On sentences held out of the
             adaptation sets of captions 0.01 was better than less.)
+        unseen: add `phrases.unseen`, the number of pairs that are not in the table.
         name: the start of the names of the columns.
     """
 
@@ -44,7 +45,9 @@ class PhraseMixture(FeatureSource, frozen=True):
     needs: ClassVar[frozenset[str]] = frozenset({SEGMENTATION, "sources"})
 
     table: str
+    direction: Literal["both", "direct", "inverse"] = "both"
     floor: Share = 0.01
+    unseen: bool = False
     name: str = "phrases"
 
     def opened(self) -> Callable[[NBest], Features]:
@@ -55,9 +58,10 @@ class PhraseMixture(FeatureSource, frozen=True):
                 segmentation is malformed, outside of its sentence, or not of the whole hypothesis.
         """
         table = read_table(self.table)
-        names = [n for kind in DIRECTIONS for n in table.columns if n.partition(".")[0] == kind]
+        kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
+        names = [n for kind in kinds for n in table.columns if n.partition(".")[0] == kind]
         if not names:
-            problem = f"the table has no column {' or '.join(DIRECTIONS)}: create it again"
+            problem = f"the table has no column {' or '.join(kinds)}: create it again"
             raise DataError(problem, self.table, parameter="table", code="missing-column")
         source, target = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
         values = [table.columns[name] for name in names]
@@ -74,10 +78,12 @@ class PhraseMixture(FeatureSource, frozen=True):
             )
             hypotheses = len(nbest.features)
             # Each hypothesis is summed separately: its sums do not depend on those before it.
-            check(nbest, int(np.count_nonzero(rows < 0)), len(owner))
-            return {
+            columns = {
                 f"{self.name}.{name}": np.bincount(owner, column[rows], hypotheses)
                 for name, column in zip(names, logs.T, strict=True)
             }
+            unseen = np.bincount(owner[rows < 0], minlength=hypotheses)
+            check(nbest, int(unseen.sum()), len(owner))
+            return columns | ({f"{self.name}.unseen": unseen} if self.unseen else {})
 
         return compute

@@ -160,10 +160,9 @@ class PhraseTable(PhrasePairs):
     columns: Mapping[str, Float64]
 
     @classmethod
-    def on(cls, pairs: PhrasePairs, columns: Mapping[str, npt.ArrayLike]) -> PhraseTable:
+    def on(cls, pairs: PhrasePairs, columns: Mapping[str, Float64]) -> PhraseTable:
         """Return a table with the pairs of another one, and columns of a number for each."""
-        arrays = {name: np.asarray(values, np.float64) for name, values in columns.items()}
-        return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, arrays)
+        return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, columns)
 
 
 def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:

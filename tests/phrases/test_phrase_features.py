@@ -64,8 +64,9 @@ def sums_by_hand(
 
 
 def test_columns_are_sums_over_the_segmentation(lists: NBest, path: str) -> None:
-    added = add_features(lists, PhraseMixture(table=path, floor=1e-3))
-    assert added.feature_names[1:] == ("phrases.direct", "phrases.inverse")
+    added = add_features(lists, PhraseMixture(table=path, floor=1e-3, unseen=True))
+    assert added.feature_names[1:] == ("phrases.direct", "phrases.inverse", "phrases.unseen")
+    assert added.features[:, 3].tolist() == [0, 1, 0, 0, 1]
     for column, values in ((1, DIRECT), (2, INVERSE)):
         pairs = [("le", "the"), ("chat", "cat"), ("le chat", "the cat"), ("noir", "black")]
         probabilities = dict(zip(pairs, values.tolist(), strict=True))
@@ -131,10 +132,10 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
     write_table(table, tmp_path / "t.parquet")
     pairs = zip(*(table.texts(s).to_pylist() for s in ("source", "target")), strict=True)
     direct = dict(zip(pairs, table.columns["direct"].tolist(), strict=True))
-    source = PhraseMixture(table=str(tmp_path / "t.parquet"))
+    source = PhraseMixture(table=str(tmp_path / "t.parquet"), direction="direct")
     added = add_features(lists, source)
     sums = sums_by_hand(lists, direct, source.floor)
-    np.testing.assert_allclose(added.features[:, -2], sums, rtol=1e-5)
+    np.testing.assert_allclose(added.features[:, -1], sums, rtol=1e-5)
 
 
 def test_a_table_without_the_columns(lists: NBest, tmp_path: Path) -> None:
