@@ -89,10 +89,8 @@ def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Targe
 
     # A third of these grid points would already give ten correct digits.
     grid, p = integrated(log_density, prior_mean, width, 601 if len(names) == 1 else 201)
-    mean = p @ grid
-    deviation = grid - mean
-    covariance = deviation.T @ (deviation * p[:, None])
-    skewness = (p @ deviation**3) / np.diag(covariance) ** 1.5
+    mean, covariance = moments_of(grid, p)
+    skewness = (p @ (grid - mean) ** 3) / np.diag(covariance) ** 1.5
     return Target(pairs(rows, names), canonical, variance, mean, covariance, skewness)
 
 
@@ -104,6 +102,12 @@ def integrated(
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     log_p = log_density(grid)
     return grid, np.exp(log_p - logsumexp(log_p))
+
+
+def moments_of(grid: Array, p: Array) -> tuple[Array, Array]:
+    """Return mean and covariance of points (n, d) with probabilities."""
+    mean = p @ grid
+    return mean, (grid - mean).T @ ((grid - mean) * p[:, None])
 
 
 @cache

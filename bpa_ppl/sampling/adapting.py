@@ -51,7 +51,7 @@ from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
+from bpa_ppl.sampling.prior_scale import learn_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target
@@ -361,7 +361,6 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
                 scale_prior,
             )
     recorded, prior = _prior(family, matched, scale)
-    require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
         target = _target(table, prior, matched, likelihood, model, int(options.seed))
         info = density.model_info(target)

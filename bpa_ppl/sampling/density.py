@@ -160,18 +160,7 @@ def _prior_fields(target: Target, z: Sites) -> frozenset[str]:
 def require_weights(target: Target) -> None:
     """Raise a UsageError unless the program has a site `weights` of one value a free feature."""
     features = target.lists.features
-    try:
-        shape = model_info(target).weights_shape
-    except TypeError as error:
-        if "positional argument" not in str(error):
-            raise
-        raise UsageError(
-            "a model takes three arguments, (lists, prior, likelihood), like "
-            f"bpa_ppl.models.log_linear: {error}",
-            parameter="model",
-            code="wrong-type",
-        ) from error
-    if shape != (features,):
+    if model_info(target).weights_shape != (features,):
         raise UsageError(
             f"the model needs a site `weights` with one value for each of the {features} free "
             "features",
@@ -300,15 +289,11 @@ def require_sites(z: Any, like: Sites) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: z must have the sites weights (chains, draws, 3), ...
     """
+    expected = {name: ("chains", "draws", *np.shape(value)) for name, value in like.items()}
     shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
-    expected = {name: np.shape(value) for name, value in like.items()}
-    leading = {shape[:2] for shape in shapes.values()}
-    trailing = {name: shape[2:] for name, shape in shapes.items()}
-    if trailing != expected or len(leading) != 1 or len(next(iter(leading))) != 2:
-        sites = ", ".join(
-            f"{name} ({', '.join(map(str, ('chains', 'draws', *shape)))})"
-            for name, shape in expected.items()
-        )
+    leading = next(iter(shapes.values()), ())[:2]
+    if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
+        sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
         raise UsageError(
             f"z must have the sites {sites}, not {shapes or type(z).__name__}",
             parameter="z",

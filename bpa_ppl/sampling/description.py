@@ -30,8 +30,6 @@ from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
-#: Features are reported if their spreads within lists differ by more than this factor.
-_MOST_APART = 1e4
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "gold"}
 #: A feature is reported if rounding to 32 bits is more than this share of its spread within lists.
@@ -346,13 +344,6 @@ def _warnings(
             yield f"{column.name} is a feature: if people judged so, name it as the gain"
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
-    varying = sorted((column.within, column.name) for column in features if column.within)
-    if varying and varying[-1][0] > _MOST_APART * varying[0][0]:
-        (low, one), (high, other) = varying[0], varying[-1]
-        yield (
-            f"within lists {other} varies {high / low:,.0f} times as much as {one}: with canonical "
-            "weights give each a prior variance, or scale it"
-        )
     for name, cells in nbest.extras.items():
         words = [value for value in cells if isinstance(value, str) and value.strip()]
         others = [word for word in words if not looks_numeric(word)]

@@ -28,43 +28,15 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from bpa_ppl.errors import DataError
 from bpa_ppl.models import Prior
 from bpa_ppl.models.priors.isotropic import OF_LISTS, ScalePrior
-from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Target
-from bpa_ppl.weights import Match
 
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
-#: Bounds of the standard deviation of a weight, and of the scores that it gives within a list: no
-#: sampler reaches the end beyond them, and no list needs them.
-_LEAST, _MOST, _LARGEST_EFFECT = 1e-20, 1e20, 1e4
-
-
-def require_usable_scale(prior: Prior, match: Match, nbest: NBest) -> None:
-    """Refuse a Gaussian prior that is far too wide or too narrow for the values of a feature.
-
-    Raises:
-        DataError: naming the feature.
-    """
-    if prior.other is not None:
-        return
-    deviation = np.sqrt(np.diag(prior.full_covariance))
-    spread = nbest.spread[match.free]
-    for name, sd, within in zip(match.free_names, deviation, spread, strict=True):
-        if not (_LEAST <= sd <= _MOST and within * sd <= _LARGEST_EFFECT):
-            raise DataError(
-                f"the prior of {name} has the standard deviation {sd:.3g}, and its values vary by "
-                f"{within:.3g} within lists: multiply the feature by a number so that they vary by "
-                "about 1, or give another prior variance",
-                nbest.origin,
-                parameter="prior_variance",
-                code="bad-number",
-            )
 
 
 def learn_scale(

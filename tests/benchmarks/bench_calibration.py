@@ -10,15 +10,10 @@ Gumbel noise (a Plackett-Luce ranking) or normal noise; weights are drawn from t
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from measuring import Table, run_tables
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "models"))
-
 from pair_coverage import coverage
 
 EXPONENTS = (0.5, 1.0, 1.25, 1.5, 2.0, None)

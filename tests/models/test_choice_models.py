@@ -74,27 +74,20 @@ def ranking(rng: np.random.Generator, size: int) -> list[int]:
     return [int(i) for i in items[np.argsort(-STRENGTHS[items] - rng.gumbel(size=size))]]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_pairs_have_the_estimates_of_bradley_and_terry(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    pairs = [ranking(rng, 2) for _ in range(200)]
-    expected = choix.ilsr_pairwise(len(STRENGTHS), pairs, max_iter=1000, tol=1e-12)
-    assert estimates("preferences", pairs) == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("size", [3, 6])
-def test_rankings_have_the_estimates_of_plackett_and_luce(size: int) -> None:
+@pytest.mark.parametrize(
+    ("field", "size", "best_only", "estimate"),
+    [
+        ("preferences", 2, False, choix.ilsr_pairwise),  # Bradley and Terry
+        ("rankings", 3, False, choix.ilsr_rankings),  # Plackett and Luce
+        ("rankings", 6, False, choix.ilsr_rankings),
+        ("rankings", 4, True, choix.ilsr_top1),  # Luce
+    ],
+)
+def test_answers_have_the_estimates_of_choix(
+    field: str, size: int, best_only: bool, estimate: Any
+) -> None:
     rng = np.random.default_rng(size)
-    rankings = [ranking(rng, size) for _ in range(60)]
-    expected = choix.ilsr_rankings(len(STRENGTHS), rankings, max_iter=1000, tol=1e-12)
-    assert estimates("rankings", rankings) == pytest.approx(expected, abs=1e-4)
-
-
-def test_choices_of_the_best_have_the_estimates_of_luce() -> None:
-    rng = np.random.default_rng(7)
-    orders = [ranking(rng, 4) for _ in range(90)]
-    expected = choix.ilsr_top1(
-        len(STRENGTHS), [(one[0], one[1:]) for one in orders], max_iter=1000, tol=1e-12
-    )
-    choices = [[one[0], one[1:]] for one in orders]
-    assert estimates("rankings", choices) == pytest.approx(expected, abs=1e-4)
+    orders = [ranking(rng, size) for _ in range(150)]
+    choices = [[order[0], order[1:]] for order in orders] if best_only else orders
+    expected = estimate(len(STRENGTHS), choices, max_iter=1000, tol=1e-12)
+    assert estimates(field, choices) == pytest.approx(expected, abs=1e-4)

@@ -105,23 +105,6 @@ def test_between_covariance_agrees_with_optimiser() -> None:
     np.testing.assert_allclose(learned(terms).between, spread(best.x), rtol=2e-3, atol=2e-5)
 
 
-def test_prior_does_not_depend_on_feature_units() -> None:
-    terms = simulated_evidence(3)
-    scale = np.array([1.0, 100.0])
-    scaled = {
-        label: t._replace(
-            precision=t.precision / np.outer(scale, scale),
-            shift=t.shift / scale,
-            prior_mean=t.prior_mean * scale,
-            prior_variance=t.prior_variance * scale**2,
-        )
-        for label, t in terms.items()
-    }
-    plain, other = learned(terms).prior(), learned(scaled).prior()
-    np.testing.assert_allclose(other.mean, plain.mean * scale)
-    np.testing.assert_allclose(other.covariance, plain.covariance * np.outer(scale, scale))
-
-
 class TestEvidence:
     """The evidence of a posterior is its likelihood, without the prior."""
 

@@ -82,14 +82,6 @@ def test_density_is_finite_for_large_scores() -> None:
     np.testing.assert_allclose(gradient(data, np.array([1.0])), [-1e4], rtol=1e-6)
 
 
-def test_density_without_sentences_is_the_prior(ragged_lists: NBest) -> None:
-    nothing = ragged_lists.select([])
-    data = model_data(nothing, match(CANONICAL, nothing), [], 0.1)
-    weights = CANONICAL.values_array + 0.3
-    expected = reference_model.log_prior(weights, CANONICAL.values_array, 0.1)
-    assert float(log_p(data, weights)) == pytest.approx(expected, rel=1e-12)
-
-
 def test_density_of_real_lists_agrees_with_scipy(
     real_lists: Callable[[str], NBest], demo_data: Path
 ) -> None:

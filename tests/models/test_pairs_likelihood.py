@@ -9,14 +9,12 @@ import jax
 import numpy as np
 import pytest
 from numpyro import handlers
-from pair_coverage import laplace
 from reference_model import Array
 from scipy.special import expit, log_expit
 
-from bpa_ppl import NBest, adapt, as_draws, log_density
+from bpa_ppl import NBest, adapt, as_draws
 from bpa_ppl.models import Lists, Pairs, tabulate
 from bpa_ppl.models.lists import PADDING, in_order
-from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -176,21 +174,3 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
     # At the mode the gradient of the prior N(λ_T, 0.1) cancels that of the likelihood.
     np.testing.assert_allclose((draws.mean - [0.4, -0.2]) / 0.1, slope.sum(axis=0), atol=1e-3)
-
-
-def test_the_simulation_of_intervals_uses_this_likelihood() -> None:
-    rng = np.random.default_rng(8)
-    features, gain = rng.normal(size=(1, 10, 5, 3)), rng.normal(size=(1, 10, 5))
-    lists = NBest.from_lists([list("abcde")] * 10, list(features[0]), NAMES)
-    zero = dict.fromkeys(NAMES, 0.0)
-    with jax.enable_x64(True):
-        options = {
-            "likelihood": Pairs(exponent=0.7),
-            "metric": "gain",
-            "prior_variance": 1.0,
-            "fixed": [],
-        }
-        found = require_mode(log_density(lists.with_extras(gain=gain.ravel()), zero, **options))
-    mean, covariance = laplace(features, gain, 0.7)
-    np.testing.assert_allclose(found.position, mean[0], atol=1e-4)
-    np.testing.assert_allclose(found.covariance, covariance[0], rtol=1e-3, atol=1e-4)

@@ -19,12 +19,11 @@ from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit
 from scipy.stats import multivariate_normal, norm
-from targets import by_domain
+from targets import by_domain, moments_of
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import LIKELIHOODS, Lists, Preference
-from bpa_ppl.models.lists import in_order
+from bpa_ppl.models import Preference
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import Target
 from bpa_ppl.sampling.adapting import log_density as density_of
@@ -181,25 +180,6 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
         np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
 
 
-def test_log_likelihood_of_domains_agrees_with_formulas(lists: NBest) -> None:
-    judged_lists = with_judgements(lists, ties=True)
-    posterior = posterior_target(judged_lists, Preference())
-    number = np.asarray(posterior.lists.sentence)
-    tables = posterior.lists._replace(domain=np.maximum(number, 0) % 2)
-    weights = np.array([WEIGHTS, [-0.3, 0.5]])
-
-    @jax.jit
-    def log_p(tables: Lists, weights: Array) -> Any:
-        likelihood = posterior.likelihood
-        with handlers.trace() as sites, handlers.substitute(data={"log_nu": 0.3}):
-            likelihood.sample_parameters().observe(tables, weights)
-        return sites["oracle"]["fn"].log_prob(tables.oracle)
-
-    result = np.asarray(log_p(tables, weights))[in_order(tables)]
-    each = [reference_log_likelihood(judged_lists, w, np.exp(0.3), 0.0) for w in weights]
-    np.testing.assert_allclose(result, np.where(np.arange(len(result)) % 2, *each[::-1]), rtol=2e-5)
-
-
 def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     """Of one weight and the rates of two raters; m is integrated out analytically."""
     rng = np.random.default_rng(3)
@@ -230,8 +210,7 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     mass /= mass.sum()
     values = np.meshgrid(weight, expit(odds), expit(odds), indexing="ij")
     points, p = np.stack(values, axis=-1).reshape(-1, 3), mass.ravel()
-    mean = p @ points
-    covariance = (points - mean).T @ ((points - mean) * p[:, None])
+    mean, covariance = moments_of(points, p)
     draws = np.column_stack([posterior.flat, posterior.values["slip"].reshape(-1, 2)])
     assert_weighted_moments(draws, np.log(posterior.importance), mean, covariance, ess=300)
 
@@ -281,20 +260,6 @@ def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True, strengths=True)
     with raises(UsageError, "not-supported", parameter="likelihood"):
         calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
-
-
-@pytest.mark.parametrize(
-    ("likelihood", "setting", "values"),
-    [
-        ("preference", "slip", (1.0, -0.1, "rater")),
-        ("preference", "nu", (0.0, "many")),
-        ("margin", "gamma", (-1.0, float("inf"))),
-    ],
-)
-def test_rejects_settings_out_of_bounds(likelihood: str, setting: str, values: Any) -> None:
-    for value in values:
-        with raises(UsageError, "invalid-setting", parameter=setting):
-            LIKELIHOODS.resolve(likelihood, {setting: value})
 
 
 @pytest.mark.parametrize("judgements", [{"ties": True}, {"ties": False, "raters": True}], ids=str)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, check
+from bpa_ppl import NBest, UsageError, adapt, check
 from bpa_ppl.sampling import SAMPLERS
 
 LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
@@ -47,24 +46,6 @@ def test_draws_of_no_worth_are_refused_without_a_fuss(
 ) -> None:
     assert not check(adapt(LISTS, {"A": 0.1, "B": 0.2}, sampler=sampler, **settings))
     assert "arviz" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("factor", "weights", "variance"),
-    [
-        (1e38, None, None),
-        (1e6, {"A": 0.1, "B": 0.2}, None),
-        (1.0, {"A": 0.1, "B": 0.2}, 1e-300),
-        (1.0, {"A": 0.1, "B": 0.2}, 1e300),
-    ],
-)
-def test_a_feature_or_a_prior_of_extreme_scale_is_named(
-    factor: float, weights: dict[str, float] | None, variance: float | None
-) -> None:
-    lists = replace(LISTS, features=LISTS.features * np.float32([factor, 1.0]))
-    options = {} if variance is None else {"prior_variance": variance}
-    with raises(DataError, "bad-number", parameter="prior_variance", match="prior of A"):
-        adapt(lists, weights, **options)
 
 
 def test_more_chains_than_draws_are_no_reason_to_warn() -> None:

@@ -108,22 +108,6 @@ def test_derivatives_are_those_of_logistic_regression() -> None:
     np.testing.assert_allclose(many[0], gradient, rtol=1e-5)
 
 
-def test_it_is_an_argument_of_a_compiled_function() -> None:
-    _, density = plane_density()
-    z, traces = density.initial_position, []
-
-    @jax.jit
-    def run(density: Density, z: jax.Array) -> jax.Array:
-        traces.append(density)
-        return density(z)
-
-    np.testing.assert_allclose(run(density, z), density(z), rtol=1e-12)
-    run(density, z + 1.0)
-    assert len(traces) == 1
-    leaves = jax.tree.leaves(density)
-    assert any(leaf is density.lists.oracle for leaf in leaves)
-
-
 def test_threads_need_not_enable_float64() -> None:
     _, density = plane_density()
     points = np.random.default_rng(0).normal(size=(40, 2))

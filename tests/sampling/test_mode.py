@@ -8,16 +8,7 @@ import reference_model
 from raising import raises
 from scipy.optimize import approx_fprime, minimize
 
-from bpa_ppl import (
-    DataError,
-    Draws,
-    NBest,
-    Weights,
-    adapt,
-    check,
-    log_density,
-    point_weights,
-)
+from bpa_ppl import DataError, Draws, NBest, Weights, adapt, check, log_density, point_weights
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling.mode import find_mode
 

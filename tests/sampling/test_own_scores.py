@@ -17,8 +17,6 @@ from bpa_ppl import (
     UsageError,
     adapt,
     as_draws,
-    check,
-    gains,
     oracles,
     point_weights,
     read_posterior,
@@ -103,10 +101,8 @@ def adapted(**options: Any) -> Any:
 
 CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
-    lambda: adapt(LISTS, "moses.ini", metric="comet"),
     lambda: reestimate("dev.nbest", CANONICAL),
     lambda: adapted(prior=np.ones(2)),
-    lambda: adapted(sampler=7),
     lambda: adapted(likelihood=[]),
     lambda: adapt(LISTS, CANONICAL, metric=7),
     lambda: adapted(oracle=[1, 2]),
@@ -114,9 +110,6 @@ CALLS: list[Any] = [
     lambda: adapted(categorical=7),
     lambda: adapted(defaults=[1]),
     lambda: adapted(model="m"),
-    lambda: oracles("dev.nbest"),
-    lambda: gains(["a"]),
-    lambda: check("p.nc"),
 ]
 
 

@@ -13,16 +13,9 @@ from moment_checks import assert_moments
 from raising import raises
 from scipy.optimize import minimize
 from scipy.stats import norm
-from targets import integrated
+from targets import integrated, moments_of
 
-from bpa_ppl import (
-    DataError,
-    NBest,
-    adapt,
-    as_draws,
-    oracles,
-    rerank,
-)
+from bpa_ppl import DataError, NBest, adapt, as_draws, oracles, rerank
 from bpa_ppl.models import Lists, OracleChoice
 from bpa_ppl.notes import capture_notes
 
@@ -91,9 +84,7 @@ def test_draws_have_the_moments_of_shared_ties() -> None:
         return prior + [brute_force(pool, one, 0.0).sum() for one in weights]
 
     grid, p = integrated(log_density, draws.mean, 6 * draws.deviation.max(), 41)
-    mean = p @ grid
-    covariance = (grid - mean).T @ ((grid - mean) * p[:, None])
-    assert_moments(draws.weights, mean, covariance)
+    assert_moments(draws.weights, *moments_of(grid, p))
 
 
 def test_many_draws_side_by_side_have_the_density_of_each() -> None:

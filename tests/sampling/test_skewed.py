@@ -49,14 +49,6 @@ def test_the_density_is_that_of_the_draws_by_change_of_variables() -> None:
         assert skewed.log_density(x[i : i + 1])[0] == pytest.approx(known, abs=1e-6)
 
 
-def test_without_third_derivatives_it_is_the_gaussian() -> None:
-    x = np.random.default_rng(3).normal(size=(20, 4))
-    known = multivariate_normal(np.zeros(4)).logpdf(x)
-    np.testing.assert_allclose(Skewed().log_density(x), known)
-    np.testing.assert_allclose(Skewed(np.zeros((4, 4, 4))).log_density(x), known)
-    assert Skewed().from_standard_normal(x) is x
-
-
 def test_the_third_cumulants_of_the_draws_are_the_third_derivatives() -> None:
     """To first order, for the density exp(−½|x|² + ⅙ T(x, x, x))."""
     cubic = symmetric(3, 5, 0.08)
