@@ -71,9 +71,11 @@ class TestWriting:
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
         write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "LM0": 3})
         assert read_nbest(tmp_path / "out").totals.tolist() == [4]  # type: ignore[union-attr]
-        with raises(DataError, "missing-weight", parameter="defaults"):
-            write_nbest(nbest, tmp_path / "other", {"LM0": 3})
-        assert not (tmp_path / "other").exists()
+
+    def test_underscores_are_renamed_for_moses(self, tmp_path: Path) -> None:
+        nbest = NBest.from_lists([["a"]], [[[1]]], ["my_lm"])
+        with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
+            write_nbest(nbest, tmp_path / "out")
 
 
 class TestRealLists:
