@@ -533,7 +533,7 @@ def _target(
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        data = jax.device_put((prepared, prior._replace(names=None)))
+        data: tuple[Lists, Prior] = jax.device_put((prepared, prior._replace(names=None)))
         return Target(model, observing, *data, {}, matched, seed)
 
     target = build(likelihood)
