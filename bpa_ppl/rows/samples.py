@@ -54,8 +54,8 @@ def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
 def sample_columns(texts: Any, logprobs: Any) -> Columns:
     """Return the columns of samples in memory; the arguments are those of `NBest.from_samples`.
 
-    >>> sample_columns([["a", "a"]], [[[-1.0], [-0.5]]]).hypotheses["logprob.sum"]
-    array([-0.5])
+    >>> sample_columns([["a", "a"]], [[[-0.5], [-0.5]]]).hypotheses["count"]
+    array([2.])
     """
     lists = [cols.texts(group, "texts", "sample") for group in cols.members(texts, "texts")]
     sizes = list(map(len, lists))

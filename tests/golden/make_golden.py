@@ -85,7 +85,7 @@ def expected(posterior: Path) -> dict[str, Any]:
     lists = bpa.read_nbest(FOLDER / "lists.jsonl")
     result = bpa.Reranker(posterior)(lists)
     prior = bpa.Prior.read(FOLDER / "prior.json")
-    judgements = read_journal(FOLDER / "journal.jsonl").kept
+    judgements = read_journal(FOLDER / "journal.jsonl").judgements
     return {
         "features": list(lists.feature_names),
         "choice": result.choice.tolist(),
