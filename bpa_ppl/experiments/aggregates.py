@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from bpa_ppl.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, detail_names, metrics_of
-from bpa_ppl.quality import resolve
 from bpa_ppl.quality.bootstrap import replicates, resamples
+from bpa_ppl.quality.column import by_name
 
 #: A row of a table, by the names of the columns.
 Row = dict[str, Any]
@@ -59,7 +59,7 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
         of_size = groups.setdefault((row["domain"], row["size"]), {})
         of_size.setdefault((row["method"], row["setting"]), []).append(number)
     for metric in metrics_of(results):
-        config = resolve(metric)
+        config = by_name(metric)
         for (domain, size), of_size in groups.items():
             shared, plain = None, {}
             for (method, setting), rows in of_size.items():

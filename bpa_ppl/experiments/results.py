@@ -27,7 +27,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
-from bpa_ppl.quality import METRICS, resolve
+from bpa_ppl.quality.column import by_name
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
@@ -74,7 +74,7 @@ def detail_names(metric: str) -> list[str]:
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    config = resolve(metric)
+    config = by_name(metric)
     return list(config.details_of(np.ones(config.width)))
 
 
@@ -87,7 +87,7 @@ def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
     """Return the counts in some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
-    return counts.reshape(len(counts), -1, resolve(metric).width)
+    return counts.reshape(len(counts), -1, by_name(metric).width)
 
 
 def result_row(
@@ -102,10 +102,10 @@ def result_row(
     sums = {name: values.sum(axis=0) for name, values in counts.items()}
     details: dict[str, float] = {}
     for name, values in sums.items():
-        details |= resolve(name).details_of(values)
+        details |= by_name(name).details_of(values)
     return {
         **cell._asdict(),
-        **{name: float(resolve(name).value(values)) for name, values in sums.items()},
+        **{name: float(by_name(name).value(values)) for name, values in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),
@@ -186,8 +186,7 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
             raise DataError(message, path, code="missing-file")
         with parquet_errors(str(path)):
             table = parquet.read_table(path)
-        metrics = [name for name in metrics_of(table) if name in METRICS]
-        if table.schema != (_SECONDS if tables else results_schema(metrics)):
+        if table.schema != (_SECONDS if tables else results_schema(metrics_of(table))):
             message = "not a table of a study: choose a folder of results"
             raise DataError(message, path, code="unknown-format")
         tables.append(table)

@@ -39,15 +39,16 @@ from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models import LIKELIHOODS, PRIORS
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import METRICS, resolve
+from bpa_ppl.quality import METRICS
+from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampler, adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.weights import Weights, match
+from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import parallel_workers
 
 #: Registries of the components of a method.
@@ -122,13 +123,13 @@ class Material:
     Attributes:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
-        weights: λ_T, for each feature of the lists.
+        weights: λ_T, for each feature of the lists; None if there are none.
         counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.scoring.statistics`.
     """
 
     adapt: NBest
     test: NBest
-    weights: Weights
+    weights: Weights | None
     counts: dict[str, Float64]
 
 
@@ -139,9 +140,9 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     Raises:
         DataError: if the files are invalid, do not fit together, or have too few sentences.
     """
-    adapt = _read(domain.files("adapt"), size)
+    adapt = _read(domain.files("adapt"), size, study.columns)
     if not domain.held_out:
-        test = _read(domain.files("test"), size)
+        test = _read(domain.files("test"), size, study.columns)
     elif domain.held_out < len(adapt):
         order = random_source(study, "held out", domain.name).permutation(len(adapt))
         held_out, rest = np.split(order, [domain.held_out])
@@ -149,7 +150,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     else:
         message = f"{domain.held_out} of {len(adapt)} sentences cannot be held out: use fewer"
         raise DataError(message, adapt.origin, code="wrong-length")
-    matched, origin = match(read_weights(domain.weights), adapt), str(domain.weights)
+    start = None if domain.weights is None else read_weights(domain.weights)
+    matched, origin = match(start, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
         message = f"{test.origin} has other features than {adapt.origin}"
         raise DataError(message, origin, code="mismatch")
@@ -158,18 +160,25 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         message = f"{len(adapt)} sentences are too few to draw {largest}: set replacement = true"
         raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
-    counts = {metric: statistics(test, resolve(metric)) for metric in study.metrics}
-    return Material(adapt, test, Weights(named, origin), counts)
+    counts = {metric: statistics(test, by_name(metric)) for metric in study.metrics}
+    return Material(adapt, test, start and Weights(named, origin), counts)
 
 
-def _read(files: ListFiles, size: int = 0) -> NBest:
-    """Read lists with references and sources, and cut them to `size`, unless it is 0."""
+def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
+    """Read lists with references and sources; `columns` become metrics, and are no features."""
     lists = read_nbest(
         files.nbest,
-        references=list(files.references),
+        references=list(files.references) or None,
         sources=files.sources,
         first_id=files.first_id,
     )
+    return _prepared(lists, size, columns)
+
+
+def _prepared(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
+    """Return lists cut to `size`, unless it is 0; `columns` are no features."""
+    metrics = map(by_name, columns)
+    lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists
 
 
@@ -206,7 +215,8 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
             likelihood=method.resolved_likelihood(),
             prior_variance=method.prior_variance,
             seed=seed,
-            metric=method.metric,
+            metric=by_name(method.metric),
+            categorical=study.categorical,
         )
         with _timed(seconds, "adapt"):
             posterior = adapt_draws(adaptation, weights, options)
@@ -218,9 +228,10 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     elif method.kind == TUNER:
         weights = _tuned(study, domain, method, adaptation, weights, seed, seconds)
     if method.decode_test:
+        assert weights is not None  # the method has adapted them
         with _timed(seconds, "decode test"):
             test = decoding(study, domain, method, test, {})(weights)
-        counts = {name: statistics(test, resolve(name)) for name in study.metrics}
+        counts = {name: statistics(test, by_name(name)) for name in study.metrics}
     with _timed(seconds, "rerank"):
         if posterior is None:
             choice = test.best(test.scores(match(weights, test).values))
@@ -241,14 +252,14 @@ def _tuned(
     domain: StudyDomain,
     method: Method,
     adaptation: NBest,
-    weights: Weights,
+    weights: Weights | None,
     seed: int,
     seconds: dict[str, float],
 ) -> Weights:
     """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`."""
     options: dict[str, Any] = {
         "tuner": method.component(),
-        "metric": method.metric,
+        "metric": by_name(method.metric),
         "seed": seed,
     }
     if not method.redecode:
@@ -289,7 +300,7 @@ def decoding(
         start = time.perf_counter()
         decoded = command(weights)
         seconds["decode"] = seconds.get("decode", 0.0) + time.perf_counter() - start
-        decoded = decoded.truncate(method.nbest_size) if method.nbest_size else decoded
+        decoded = _prepared(decoded, method.nbest_size, study.columns)
         numbers = decoded.sentence_ids - first_id
         if sorted(numbers.tolist()) != list(range(len(sources))):
             problem = (
@@ -306,5 +317,6 @@ def decoding(
 def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
     """Return a sampler fitted to the out-of-domain development set, once for all cells."""
     assert study.development is not None  # checked when the study was read
-    data, extra = material(study, domain), _read(study.development)
-    return sampler.fitted(extra, data.weights, fixed=None, seed=study.seed)
+    data, extra = material(study, domain), _read(study.development, 0, study.columns)
+    weights = data.weights or initial_weights(data.adapt)
+    return sampler.fitted(extra, weights, fixed=None, seed=study.seed)

@@ -28,6 +28,7 @@ from bpa_ppl.formats.streams import read_text
 from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.base import reported_metrics, text_metrics
+from bpa_ppl.quality.column import by_name
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.options import PRESETS
@@ -39,7 +40,6 @@ _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.
 _Size = Annotated[int, Meta(ge=1, le=1_000_000)]
 _Name = Annotated[str, Meta(pattern=f"^{_NAME}$")]
-_References = Annotated[tuple[Path, ...], Meta(min_length=1)]
 Value = bool | int | float | str
 
 CANONICAL: Final = "canonical"
@@ -142,8 +142,6 @@ class Method(Component, frozen=True):
     def check(self) -> None:
         """Raise a UsageError unless the settings are valid together."""
         one_of(self.rule, tuple(RULES), "rule")
-        known = text_metrics() if self.kind == TUNER else [m for m in METRICS if m != "column"]
-        one_of(self.metric, known, "metric")
         for key, kinds in _KINDS.items():
             if getattr(self, key) and self.kind not in kinds:
                 message = f"the method {self.name} has no {key}: it is not a {' or '.join(kinds)}"
@@ -190,7 +188,7 @@ class ListFiles(_Table, frozen=True):
     """The files of a text: lists, references, sources, and the id of the first sentence."""
 
     nbest: Path
-    references: _References
+    references: tuple[Path, ...] = ()
     sources: Path | None = None
     first_id: int = 0
 
@@ -200,7 +198,7 @@ class StudyDomain(_Table, frozen=True):
 
     Attributes:
         name: by which results are filed.
-        weights: the canonical weights λ_T.
+        weights: the canonical weights λ_T; None starts without any.
         adapt: the lists from which A is drawn.
         adapt_references: their references.
         adapt_sources: their sources, for a decoder.
@@ -213,9 +211,9 @@ class StudyDomain(_Table, frozen=True):
     """
 
     name: str
-    weights: Path
+    weights: Path | None
     adapt: Path
-    adapt_references: _References
+    adapt_references: tuple[Path, ...] = ()
     adapt_sources: Path | None = None
     test: Path | None = None
     test_references: tuple[Path, ...] = ()
@@ -225,8 +223,8 @@ class StudyDomain(_Table, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.held_out and not (self.test and self.test_references):
-            raise ValueError("test is missing: add test with test_references, or held_out")
+        if not self.held_out and not self.test:
+            raise ValueError("test is missing: add test, or held_out")
 
     def files(self, text: Literal["adapt", "test"]) -> ListFiles:
         """Return the files of one of its texts."""
@@ -256,6 +254,8 @@ class Study(_Table, frozen=True):
         development: the out-of-domain text that λ_T was tuned on, for methods that need it.
         sweeps: settings that are varied.
         decoder: decodes sentences again, for methods that need it.
+        columns: scores in the lists that are metrics, not features; higher is better.
+        categorical: columns whose values become features for samplers, such as `system`.
     """
 
     domains: Annotated[tuple[StudyDomain, ...], Meta(min_length=1)]
@@ -267,11 +267,19 @@ class Study(_Table, frozen=True):
     development: ListFiles | None = None
     sweeps: tuple[Sweep, ...] = ()
     decoder: Decoder | None = None
+    columns: tuple[_Name, ...] = ()
+    categorical: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the results: criteria such as WER, then TER and BLEU."""
-        return reported_metrics(method.metric for method in self.every_method)
+        """The metrics of the results: with references criteria such as WER, TER, BLEU; columns."""
+        criteria = [method.metric for method in self.every_method]
+        return (*(reported_metrics(criteria) if self.has_references else ()), *self.columns)
+
+    @property
+    def has_references(self) -> bool:
+        """Whether all texts of the domains have references."""
+        return all(d.adapt_references and (d.held_out or d.test_references) for d in self.domains)
 
     @property
     def every_size(self) -> tuple[int, ...]:
@@ -339,7 +347,10 @@ def read_study(path: str | Path) -> Study:
     `published`, `published-2010` and `published-2009` are methods, as the presets of `adapt`.
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
-    numbered from one.
+    numbered from one. `columns = ["mqm"]` names scores in the lists (`-NAME`: lower is better),
+    which are reported and can be the `metric` of a method; if all methods have such a metric, no
+    references are needed. `categorical = ["system"]` makes features of a column of texts.
+    `weights = "none"` starts without canonical weights.
 
     Raises:
         DataError: at the first mistake: an unknown key, method or setting, a missing file, or an
@@ -389,7 +400,8 @@ def read_study(path: str | Path) -> Study:
     domains, sweeps = [], []
     for name, settings in members["domains"].items():
         with _located(path, f"domains.{name}"):
-            settings["name"] = name
+            weights = settings.get("weights")
+            settings |= {"name": name} | ({"weights": None} if weights == "none" else {})
             domains.append(msgspec.convert(settings, StudyDomain, dec_hook=existing))
     for name, settings in members["sweeps"].items():
         with _located(path, f"sweeps.{name}"):
@@ -450,7 +462,20 @@ def _check(study: Study) -> None:
     if study.decoder is not None and "{sources}" not in study.decoder.command:
         message = "the decoder command has no {sources}: write it for that file's name"
         raise UsageError(message, code="missing")
+    if clash := [column for column in study.columns if column in METRICS]:
+        message = f"columns: {clash[0]} is the name of a metric: rename the column"
+        raise UsageError(message, code="duplicate")
     for method in study.every_method:
+        known = text_metrics() if method.kind == TUNER else [m for m in METRICS if m != "column"]
+        if method.kind != CANONICAL:
+            one_of(method.metric, [*known, *study.columns], "metric")
+            if "references" in by_name(method.metric).needs and not study.has_references:
+                message = f"the metric {method.metric} of {method.name} needs adapt_references and"
+                remedy = "test_references: add them, or name a column of the lists as its metric"
+                raise UsageError(f"{message} {remedy}", code="missing-references")
+        if method.needs_development and study.development and not study.development.references:
+            message = "the development lists need references: add references to [development]"
+            raise UsageError(message, code="missing-references")
         if method.needs_development and study.development is None:
             message = f"{method.name} needs the text that λ_T was tuned on: add [development]"
             raise UsageError(message, code="no-data")
