@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "formats"))
 
 from fuzzing import ACCEPTED, REFUSED, Failure, outcome
 

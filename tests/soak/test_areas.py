@@ -14,7 +14,7 @@ from fuzzing import ACCEPTED, REFUSED, Failure
 
 from bpa_ppl.errors import DataError
 
-#: Areas with tests of their own, in `tests/formats/test_fuzz.py`, and one that takes seconds.
+#: Areas with tests of their own, in `test_fuzz.py`, and one that takes seconds.
 ELSEWHERE = {"lists", "weights", "extreme numbers"}
 FEW = {"recipes": 4, "posteriors": 5}
 

@@ -1,4 +1,4 @@
-"""Every reader on damaged files: see `fuzzing` for what must hold, and tests/soak for many more."""
+"""Every reader on damaged files: see `fuzzing` for what must hold, and `fuzz.py` for many more."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from bpa_ppl.formats.nbest_files import schema_of
 from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.gathering import _joined
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
 ACCEPTED, REFUSED = "accepted", "refused"
 LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 #: Features of these are computed from what is printed.
