@@ -90,6 +90,7 @@ def rerank(
     posterior: Annotated[Path, Parameter(alias="-p")],
     output: shared.Output = "-",
     details: Path | None = None,
+    probabilities: Path | None = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     gaps: str = "error",
@@ -104,6 +105,7 @@ def rerank(
         output: Chosen texts, one per line; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
             tab-separated.
+        probabilities: Also write the probability of every candidate, as JSON lines.
         gaps: Missing sentences, and those without candidates: fail (error), write an empty line
             (empty), or copy the source (source), which --sources or the lists give.
     """
@@ -118,6 +120,7 @@ def rerank(
         draws,
         output,
         details,
+        probabilities=probabilities,
         aligned=aligned,
         options=replace(options, progress=not quiet),
     )

@@ -102,3 +102,16 @@ def test_report_on_new_lists(folder: Path) -> None:
     assert ter
     scores = succeed(*RERANK, "-r", "ref", "-o", "out", "-q").out
     assert re.search(rf"TER +{ter[1]} +{ter[2]}", scores), scores
+
+
+def test_probabilities_of_all_candidates(folder: Path) -> None:
+    succeed(*RERANK, "-o", "out", "--probabilities", "p.jsonl", "--details", "details")
+    chosen = Path("out").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in Path("p.jsonl").read_text("utf-8").splitlines()]
+    predictions = bpa.Reranker("good.nc", unchecked=True).predict(bpa.read_nbest("nbest"))
+    for s, (row, text) in enumerate(zip(rows, chosen, strict=True)):
+        assert row["candidates"][row["choice"]]["text"] == text
+        probabilities = [candidate["probability"] for candidate in row["candidates"]]
+        assert probabilities == predictions[s].tolist()
+        gains = [candidate["expected_gain"] for candidate in row["candidates"]]
+        assert gains == predictions.expected_gain()[predictions.lists.rows(s)].tolist()
