@@ -444,8 +444,8 @@ def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     try:
         return np.asarray(np.arange(count)[index])
     except IndexError as error:
-        problem = f"there is no sentence at one of {quoted(sentences)}: positions run from 0 to "
-        raise NoSuchSentence(f"{problem}{count - 1}") from error
+        allowed = f"positions run from 0 to {count - 1}"
+        raise NoSuchSentence(f"no sentence at one of {quoted(sentences)}: {allowed}") from error
 
 
 def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -26,15 +26,15 @@ _WATCH = 0.5  # seconds between checks that the parent of a worker is running
 T = TypeVar("T")
 
 
-def number_of(jobs: Any) -> int:
+def worker_count(jobs: Any) -> int:
     """Return the number of workers for `jobs`, where -1 means one for every core.
 
     Raises:
         UsageError: if `jobs` is not valid.
 
-    >>> number_of(2)
+    >>> worker_count(2)
     2
-    >>> number_of(-5)
+    >>> worker_count(-5)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
     """
@@ -141,7 +141,7 @@ def parallel_workers(
     """
     import joblib
 
-    width = number_of(jobs)
+    width = worker_count(jobs)
     of_processes = {"initializer": _follow, "initargs": (os.getpid(),)}
     try:
         with joblib.Parallel(

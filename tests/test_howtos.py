@@ -102,7 +102,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_lines(f"{name}.jsonl", [candidate_line(s) for s in range(count)])
     sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
     preferences = {"preferences": [[0, 3], [4, 8]]}
-    write_lines("compared.jsonl", [json.dumps(line | preferences) for line in sentences])
+    for name in ("compared", "lists"):
+        write_lines(f"{name}.jsonl", [json.dumps(line | preferences) for line in sentences])
     write_responses(["ein Haus", "eine Katze"] * 5, "answers.jsonl", "requests.jsonl")
     write_responses(["ein Hund"] * 5, "new-answers.jsonl", "new-requests.jsonl")
     write_lines("adapt.en", ["a house", "a cat"] * 5)

@@ -16,7 +16,7 @@ from joblib import delayed
 from raising import raises
 
 from bpa_ppl import UsageError
-from bpa_ppl.workers import number_of, parallel_workers
+from bpa_ppl.workers import parallel_workers, worker_count
 
 # Functions of the standard library, so that the worker processes need not import this module.
 
@@ -58,10 +58,10 @@ def test_killed_worker_raises_usage_error() -> None:
 
 
 def test_number_of_workers() -> None:
-    assert number_of(-1) >= 1
+    assert worker_count(-1) >= 1
     for jobs in (0, 1.5, "a", True, 10**400):
         with raises(UsageError, parameter="jobs"):
-            number_of(jobs)  # type: ignore[arg-type]
+            worker_count(jobs)  # type: ignore[arg-type]
 
 
 _ENDLESS = """

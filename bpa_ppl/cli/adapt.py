@@ -57,9 +57,9 @@ def adapt(
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="prior_only", code="conflict")
     canonical: AnyWeights = shared.canonical(weights) if weights else None
-    second = None if extra is None else reading.read(extra, extra_references)
+    extra_lists = None if extra is None else reading.read(extra, extra_references)
     prior = shared.prior(options.prior)
-    chosen: AdaptOptions = replace(options, prior=prior, extra=second, progress=not quiet)
+    chosen: AdaptOptions = replace(options, prior=prior, extra=extra_lists, progress=not quiet)
     repeated = None if like is None else bpa.posterior.read_draws(like)
     if repeated is not None:
         changes = {name: getattr(chosen, name) for name in (*options.given, "progress")}

@@ -174,9 +174,10 @@ def _exit_code() -> int | str | None:
 
 
 def prepare_streams() -> None:
-    """Print escaped what a terminal cannot show, and open what the shell has closed on nothing.
+    """Escape characters that the terminal cannot show, and open closed standard streams.
 
-    Else the next file to be opened would become the standard output.
+    A closed one is opened on the null device; otherwise the next file that is opened would become
+    the standard output.
     """
     spare = 0
     while spare < 3:

@@ -37,8 +37,8 @@ def check(
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
         print(json.dumps(shown, indent=2))
     else:
-        shown_parts = [report] if raters is None else [report, raters]
-        print(*shown_parts, signature(draws), sep="\n")
+        parts = [report, raters, signature(draws)]
+        print(*(part for part in parts if part is not None), sep="\n")
     if not report:
         raise SystemExit(NotConverged.exit_code)
 

@@ -6,7 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,20 @@ FEW_DRAWS = 800
 _TIE = 0.02
 
 
-#: Choices from S lists with H hypotheses: (S,) positions of the choices, (S,) those of the
-#: canonical weights, (H,) the probability of each derivation, and (H,) that of its string, where
-#: equal strings are summed.
-Decisions: TypeAlias = tuple[Int64, Int64, Float64, Float64]
+class Decisions(NamedTuple):
+    """Choices from S lists with H hypotheses.
+
+    Attributes:
+        choice: (S,) the position of the choice from each list.
+        canonical: (S,) the position of the first-best under the canonical weights.
+        probability: (H,) of each derivation.
+        support: (H,) of the string of each derivation, where equal strings are summed.
+    """
+
+    choice: Int64
+    canonical: Int64
+    probability: Float64
+    support: Float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +152,7 @@ class Decider:
             return self._of_chunk(lists)
         with ThreadPoolExecutor(threads) as pool:
             parts = zip(*pool.map(self._of_chunk, lists.chunks(_CHUNK)), strict=True)
-            choice, canonical, p, support = map(np.concatenate, parts)
-        return choice, canonical, p, support
+            return Decisions(*map(np.concatenate, parts))
 
     def _of_chunk(self, lists: NBest) -> Decisions:
         p, support = np.empty((2, len(lists.features)))
@@ -157,4 +166,4 @@ class Decider:
         canonical = np.zeros(len(lists), np.int64)
         if self.canonical is not None:
             canonical = lists.best(lists.scores(self.canonical))
-        return choice, canonical, p, support
+        return Decisions(choice, canonical, p, support)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import UsageError, one_of, quoted
-from bpa_ppl.workers import number_of
+from bpa_ppl.workers import worker_count
 
 if TYPE_CHECKING:
     from bpa_ppl.decoding.rules import Rule
@@ -74,7 +74,7 @@ class RerankOptions:
 
     def __post_init__(self) -> None:
         one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
-        number_of(self.jobs)
+        worker_count(self.jobs)
         if isinstance(self.draws, str) and self.draws.isdecimal():  # from the command line
             object.__setattr__(self, "draws", int(self.draws))
         named = self.draws is None or (isinstance(self.draws, str) and self.draws == "all")

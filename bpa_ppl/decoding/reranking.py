@@ -32,7 +32,7 @@ from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
-from bpa_ppl.workers import number_of, parallel_workers
+from bpa_ppl.workers import parallel_workers, worker_count
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -211,15 +211,15 @@ class Reranker:
             UsageError: if there is no list.
         """
         tables, options = self._prepared(nbest), self.options
-        if number_of(options.jobs) == 1:
+        if worker_count(options.jobs) == 1:
             decided = self._in_this_process(tables)
         else:
             decided = self._in_workers(tables)
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
         with reporter(options.progress, "rerank") as report:
-            for lists, (choice, canonical, p, support) in decided:
-                ids = list(lists.ids)
-                yield Predictions(lists, ids, choice, canonical, support, p, self._metric)
+            for lists, of in decided:
+                numbers = of.choice, of.canonical, of.support, of.probability
+                yield Predictions(lists, list(lists.ids), *numbers, self._metric)
                 done += len(lists)
                 report(done, max(total, done), "sentences")
         if not done:
@@ -277,8 +277,9 @@ class Reranker:
             extras={name: [values] for name, values in columns.items()},
         )
         (lists,) = self._prepared(lists)
-        (position,), _, _, support = self._decider(lists.feature_names).choose(lists)
-        return Candidate(int(position), texts[position], float(support[position]))
+        decisions = self._decider(lists.feature_names).choose(lists)
+        position = int(decisions.choice[0])
+        return Candidate(position, texts[position], float(decisions.support[position]))
 
     def reward(self, names: Sequence[str] | None = None) -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.

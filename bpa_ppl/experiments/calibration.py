@@ -112,6 +112,14 @@ class Calibration(Outcome):
         table = Table(("quantity", "uniform ranks"), rows, passed=passed)
         return title, table, [caveat] if self.ess < RANKED else []
 
+    def section(self) -> Section:
+        """Return the section of a page: the distribution of the ranks, and the table."""
+        title, table, notes = self._shown()
+        count = len(self.names)
+        alternative = f"Distribution of the ranks of {count} quantities under {self.sampler}"
+        picture = drawn(ecdf_figure(self), alternative, _READING, "svg")
+        return Section(title, [picture, table, *notes])
+
 
 def calibrate(
     replicate: Callable[[int], Replication],
@@ -192,12 +200,7 @@ def calibration_page(
         made: its provenance: data, settings, seed.
         command: that reproduces it.
     """
-    sections = []
-    for c in calibrations:
-        alternative = f"Distribution of the ranks of {len(c.names)} quantities under {c.sampler}"
-        title, table, notes = c._shown()  # noqa: SLF001
-        picture = drawn(ecdf_figure(c), alternative, _READING, "svg")
-        sections.append(Section(title, [picture, table, *notes]))
+    sections = [calibration.section() for calibration in calibrations]
     wrong = [c.sampler for c in calibrations if not c]
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:

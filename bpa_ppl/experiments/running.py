@@ -161,7 +161,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
     counts = {metric: statistics(test, by_name(metric)) for metric in study.metrics}
-    return Material(adapt, test, start and Weights(named, origin), counts)
+    weights = None if start is None else Weights(named, origin)
+    return Material(adapt, test, weights, counts)
 
 
 def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:

@@ -400,8 +400,9 @@ def read_study(path: str | Path) -> Study:
     domains, sweeps = [], []
     for name, settings in members["domains"].items():
         with _located(path, f"domains.{name}"):
-            weights = settings.get("weights")
-            settings |= {"name": name} | ({"weights": None} if weights == "none" else {})
+            settings["name"] = name
+            if settings.get("weights") == "none":
+                settings["weights"] = None
             domains.append(msgspec.convert(settings, StudyDomain, dec_hook=existing))
     for name, settings in members["sweeps"].items():
         with _located(path, f"sweeps.{name}"):

@@ -93,7 +93,7 @@ class NBestFormat(Component, frozen=True):
 
         try:
             records = self.records(lines(), options)
-            yield from gathered(((number, record) for record in records), options)
+            yield from columns_in_batches(((number, record) for record in records), options)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
@@ -162,7 +162,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         return {usual: name for usual, name in names.items() if name != usual}
 
 
-def gathered(
+def columns_in_batches(
     records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
 ) -> Iterator[Columns]:
     """Yield the columns of records, of about a thousand candidates at a time.
@@ -172,7 +172,7 @@ def gathered(
         options: how to read.
 
     >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
-    >>> next(gathered(records, ReadOptions("dev"))).sentences
+    >>> next(columns_in_batches(records, ReadOptions("dev"))).sentences
     {'id': [7]}
     """
     reader = RecordReader(options)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, gathered
+from bpa_ppl.formats.base import NBestFormat, columns_in_batches
 from bpa_ppl.formats.kaldi import SCORE, keyed_lines
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.rows import Columns, ReadOptions
@@ -54,7 +54,9 @@ class Espnet(NBestFormat, frozen=True):
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
             raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
-        return gathered(chain.from_iterable(_records(part, options) for part in parts), options)
+        return columns_in_batches(
+            chain.from_iterable(_records(part, options) for part in parts), options
+        )
 
 
 def _parts(folder: Path) -> list[Path]:

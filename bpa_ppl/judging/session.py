@@ -270,7 +270,7 @@ class Session:
                 sign = 1 if chosen == judgement.candidates[0] else -1
                 before = self._scores(judgement, self._before)
                 for_first, for_second = judgement.predicted or (0.5, 0.5)
-                # Half of a guess between equals is right.
+                # A prediction of two equal candidates counts as half right.
                 predicted += float(np.heaviside(sign * (for_first - for_second), 0.5))
                 predicted_before += float(np.heaviside(sign * (before[0] - before[1]), 0.5))
         counts = len(answers), len(changed), int(changed.sum()), best, headroom, least, further

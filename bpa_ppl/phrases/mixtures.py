@@ -6,7 +6,7 @@ given one, I the in-domain table and o the general one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -224,7 +224,7 @@ def mix(
         each direction to `dev`, if it is given.
 
     Raises:
-        DataError: if no pair of `dev` is in the tables.
+        DataError: if no pair of `dev` is in the tables, or languages are swapped.
         UsageError: if there is no such method, its parameter has neither a value nor `dev`, there
             is a value for a method without a parameter, or `dev` is `inner`.
 
@@ -277,17 +277,40 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
         dev: the phrase pairs of other text of the domain.
 
     Raises:
+        DataError: if more pairs of a table are in the others when its languages are swapped.
         UsageError: if `dev` is the in-domain table itself.
+
+    >>> table = PhraseCounts.of(["chat", "chien"], ["cat", "dog"], [1, 2])
+    >>> check_tables(table, PhraseCounts.of(["cat"], ["chat"], [1]))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the sides of OUT are swapped, compared with IN: source comes first
     """
-    if dev is not None and np.array_equal(inner.counts_of(dev), dev.count):
-        message = "the development table is IN itself: give phrase pairs of other text"
-        raise UsageError(message, parameter="dev", code="conflict")
+    if _is_swapped(outer, [inner]):
+        message = "the sides of OUT are swapped, compared with IN: source comes first"
+        raise DataError(message, code="mismatch")
+    if dev is not None:
+        if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
+            message = "the development table is IN itself: give phrase pairs of other text"
+            raise UsageError(message, parameter="dev", code="conflict")
+        if _is_swapped(dev, [inner, outer]):
+            message = "the sides of the development table are swapped: source comes first"
+            raise DataError(message, parameter="dev", code="mismatch")
     totals = [max(table.total, table.source_count.sum()) for table in (inner, outer)]
     if totals[0] > _CLEARLY * totals[1]:
         warn_user(
             f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}: "
             "IN is the small table of the domain, and comes first"
         )
+
+
+def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:
+    """Return whether others have far more of the pairs of a table when its sides are swapped."""
+    crossed = PhrasePairs(table.targets, table.sources, table.target, table.source)
+    straight_mass, crossed_mass = (
+        table.count @ np.any([other.rows_of(pairs) >= 0 for other in others], axis=0)
+        for pairs in (table, crossed)
+    )
+    return bool(crossed_mass > _CLEARLY * straight_mass)
 
 
 def pairs_of_both(a: PhraseCounts, b: PhraseCounts) -> PhrasePairs:

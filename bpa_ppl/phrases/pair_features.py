@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter
@@ -131,7 +132,9 @@ def pair_features(
         The names, `PAIR_FEATURES`, and (pairs, 22) float32. Constant features are 0.
 
     Raises:
-        DataError: if the table has no pairs.
+        DataError: if the table has no pairs, no word of one side of it is in its corpus, or the
+            sides of a corpus are swapped.
+        UsageError: if the scale is unknown.
 
     >>> table = PhraseCounts.of(["le", "le chat"], ["the", "the cat"], [2, 1])
     >>> source, target = [["le", "chat"], ["le", "chien"]], [["the", "cat"], ["the", "dog"]]
@@ -140,8 +143,10 @@ def pair_features(
     >>> features.shape, features[:, names.index("tokens")].tolist()
     ((2, 22), [-1.0, 1.0])
     """
+    one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
+    check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:
         values_by_name = _raw_features(table, outside, inside, iterations)
@@ -151,6 +156,46 @@ def pair_features(
             features[:, PAIR_FEATURES.index(name)] = normalised(values)
             report(done, len(PAIR_FEATURES), name)
     return PAIR_FEATURES, features
+
+
+def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus) -> None:
+    """Refuse corpora in other languages than the table, and warn if IN and OUT seem swapped.
+
+    Args:
+        table: the counts of phrase pairs of OUT.
+        outside: the corpus that the table was extracted from.
+        inside: the corpus of the domain.
+
+    Raises:
+        DataError: if no word of one side of the table is in OUT, or more of its words are in the
+            other side of a corpus.
+
+    >>> table = PhraseCounts.of(["le chat"], ["the cat"], [1])
+    >>> check_corpora(table, ([["the"]], [["le"]]), ([[]], [[]]))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the sides of the corpus OUT are swapped: the source comes first
+    """
+    words = [
+        set(pc.unique(pc.list_flatten(pc.split_pattern(table.phrases(side), " "))).to_pylist())
+        for side in SIDES
+    ]
+    for name, corpus in (("OUT", outside), ("IN", inside)):
+        texts = [set().union(*map(set, sentences)) for sentences in corpus]
+        overlaps = [[len(phrases & text) for text in texts] for phrases in words]
+        if overlaps[0][1] + overlaps[1][0] > overlaps[0][0] + overlaps[1][1]:
+            message = f"the sides of the corpus {name} are swapped: the source comes first"
+            raise DataError(message, code="mismatch")
+        for side, count in zip(SIDES, (overlaps[0][0], overlaps[1][1]), strict=True):
+            if name == "OUT" and not count:
+                message = (
+                    f"no word of the {side} phrases is in OUT: check languages and tokenisation"
+                )
+                raise DataError(message, code="mismatch")
+    if len(inside[0]) > len(outside[0]):
+        warn_user(
+            f"the corpus IN has {len(inside[0]):,} lines, and OUT only "
+            f"{len(outside[0]):,}: IN is the small corpus of the domain"
+        )
 
 
 def normalised(values: Float64) -> Float64:

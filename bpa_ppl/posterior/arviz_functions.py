@@ -90,8 +90,9 @@ def groups_of(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
     elif callable(getattr(data, "groups", None)):
         datasets = {name: data[name] for name in data.groups()}
     else:
-        problem = f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
-        raise UsageError(f"{problem}read_posterior", parameter="posterior", code="wrong-type")
+        problem = f"a posterior is InferenceData or Draws, not {type(data).__name__}"
+        remedy = "read it with read_posterior"
+        raise UsageError(f"{problem}: {remedy}", parameter="posterior", code="wrong-type")
     groups = {}
     for name, of_group in datasets.items():
         dims = {str(n): tuple(map(str, v.dims)) for n, v in of_group.data_vars.items()}

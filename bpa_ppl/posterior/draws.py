@@ -147,9 +147,11 @@ class Draws:
             array = np.asarray(values)
             problem = f"{name} has the type {array.dtype}, not numbers: make the posterior again"
             _require(array.dtype.kind in "biuf", problem, code="bad-number")
-            problem = f"{name} has the shape {array.shape}, which must begin with {shape}: it does "
-            agrees = array.shape[: len(shape)] == shape
-            _require(agrees, f"{problem}not belong to these weights", code="mismatch")
+            problem = (
+                f"{name} has the shape {array.shape}, which must begin with {shape}: it does not "
+                "belong to these weights"
+            )
+            _require(array.shape[: len(shape)] == shape, problem, code="mismatch")
         for name, kind in _ATTRIBUTES.items():
             value = self.attrs.get(name)
             problem = f"the attribute {name} is {quoted(value)}, not of the type {kind.__name__}"
@@ -288,8 +290,11 @@ class Draws:
         one_of(point, POINTS, "point")
         values = self.mean
         if point == "mode":
-            problem = "this posterior does not contain its mode: use a sampler that finds it (map, "
-            _require("mode" in self.constants, f"{problem}nuts), or the mean", "point")
+            problem = (
+                "this posterior does not contain its mode: use a sampler that finds it (map, nuts) "
+                "or the mean"
+            )
+            _require("mode" in self.constants, problem, "point")
             values = np.asarray(self.constants["mode"], float)
         elif point == "draw":
             problem = f"there is no draw {draw}: the posterior has 0 to {len(self.flat) - 1}"

@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Lists, Metric, References, Score, resolve
-from bpa_ppl.workers import number_of, parallel_workers
+from bpa_ppl.workers import parallel_workers, worker_count
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
 
@@ -141,7 +141,7 @@ def scores_and_gains(
     """
     from joblib import delayed
 
-    number_of(jobs)
+    worker_count(jobs)
     lists, inverse = distinct_lists(nbest, metric)
     references, more = _inputs(metric, nbest)
     # A metric that reads columns gets all of them at once.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TOTAL
 from bpa_ppl.rows.pairing import Pairing
 from bpa_ppl.rows.schema import Rows, SchemaReader
 
+_Form = Literal["NFC", "NFD"]
 # Lists needed before references that do not fit them are reported, and those that are compared with
 # the references of their neighbours.
 _MIN_LISTS, _COMPARED = 10, 200
 # By this factor the first candidates fit their references better than those of neighbours: in all
 # collections of translations, summaries and transcripts, and in each 10 consecutive lists of them.
 _FIT = 1.5
+_MOST = 0.8  # of the lists: if so many fit their own references better, these may all be alike
 
 
 class Gatherer:
@@ -251,9 +254,6 @@ class Gatherer:
         features, partial = dict[str, Float32](), dict[str, Float32]()
         for name, values in numbers.items():
             present = count - int(np.count_nonzero(np.isnan(values)))
-            if name in self.schema.judgements:
-                partial[name] = values
-                continue
             self._present[name] = self._present.get(name, 0) + present
             (features if present == count else partial)[name] = values
         extras |= sorted(partial.items())  # which does not depend on the parts
@@ -304,6 +304,8 @@ class _ReferenceNotes:
         self._without: list[int] = []
         #: How well candidates fit the references before theirs, their own, and those after.
         self._fits: list[list[float]] = []
+        #: Unicode forms of the candidates, and of the references.
+        self._forms: list[set[_Form]] = [{"NFC", "NFD"}, {"NFC", "NFD"}]
 
     def add(
         self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
@@ -311,6 +313,9 @@ class _ReferenceNotes:
         """Count sentences without references, blank ones, and those unlike their lists."""
         count = min(len(references), max(0, _COMPARED - len(self._fits)))
         first = [rows.strings[rows.string_index[start]] for start in offsets[:count]]
+        for forms, texts in zip(self._forms, (first, chain(*references[:count])), strict=True):
+            whole = "\n".join(texts)
+            forms.intersection_update(f for f in list(forms) if unicodedata.is_normalized(f, whole))
         words = [set(_words(text)) for text in first]
         of_references = [[set(_words(text)) for text in texts] for texts in references[:count]]
         for place in range(1, count - 1):
@@ -352,12 +357,24 @@ class _ReferenceNotes:
             )
         elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
             before, own, after = np.mean(self._fits, axis=0)
+            better = np.mean([2 * fit > one + other for one, fit, other in self._fits])
             if max(before, after) > _FIT * own:
                 side = "before" if before > after else "after"
                 yield (
                     f"candidates fit the references of the sentence {side} theirs better than "
                     f"their own in {self.origin}: is a line missing, or one too many?"
                 )
+            elif 2 * own < _FIT * (before + after) and better < _MOST:
+                yield (
+                    "candidates fit their own references barely better than those of neighbouring "
+                    f"sentences in {self.origin}: are they in the same order as the lists?"
+                )
+        if all(self._forms) and self._forms[0].isdisjoint(self._forms[1]):
+            (of_candidates,), (of_references,) = self._forms
+            yield (
+                f"the references in {self.origin} are {of_references} (Unicode), and the "
+                f"candidates {of_candidates}, so their accented letters differ: convert both to NFC"
+            )
 
 
 def _overlap(words: set[str], other: set[str]) -> float:

@@ -126,7 +126,6 @@ class SchemaReader:
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
         texts: the names of columns of texts, some of which may look like numbers.
-        judgements: the names of columns of numbers that are extras, never features.
 
     >>> columns = Columns(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
@@ -144,9 +143,8 @@ class SchemaReader:
         nan_is_missing: bool = True,
         typed: bool = True,
         texts: Sequence[str] = (),
-        judgements: Sequence[str] = (),
     ):
-        self.options, self.judgements = options, judgements
+        self.options = options
         self._error = partial(options.error, code="bad-data")
         self._nan_is_missing, self._typed = nan_is_missing, typed
         self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}

@@ -96,7 +96,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "auto": "bpa_ppl.sampling.auto:Auto",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
         "laplace": "bpa_ppl.sampling.laplace:Laplace",
-        "map": "bpa_ppl.sampling.mode:Map",
+        "map": "bpa_ppl.sampling.mode:PosteriorMode",
         "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",

@@ -56,7 +56,8 @@ def learn_prior(
         a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` saves it.
 
     Raises:
-        DataError: if a posterior does not record a Gaussian prior, or is a single point.
+        DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
+            posteriors have no feature in common with the others.
         UsageError: if there is no posterior.
 
     >>> from bpa_ppl import Draws
@@ -100,6 +101,7 @@ def learn_hierarchy(
     if not draws:
         problem = "a prior is learned from the posterior of at least one domain"
         raise UsageError(problem, parameter="posteriors", code="no-data")
+    _require_common_features(draws)
     _warn_different(draws)
     domains: dict[str, Evidence] = {}
     for label, posterior in draws.items():
@@ -142,6 +144,23 @@ def labelled(posteriors: Posteriors) -> dict[str, Draws]:
         label = Path(item).stem if isinstance(item, str | Path) else f"domain {number}"
         draws[label if label not in draws else f"{label} ({number})"] = load(item)
     return draws
+
+
+def _require_common_features(draws: Mapping[str, Draws]) -> None:
+    """Refuse posteriors that share no features, directly or through other posteriors."""
+    (first, posterior), *others = draws.items()
+    connected, rest = set(posterior.features), dict(others)
+    while linked := [label for label in rest if not connected.isdisjoint(rest[label].features)]:
+        connected.update(*(rest.pop(label).features for label in linked))
+    if rest:
+        label, other = next(iter(rest.items()))
+        features = "; ".join(", ".join(d.features[:3]) for d in (posterior, other))
+        raise DataError(
+            f"the posteriors {first} and {label} have no feature in common ({features}): adapt to "
+            "lists whose features have the same names, or leave one of them out",
+            parameter="posteriors",
+            code="mismatch",
+        )
 
 
 def _warn_different(draws: Mapping[str, Draws]) -> None:

@@ -195,7 +195,7 @@ def dispersed_starts(target: Target, mode: Mode, chains: int) -> Sites:
     return unflatten(draws, target.start)
 
 
-class Map(Sampler, frozen=True):
+class PosteriorMode(Sampler, frozen=True):
     """The mode of the posterior as its only draw; it has no settings."""
 
     exact = False

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em
 from bpa_ppl.models.subdomains.topics import LDASettings, lda
@@ -110,7 +110,12 @@ def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASet
 def _text(text: Text) -> NumberedText:
     if isinstance(text, AnyPath):
         return NumberedText.read(text)
-    return text if isinstance(text, NumberedText) else NumberedText.of(text)
+    if isinstance(text, NumberedText):
+        return text
+    if len(text) and isinstance(text[0], str):
+        message = "a sentence is a sequence of its words: split the text first"
+        raise UsageError(message, code="wrong-type")
+    return NumberedText.of(text)
 
 
 def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> None:

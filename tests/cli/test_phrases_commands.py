@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.phrases import Subdomains, read_counts, read_table
+from bpa_ppl.models.instance_weighting import Variant
+from bpa_ppl.models.instance_weighting import weigh as weigh_tables
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.phrases import PhraseCounts, Subdomains, read_counts, read_table, write_counts
+from bpa_ppl.phrases.pair_features import pair_features, read_corpus
 
 
 @pytest.fixture
@@ -65,6 +70,80 @@ def test_a_table_for_the_decoder(work: Path) -> None:
 )
 def test_tables_that_cannot_be_made(work: Path, arguments: tuple[str, ...], mention: str) -> None:
     refused(*arguments, mention=mention)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables and corpora of words s0 … and their translations t0 …, with some errors."""
+    folder, rng = tmp_path_factory.mktemp("weigh"), np.random.default_rng(4)
+    for name, sentences, words in (("in", 60, 12), ("out", 150, 30)):
+        lines = rng.integers(words, size=(sentences, 5))
+        for side in "st":
+            text = "".join(" ".join(f"{side}{n}" for n in line) + "\n" for line in lines)
+            (folder / f"{name}.{side}").write_text(text)
+    for name, pairs, words, right in (
+        ("in", 60, 12, 0.9),
+        ("out", 400, 30, 0.5),
+        ("dev", 80, 14, 0.9),
+    ):
+        source = rng.integers(words, size=pairs // 2)
+        target = np.where(
+            rng.random(len(source)) < right, source, rng.integers(words, size=len(source))
+        )
+        # Each pair is there the other way round, too: one compilation serves both directions.
+        numbers = np.hstack([[source, target], [target, source]])
+        # No pair with s9 to s11 is in both tables.
+        rare = (name == "in") & (numbers[::-1] > 8)
+        first = np.where(rare, [["v"], ["u"]], [["s"], ["t"]])
+        texts = np.char.add(first, numbers.astype(str)).tolist()
+        write_counts(PhraseCounts.of(*texts, np.ones(pairs)), folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.fixture
+def weigh(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A command line, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    options = [["--in-corpus", "in.s", "in.t"], ["--out-corpus", "out.s", "out.t"]]
+    files = ["in.parquet", "out.parquet", "--dev", "dev.parquet", *options[0], *options[1]]
+    paths = [name if name.startswith("--") else str(corpora / name) for name in files]
+    return ["phrases", "weigh", *paths, "-o", "table.parquet"]
+
+
+def test_the_published_setting(weigh: list[str], corpora: Path) -> None:
+    done = succeed(*weigh, "--published")
+    assert "without a prior" in done.err
+    assert "of the pairs have support" in done.err
+    inner, outer, dev = (read_counts(corpora / f"{n}.parquet") for n in ("in", "out", "dev"))
+    texts = [read_corpus(*(corpora / f"{name}.{side}" for side in "st")) for name in ("out", "in")]
+    names, features = pair_features(outer, *texts, scale="plain")
+    with capture_notes():
+        made, _ = weigh_tables(inner, outer, dev, features, names, Variant(complete=False))
+    table = read_table("table.parquet")
+    for name, column in made.columns.items():
+        np.testing.assert_allclose(table.columns[name], column, rtol=1e-6, atol=1e-9)
+
+
+def test_negatives_of_the_svm(weigh: list[str]) -> None:
+    svm = ("--form", "svm", "--mixture", "linear")
+    assert succeed(*weigh, *svm).err != succeed(*weigh, *svm, "--negatives", "source").err
+
+
+@pytest.mark.parametrize(
+    ("more", "mention"),
+    [
+        (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
+        (["--scale", "root"], "--scale"),
+        (["--negatives", "all"], "--negatives"),
+        (["--dev", "{folder}/in.parquet"], "(--dev)"),
+        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "corpus OUT are swapped"),
+        (["--in-corpus", "{folder}/in.t", "{folder}/in.s"], "corpus IN are swapped"),
+    ],
+)
+def test_mixtures_that_cannot_be_fitted(
+    weigh: list[str], corpora: Path, more: list[str], mention: str
+) -> None:
+    refused(*weigh, *(word.format(folder=corpora) for word in more), mention=mention)
 
 
 LAW = [("la loi du pays", "the law of the land"), ("un article de loi", "a section of law")]

@@ -22,7 +22,7 @@ from command_line import PROGRAM, run, start, succeed
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, shown_messages
 from bpa_ppl.notes import LOGGER, log_info, warn_user
-from bpa_ppl.sampling.mode import Map
+from bpa_ppl.sampling.mode import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
@@ -104,7 +104,7 @@ def test_what_ends_the_imports_has_no_traceback(code: str, status: int, shown: s
     [MemoryError("Unable to allocate 1 TiB"), RuntimeError("RESOURCE_EXHAUSTED: Out of memory")],
 )
 def test_a_lack_of_memory_has_no_traceback(folder: Path, error: Exception) -> None:
-    with patch.object(Map, "sample", side_effect=error):
+    with patch.object(PosteriorMode, "sample", side_effect=error):
         code, out, err = run(*ADAPT, "-r", "ref")
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("error: out of memory")

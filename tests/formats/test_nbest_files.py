@@ -132,6 +132,7 @@ class TestWhatLooksWrongWithReferences:
             (range(10), None),
             (range(1, 11), "fit the references of the sentence before theirs better"),
             ([0, *range(9)], "fit the references of the sentence after theirs better"),
+            ([*range(5, 30), *range(5)], "barely better than those of neighbouring"),
         ],
     )
     def test_references_in_another_order(
@@ -142,3 +143,8 @@ class TestWhatLooksWrongWithReferences:
         references = [(texts[i],) for i in order]
         with pytest.warns(BpaWarning, match=expected) if expected else nullcontext():
             read_nbest(path, references=references)
+
+    def test_other_unicode_forms(self, write: Write) -> None:
+        expected = "references in the text are NFD .* candidates NFC"
+        with pytest.warns(BpaWarning, match=expected):
+            read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])

@@ -119,3 +119,21 @@ def test_a_small_general_table_is_warned_about() -> None:
     dev = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [9, 2])
     with pytest.warns(BpaWarning, match="IN has 13 .* OUT only 6"):
         mix(outer, inner, dev)
+
+
+def swapped(table: PhraseCounts) -> PhraseCounts:
+    """Return a table with its languages swapped."""
+    return PhraseCounts.of(table.texts("target"), table.texts("source"), table.count)
+
+
+def test_swapped_tables_are_recognised() -> None:
+    inner = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [5, 1])
+    outer = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [12, 1])
+    dev = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [9, 2])
+    assert len(mix(inner, outer, dev)[1]) == 2
+    with raises(DataError, "mismatch", parameter="dev"):
+        mix(inner, outer, swapped(dev))
+    with raises(DataError, "mismatch"):
+        mix(inner, swapped(outer), dev)
+    with pytest.warns(BpaWarning, match="IN has 13 .* OUT only 6"):
+        mix(outer, inner, dev)

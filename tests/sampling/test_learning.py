@@ -89,6 +89,20 @@ def test_posteriors_of_other_likelihoods_are_warned_about(posteriors: dict[str, 
         bpa.learn_prior({"talks": posteriors["talks"], "films": other})
 
 
+def test_posteriors_without_a_common_feature_are_not_joined(posteriors: dict[str, Draws]) -> None:
+    """A third one that has features of both joins them; one of its own kind does not."""
+    talks = posteriors["talks"]
+    films = replace(posteriors["films"], features=("TM0", "TM1"))
+    with raises(DataError, "mismatch", parameter="posteriors", match="talks and films .*WP0; TM0"):
+        bpa.learn_prior({"talks": talks, "films": films})
+    with raises(DataError, "mismatch", parameter="posteriors"):
+        bpa.learn_prior({"talks": talks, "leaflets": posteriors["leaflets"], "films": films})
+    both = replace(posteriors["leaflets"], features=("TM0", "LM0"))
+    with pytest.warns(BpaWarning, match="LM0, WP0, TM0, TM1"):
+        joined = bpa.learn_prior({"talks": talks, "films": films, "both": both})
+    assert set(joined.names) == {"LM0", "WP0", "TM0", "TM1"}
+
+
 def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) -> None:
     with raises(UsageError, "wrong-type", parameter="posteriors"):
         bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
