@@ -148,6 +148,8 @@ for command in (
 ):
     sys.argv = ["bpa", *command.split()]
     run_command(sys.argv[1:])
+reranker = bpa_ppl.Reranker("posterior.nc", unchecked=True)
+reranker.choose(["a", "b"], {"LM0": [0.0, 1.0], "human": [0.0, 1.0]})
 """
 PRINT_MODULES = "import json, sys; print(); print(json.dumps(sorted(sys.modules)))"
 

@@ -195,16 +195,12 @@ def test_the_search_runs(scope: dict[str, Any]) -> None:
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_functions_of_other_tools(scope: dict[str, Any]) -> None:
     run(scope, FUNCTION, TRULENS, DSPY, TRL, VLLM)
-    check_jury(scope)
+    # The verdict is the mean of 0.2, 0.9 and 0.4, or of 1 minus these, with weights |λ|.
+    weights = scope["ranker"].coef_
+    scores = np.where(weights > 0, [0.2, 0.9, 0.4], [0.8, 0.1, 0.6])
+    assert scope["score"] == pytest.approx(np.average(scores, weights=np.abs(weights)))
     assert scope["answer"] == "good"
     rewards = np.array(scope["trainer"].rewards).reshape(2, 3)
     assert (np.diff(rewards) > 0).all()
     assert scope["chosen"].count("good") == sum("good" in one.strings for one in scope["lists"])
     assert "human" not in scope["posterior"]["posterior"]["feature"].values
-
-
-def check_jury(scope: dict[str, Any]) -> None:
-    """The verdict is the mean of 0.2, 0.9 and 0.4, or of 1 minus these, with weights |λ|."""
-    weights = scope["ranker"].coef_
-    scores = np.where(weights > 0, [0.2, 0.9, 0.4], [0.8, 0.1, 0.6])
-    assert scope["score"] == pytest.approx(np.average(scores, weights=np.abs(weights)))

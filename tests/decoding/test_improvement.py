@@ -24,7 +24,6 @@ from bpa_ppl.sampling import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])
-COUNT = "adaptation_sentences"
 HOSTILE = "<script>alert(1)</script>"
 
 

@@ -248,25 +248,6 @@ def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: b
     assert one.position == whole.choice[0]
 
 
-LIGHT = """
-import sys
-import bpa_ppl.decoding
-from bpa_ppl import Draws, NBest, Reranker, check, write_posterior
-write_posterior(Draws({"weights": [[[0.5]] * 500] * 4}, ("lm",)), sys.argv[1])
-reranker = Reranker(sys.argv[1], unchecked=True)
-check(reranker.draws)
-reranker.choose(["a", "b"], {"lm": [0.0, 1.0]})
-reranker(NBest.from_lists([["a", "b"]] * 100, [[[0.0], [1.0]]] * 100, ["lm"]))
-print({*sys.modules} & {"jax", "numba", "scipy.stats", "xarray", "pandas", "arviz"})
-"""
-
-
-def test_checking_and_choosing_load_no_heavy_library(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LIGHT, str(tmp_path / "posterior.nc")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout == "set()\n", done.stderr
-
-
 @pytest.mark.parametrize("draws", [1, 700])
 @pytest.mark.parametrize("size", [1, 400, 6000])
 def test_blocks_of_draws_cover_all_of_them(size: int, draws: int) -> None:

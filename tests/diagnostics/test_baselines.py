@@ -13,7 +13,7 @@ import reference_model
 from html_outline import Outline
 from raising import raises
 from scipy.special import logsumexp
-from scipy.stats import pearsonr, rankdata, ttest_rel
+from scipy.stats import binom, pearsonr, rankdata, ttest_rel
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
 
@@ -49,6 +49,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     BaselineComparison,
     BaselineRow,
     Baselines,
+    mean_interval,
     system_column,
 )
 from bpa_ppl.diagnostics.report_page import posterior_page
@@ -540,3 +541,19 @@ def test_too_few_lists() -> None:
         compare_baselines(pool, metric="mqm")
     with raises(DataError, "mismatch"):
         compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))
+
+
+@pytest.mark.parametrize("kind", ["normal", "judgements"])
+def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
+    """Student's t is exact for normal differences, and good for many ties and a few large ones."""
+    rng, trials, covered = np.random.default_rng(3), 4000, 0
+    for _ in range(trials):
+        if kind == "normal":
+            mean, values = 0.7, rng.normal(0.7, 2.0, 12)
+        else:
+            values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=200)
+            mean = 0.2 - 0.15 - 0.25
+        _, low, high = mean_interval(len(values), values.sum(), values @ values)
+        covered += low <= mean <= high
+    low, high = binom.interval(0.999, trials, 0.95)
+    assert low <= covered <= high

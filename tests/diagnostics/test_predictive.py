@@ -9,7 +9,7 @@ import reference_model
 from html_outline import Outline
 from raising import raises
 from scipy.special import expit, log_expit
-from scipy.stats import norm
+from scipy.stats import kstest, norm
 from targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, NBest, adapt
@@ -193,3 +193,16 @@ def test_lists_of_others_are_refused() -> None:
     draws = Draws({"weights": np.ones((2, 10, 2))}, NAMES, observed={"oracle": oracle})
     with raises(DataError, "mismatch"):
         with_predictions(draws, pool.select([0, 1]))
+
+
+def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
+    pool, right = planted(400, seed=5)
+    wrong = np.where(np.random.default_rng(0).random(len(right)) < 0.5, 3, right)
+    options = {"prior_variance": SPREAD**2, "likelihood": "oracle", "sampler": "imh", "seed": 1}
+    p_values = []
+    for oracle in (right, wrong):
+        given = reference_model.given(*oracle.tolist())
+        draws = adapt(pool, dict(zip(NAMES, MEAN, strict=True)), oracle=given, **options)
+        p_values.append(kstest(pit(with_predictions(draws, pool)), "uniform").pvalue)
+    assert p_values[0] > 0.01
+    assert p_values[1] < 1e-6

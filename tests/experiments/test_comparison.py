@@ -24,6 +24,7 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.statistics import (
     SPLITS,
+    bias_bound,
     discrepancies,
     joint_distance,
 )
@@ -102,20 +103,6 @@ def test_right_samplers_are_hardly_ever_accused(reference: list[Draws]) -> None:
         accused += min(gap["p_value"] for gap in discrepancies(draws, truth)) < 0.05
     # A level of 5% gives 1.5 of 30; 7 or more have a probability of 0.1%.
     assert accused < 7
-
-
-@pytest.mark.slow
-def test_the_joint_test_keeps_its_level() -> None:
-    """A level of 5% that is 20% would be found in 120 runs with a probability of 99%."""
-    p_values = []
-    for seed in range(120):  # a fresh reference each time, with another autocorrelation
-        ours = Draws({"weights": tied(autoregressive(0.6, 4, 300, 3, seed=seed))}, NAMES)
-        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
-        p_values.append(joint_distance(ours, theirs, seed).p_value)
-    for level in (0.01, 0.05, 0.3):
-        rejected = np.sum(np.array(p_values) <= level)
-        assert binom.cdf(rejected, len(p_values), level) > 1e-3
-        assert binom.sf(rejected - 1, len(p_values), level) > 1e-3
 
 
 def importance_sample(seed: int, count: int) -> Draws:
@@ -302,3 +289,34 @@ def recorded(**changes: object) -> Draws:
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
     with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named}.*;"):
         compare({"mine": [recorded(**changes)]}, [recorded()])
+
+
+@pytest.mark.slow
+def test_the_bound_is_above_the_bias() -> None:
+    """In one dimension with a probability of 95%; what may agree is off by less than the limit."""
+    count, covered, accepted = 200, 0, 0
+    for seed in range(count):
+        ours = Draws({"weights": 0.1 + autoregressive(0.5, 4, 600, 1, seed)}, ("LM0",))
+        theirs = Draws({"weights": autoregressive(0.3, 4, 2000, 1, seed=9000 + seed)}, ("LM0",))
+        bound = bias_bound(ours, theirs)[0]
+        covered += bound >= 0.1
+        accepted += bound <= MAX_BIAS
+    assert binom.ppf(1e-3, count, 0.95) <= covered <= binom.ppf(0.999, count, 0.95)
+    assert accepted <= 0.1 * count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_joint_test_keeps_its_level(weighted: bool) -> None:
+    """A level of 5% that is 20% would be found in 120 runs with a probability of 99%."""
+    p_values = []
+    for seed in range(120):  # a fresh reference each time, with another autocorrelation
+        ours = importance_sample(seed, 600)
+        if not weighted:
+            ours = Draws({"weights": tied(autoregressive(0.6, 4, 300, 3, seed=seed))}, NAMES)
+        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
+        p_values.append(joint_distance(ours, theirs, seed).p_value)
+    for level in (0.01, 0.05, 0.3):
+        rejected = np.sum(np.array(p_values) <= level)
+        assert binom.cdf(rejected, len(p_values), level) > 1e-3
+        assert binom.sf(rejected - 1, len(p_values), level) > 1e-3

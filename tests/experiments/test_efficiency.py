@@ -114,3 +114,21 @@ def test_ranks() -> None:
     ranks = ranking({name: with_rates(np.array(values)) for name, values in rates.items()})
     places = [(rank["sampler"], rank["place"]) for rank in ranks]
     assert places == [("fast", 1), ("near", 1), ("slow", 3)]
+
+
+def test_ratios_cover_the_truth_on_a_machine_that_drifts() -> None:
+    """Runs of a round share the speed of the machine; 95 % of the intervals contain 1/4."""
+    rng, inside, widths = np.random.default_rng(5), 0, []
+    for _ in range(1000):
+        machine = np.exp(rng.normal(scale=0.5, size=4).cumsum())
+        fast, slow = (
+            mean * machine * np.exp(rng.normal(scale=0.1, size=4)) for mean in (400.0, 100.0)
+        )
+        rank = ranking({"slow": with_rates(slow), "fast": with_rates(fast)})[1]
+        low, high = rank["ratio_interval"]
+        assert low < rank["ratio"] < high
+        inside += low < 0.25 < high
+        widths.append(np.log(high / low))
+    assert abs(inside - 950) < 4 * np.sqrt(1000 * 0.95 * 0.05)
+    # Two standard errors of a ratio with 3 degrees of freedom: 2 × 3.18 × 0.1 √2 / √4.
+    assert np.mean(widths) == pytest.approx(0.45, rel=0.15)

@@ -9,12 +9,6 @@ from tuning_problems import problem_of, random_lists
 from bpa_ppl.experiments.tuning.mert import best_step, envelopes, error_surface
 
 
-def midpoints(breaks: np.ndarray) -> np.ndarray:
-    """A point in each interval, those without end included."""
-    edges = np.concatenate([[breaks[0] - 2], breaks, [breaks[-1] + 2]])
-    return (edges[1:] + edges[:-1]) / 2
-
-
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
@@ -23,8 +17,9 @@ def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
     start, direction = rng.normal(size=(2, 3))
     problem = problem_of(lists, start)
     breaks, gains = error_surface(problem, lists.scores(start), lists.features @ direction)
+    edges = np.concatenate([[breaks[0] - 2], breaks, [breaks[-1] + 2]])
     # Distant points too: a missed breakpoint changes the surface from there on.
-    inside = np.concatenate([midpoints(breaks), rng.normal(scale=3, size=200)])
+    inside = np.concatenate([(edges[1:] + edges[:-1]) / 2, rng.normal(scale=3, size=200)])
     clear = np.abs(inside[:, None] - breaks).min(axis=1) > 1e-9
     for x in inside[clear]:
         expected = problem.gain(start + x * direction)

@@ -199,3 +199,37 @@ def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:
     assert merge(toy, toy.select([2, 0]))[1] == 0  # by id
     with raises(DataError, "mismatch", match="id 0 "):
         merge(toy.select([1, 2]), toy)
+
+
+class Interrupted(Exception):
+    """Raised to interrupt a loop."""
+
+
+@pytest.mark.parametrize("when", ["decoding", "reporting"])
+def test_interrupted_loop_is_resumed(decode: Decode, tmp_path: Path, when: str) -> None:
+    options: dict = {"metric": "ter", "restarts": 3}
+    begin = decode(CANONICAL)
+    whole = redecode(begin, CANONICAL, decode, folder=tmp_path / "whole", **options)
+    assert whole.iterations > 2
+    calls: list[Weights] = []
+
+    def counted(weights: Weights) -> NBest:
+        calls.append(weights)
+        if when == "decoding" and len(calls) == 3:
+            raise Interrupted
+        return decode(weights)
+
+    def report(iteration: int, result: Reestimation, added: int) -> None:
+        if when == "reporting" and iteration == 2:
+            raise Interrupted
+
+    options |= {"folder": tmp_path / "rounds"}
+    with pytest.raises(Interrupted):
+        redecode(begin, CANONICAL, counted, report=report, **options)
+    before = len(calls)
+    for _ in range(2):  # complete iterations are not repeated
+        again = redecode(begin, CANONICAL, counted, **options)
+        assert again.weights == whole.weights
+        assert again.visited.tolist() == whole.visited.tolist()
+        assert (again.after, again.iterations) == (whole.after, whole.iterations)
+        assert len(calls) - before == whole.iterations - 2

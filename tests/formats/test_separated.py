@@ -16,7 +16,6 @@ from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import separated
 
 Write = Callable[..., Path]
-HEADER = "id,text,reference,lm,system"
 
 
 @pytest.mark.usefixtures("small_blocks")

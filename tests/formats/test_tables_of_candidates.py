@@ -77,7 +77,6 @@ WAYS: dict[str, Make] = {
     "pandas": lambda rows, *_: NBest.from_records(pd.DataFrame(rows)),
     "arrow": lambda rows, *_: NBest.from_records(pa.Table.from_pylist(rows)),
 }
-EVERY_WAY = pytest.mark.parametrize("way", WAYS)
 FLAT = pytest.mark.parametrize("way", [way for way in WAYS if "nested" not in way])
 #: Sentence and fields of each candidate; None is a value that is missing.
 NAMES = ("id", "text", "lm", "mqm", "by")

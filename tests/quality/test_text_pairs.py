@@ -49,11 +49,8 @@ def test_scores_and_best_text_agree_with_the_original(
     rng = np.random.default_rng(7)
     for texts in text_lists:
         expected = np.array([[SCORES[metric](text, ref) for ref in texts] for text in texts])
-        pairs, rows, columns = (
-            pairs_of(texts, metric),
-            np.array([5, 0, 3, 1]),
-            np.arange(len(texts)),
-        )
+        pairs = pairs_of(texts, metric)
+        rows, columns = np.array([5, 0, 3, 1]), np.arange(len(texts))
         result = pairs.scores(rows, columns[::-1])
         np.testing.assert_allclose(result, expected[rows, ::-1], atol=1e-9)
         for concentration in np.repeat([0.02, 0.3, 5.0], 15):
