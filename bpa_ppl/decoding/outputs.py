@@ -70,12 +70,17 @@ def text_rows(result: Reranked) -> Iterator[str]:
 
 
 def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
-    """Yield the lines of a table of details: see `rerank_to`.
+    r"""Yield the lines of a table of details: see `rerank_to`.
 
     Args:
         result: from `rerank`.
         path: whose suffix names the format.
         header: whether the names of the columns come first; JSON lines have no header.
+
+    >>> one, p = np.zeros(1, int), np.ones(1)
+    >>> result = Reranked(one, one, p, one, p, ["a"], ["a"], [], ids=["doc-1"])
+    >>> next(details_rows(result)).split("\t")[0]
+    'doc-1'
     """
     columns: dict[str, list[Any]] = {
         "sentence": result.ids or result.sentence_ids.tolist(),
@@ -116,7 +121,7 @@ def _one_line(text: str) -> str:
 
 
 class AlignedWriter:
-    """Makes one line for each sentence of a text, in the order of the ids.
+    r"""Makes one line for each sentence of a text, in the order of the ids.
 
     Lists may come in another order, as fairseq prints them: lines wait for those before them.
     Memory grows with the lines that wait, so behind a missing sentence with all lines to the end.
@@ -131,6 +136,13 @@ class AlignedWriter:
 
     Raises:
         UsageError: if there is no such policy, or sources are needed.
+
+    >>> ids = np.array([2_000_000, 2_000_002])
+    >>> two, p = np.zeros(2, int), np.ones(2)
+    >>> result = Reranked(ids, two, p, two, p, ["a", "b"], ["a", "b"], [])
+    >>> writer = AlignedWriter("empty", first_id=2_000_000)
+    >>> [*writer.lines(result), *writer.rest()]
+    ['a\n', '\n', 'b\n']
     """
 
     def __init__(

@@ -138,6 +138,13 @@ class Openai(NBestFormat, frozen=True):
         True
         >>> Openai().detect(b'{"id": 0, "candidates": []}')
         False
+
+        Lines that are cut off, or hold a number that JSON lacks, are recognised too:
+
+        >>> Openai().detect(b'{"choices": [{"logprob": -Infinity}'), Openai().detect(b'{"id": 0,')
+        (True, False)
+        >>> Openai().detect(b'{"custom_id": "p-1", "resp')
+        True
         """
         keys = set(json_keys(first_line))
         if not keys and first_line.lstrip().startswith(b"{"):
@@ -160,6 +167,10 @@ class Openai(NBestFormat, frozen=True):
         >>> columns = next(Openai().columns(InputFile(line), ReadOptions("out.jsonl")))
         >>> columns.strings, columns.hypotheses["logprob.sum"]
         (('a cat',), array([-4.]))
+        >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
+        >>> next(Openai().columns(InputFile(part), ReadOptions("out.jsonl")))
+        Traceback (most recent call last):
+        bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: join ...
         """
         yield _Reader(self, options).columns(file.blocks())
 

@@ -172,6 +172,14 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
     >>> dev = PhraseCounts.of(["a", "a"], ["x", "y"], [3, 1])
     >>> round(fit("linear", counts_of(inner, outer, dev, "target"), dev.count, "target").value, 6)
     0.75
+
+    It reaches both ends of the range: pairs that are only in IN, or only in OUT.
+
+    >>> for table in (inner, outer):
+    ...     counts = counts_of(inner, outer, table, "target")
+    ...     print(abs(round(fit("linear", counts, table.count, "target").value, 5)))
+    1.0
+    0.0
     """
     from scipy.optimize import minimize_scalar
 
@@ -235,6 +243,9 @@ def mix(
     >>> table, _ = mix(read_counts("in.txt"), read_counts("out.txt"), method="linear", value=0.5)
     >>> table.columns["direct"].tolist()
     [0.625, 0.375]
+    >>> mix(read_counts("in.txt"), read_counts("out.txt"), method="linear", value=1.5)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: alpha is a number from 0 to 1, not 1.5
     """
     one_of(method, (*METHODS, LOG_LINEAR), "method")
     parameter = parameter_of(method)

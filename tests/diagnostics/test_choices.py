@@ -64,7 +64,8 @@ def test_contributions_add_up_to_the_difference_of_the_scores(kind: str) -> None
         assert sizes == sorted(sizes, reverse=True)
         for term in e.terms:
             assert term.contribution == pytest.approx(term.weight * term.difference)
-            assert term.feature != "constant" or term.contribution == 0
+            if term.feature == "constant":
+                assert (term.contribution, term.weight) == (0, pytest.approx(draws.mean[2]))
         if kind == "point":
             assert np.isnan([e.low, e.high, *(x for t in e.terms for x in t[4:])]).all()
         else:
@@ -114,7 +115,7 @@ def test_choices_that_the_mean_does_not_explain() -> None:
     assert (against.difference, against.deciding, against.probability) == (-2.0, (), 0.0)
     assert "the other candidate scores at least as high" in against.summary
     assert "are equal" in equal.summary
-    assert len(explanation_blocks(equal)) == 1
+    assert (equal.probability, len(explanation_blocks(equal))) == (0, 1)
 
 
 def test_shares_of_systems_by_hand() -> None:
@@ -189,6 +190,7 @@ def test_page_of_judged_lists() -> None:
     assert improvement.choices.explanations[3].deciding == ("qe",)
     shares = Outline(html_of(systems_section(improvement.choices)))
     assert shares.column(0, "after") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
+    assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
     terms = Outline(html_of(changes_section(improvement.choices, improvement.criterion)))
     contributions = terms.column(0, "contribution")
     assert list(contributions) == ["qe", "lm", "together"]

@@ -45,6 +45,15 @@ def discrepancies(draws: Draws, reference: Draws) -> tuple[Row, ...]:
         sampler and for the `reference`, in units of the weight; the `bias`, their difference in
         posterior standard deviations of the reference; `z`, the difference in Monte-Carlo standard
         errors of both runs; the `p_value` of z by Student's t, adjusted by Holm over all rows.
+
+    >>> rng = np.random.default_rng(0)
+    >>> reference = Draws({"weights": rng.normal(7.0, 10.0, size=(4, 500, 1))}, ("LM0",))
+    >>> max(abs(row["z"]) for row in discrepancies(reference, reference))
+    0.0
+    >>> shifted = Draws({"weights": reference.weights + 5.0}, ("LM0",))
+    >>> row = discrepancies(shifted, reference)[0]
+    >>> row["quantity"], round(row["bias"], 2)
+    ('mean', 0.5)
     """
     features = range(len(reference.features))
     rows, sizes = zip(*(d for k in features for d in _unadjusted(draws, reference, k)), strict=True)
