@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from bpa_ppl import BpaWarning, caching
-
-
-def no_home(path: Path) -> Path:
-    raise RuntimeError("Could not determine home directory.")
 
 
 @pytest.mark.parametrize("problem", ["not a folder", "no home folder"])
@@ -25,7 +22,7 @@ def test_without_a_folder_nothing_is_cached(
     else:
         for name in ("BPA_PPL_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(Path, "expanduser", no_home)
+        monkeypatch.setattr(Path, "expanduser", Mock(side_effect=RuntimeError))
     match = "no home folder: .* BPA_PPL_CACHE" if "home" in problem else "BPA_PPL_CACHE"
     with pytest.warns(BpaWarning, match=match):
         assert caching.own_folder() is None

@@ -201,10 +201,6 @@ def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:
         merge(toy.select([1, 2]), toy)
 
 
-class Interrupted(Exception):
-    """Raised to interrupt a loop."""
-
-
 @pytest.mark.parametrize("when", ["decoding", "reporting"])
 def test_interrupted_loop_is_resumed(decode: Decode, tmp_path: Path, when: str) -> None:
     options: dict = {"metric": "ter", "restarts": 3}
@@ -216,15 +212,15 @@ def test_interrupted_loop_is_resumed(decode: Decode, tmp_path: Path, when: str) 
     def counted(weights: Weights) -> NBest:
         calls.append(weights)
         if when == "decoding" and len(calls) == 3:
-            raise Interrupted
+            raise KeyboardInterrupt
         return decode(weights)
 
     def report(iteration: int, result: Reestimation, added: int) -> None:
         if when == "reporting" and iteration == 2:
-            raise Interrupted
+            raise KeyboardInterrupt
 
     options |= {"folder": tmp_path / "rounds"}
-    with pytest.raises(Interrupted):
+    with pytest.raises(KeyboardInterrupt):
         redecode(begin, CANONICAL, counted, report=report, **options)
     before = len(calls)
     for _ in range(2):  # complete iterations are not repeated
