@@ -15,7 +15,8 @@ INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
 # Every other package: pip looks up, unpacks and waits for one at a time, so two of them share it.
 HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
-.PHONY: demo test core quick compare lowest coverage check types bench docs wheel clean
+.PHONY: demo test core quick compare lowest coverage check types bench docs wheel clean \
+	store-results compare-results
 
 demo: $(READY)
 	$(BIN)/bpa demo
@@ -84,6 +85,11 @@ bench: $(READY)
 	@set -e; for script in tests/benchmarks/bench_*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
+
+# Whether a change keeps all results to the bit: `make store-results` before it, and
+# `make compare-results` after it.
+store-results compare-results: $(READY)
+	$(BIN)/python tools/compare_results.py $(@:-results=) build/results.json.gz
 
 docs: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
