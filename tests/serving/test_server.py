@@ -24,6 +24,8 @@ from bpa_ppl import Draws, UsageError, write_posterior
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 serve = pytest.importorskip("bpa_ppl.serving", reason="the extra `serve` is not installed").serve
 
+listen = pytest.importorskip("bpa_ppl.serving.web").listen
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
 
@@ -64,6 +66,13 @@ def test_a_port_in_use_is_an_error(posterior: Path) -> None:
         port = taken.getsockname()[1]
         with raises(UsageError, parameter="port", match=str(port)):
             serve(posterior, port=port)
+
+
+def test_answers_are_sent_at_once() -> None:
+    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
