@@ -27,7 +27,7 @@ from starlette.routing import Route
 import bpa_ppl
 from bpa_ppl.decoding import RULES, Reranker
 from bpa_ppl.diagnostics import signature
-from bpa_ppl.errors import BpaError
+from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
@@ -55,11 +55,21 @@ class Limits:
         body: bytes of its body.
         candidates: candidates of all its lists.
         seconds: until it is answered, in work or waiting for it.
+
+    Raises:
+        UsageError: if a limit would refuse every request.
     """
 
     body: int = 16 * 2**20
     candidates: int = 100_000
     seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        limits = {"max_body": self.body, "max_candidates": self.candidates, "timeout": self.seconds}
+        for name, value in limits.items():
+            if not value > 0:  # NaN is refused, too
+                problem = f"{name} must be above 0, got {value}"
+                raise UsageError(problem, parameter=name, code="bad-number")
 
 
 class Service:
@@ -73,9 +83,26 @@ class Service:
     def __init__(self, load: Callable[[], Reranker], limits: Limits) -> None:
         self.load, self.limits, self.reranker = load, limits, load()
         self._threads, self._reserved = asyncio.Semaphore(_THREADS), 0
+        self._reloading, self._changed = False, False
 
     async def reload(self) -> None:
-        """Load the posterior again; keep the one in use if that fails."""
+        """Load the posterior again; keep the one in use if that fails.
+
+        During a reload, further calls return at once, and the file is loaded once more afterwards:
+        so the newest file is served, and one thread at most is busy with reading.
+        """
+        self._changed = True
+        if self._reloading:
+            return
+        self._reloading = True
+        try:
+            while self._changed:
+                self._changed = False
+                await self._load()
+        finally:
+            self._reloading = False
+
+    async def _load(self) -> None:
         try:
             self.reranker = await anyio.to_thread.run_sync(self.load)
             log(event="reload", status="done")

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
-from bpa_ppl import Draws, NBest, Reranker, rerank
+from bpa_ppl import Draws, NBest, Reranker, UsageError, rerank
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.serving import app, application, web
 from bpa_ppl.serving.app import Limits
@@ -232,3 +233,43 @@ def test_logs_have_no_texts(client: Any, caplog: pytest.LogCaptureFixture) -> No
     assert second["status"] == 400
     assert "cat" not in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("limit", "named"),
+    [
+        ({"seconds": float("nan")}, "timeout"),
+        ({"seconds": -1.0}, "timeout"),
+        ({"body": -1}, "max_body"),
+        ({"candidates": 0}, "max_candidates"),
+    ],
+)
+def test_limits_that_refuse_every_request_are_errors(limit: Any, named: str) -> None:
+    with raises(UsageError, "bad-number", parameter=named):
+        Limits(**limit)
+
+
+def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Path) -> None:
+    """The first file takes long to load; four requests to reload arrive meanwhile."""
+    newest, in_work, most = 0, 0, 0
+
+    def load() -> Any:
+        nonlocal in_work, most
+        in_work, read = in_work + 1, newest
+        most = max(most, in_work)
+        time.sleep(0.2 if read == 1 else 0.0)
+        in_work -= 1
+        return read
+
+    async def hang_up() -> Any:
+        nonlocal newest
+        service, reloads = app.Service(load, Limits()), []
+        for number in range(1, 6):
+            newest = number
+            reloads.append(asyncio.create_task(service.reload()))
+            await asyncio.sleep(0.02)
+        await asyncio.gather(*reloads)
+        return service.reranker
+
+    assert asyncio.run(hang_up()) == 5
+    assert most == 1
