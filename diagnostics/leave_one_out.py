@@ -24,7 +24,8 @@ def leave_one_out(
 
     Args:
         draws: with the log-likelihood of each sentence.
-        lists: the adaptation sentences, prepared.
+        lists: the adaptation sentences, prepared. All preferences about a list are left out
+            together; two lists may be of the same sentence.
         in_sample: Use the posterior of all lists instead, which need not have log-likelihoods.
         by_mean: Score by the mean weights, not by the predictive probability.
 
@@ -32,7 +33,7 @@ def leave_one_out(
         (N,) scores for each list; and (sentences,) Pareto k̂, above 0.7 they are unreliable.
 
     Raises:
-        DataError: if the draws belong to other lists, or were adapted to preferences.
+        DataError: if the draws belong to other lists.
     """
     from bpa_ppl.models.probabilities import normalised
 
@@ -57,17 +58,16 @@ def leave_one_out(
 
 def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
-    if "comparisons" in draws.attrs:
-        message = "preferences cannot be left out list by list: evaluate choices on new lists"
-        raise DataError(message, code="mismatch")
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
     likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen]
     count, ids = likelihood.shape[1], draws.sentence_ids
-    if count == len(lists):
+    if count == len(lists) and "comparisons" not in draws.attrs:
         return likelihood
     if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
         message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
         raise DataError(message, lists.origin, code="mismatch")
-    same = np.asarray(ids)[:, None] == lists.sentence_ids
-    return np.asarray(likelihood @ same.astype(float))
+    names, number = np.unique(ids, return_inverse=True)
+    by_name = np.zeros((len(names), len(likelihood)))
+    np.add.at(by_name, number, likelihood.T)
+    return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)].T)

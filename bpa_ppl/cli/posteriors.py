@@ -62,8 +62,8 @@ def report(
     Args:
         posterior: Posterior of `bpa adapt`.
         output: Page (HTML); - for stdout.
-        nbest: New n-best lists: show which choices changed, and why. With --references or
-            judgements: evaluate the adaptation on them.
+        nbest: New n-best lists: show which choices changed, and why. With --references,
+            judgements or preferences: evaluate the adaptation on them.
         moved_files: New path of a moved feature file, as NAME=FILE.
         without: A feature of the posterior, or the label of several, that the lists lack (by
             default an error).

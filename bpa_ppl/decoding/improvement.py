@@ -12,16 +12,19 @@ from bpa_ppl.columns import counted
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
     compare_with_recorded,
-    criterion,
+    compared_by,
     indicators_of,
     no_gains,
     recorded_comparison,
     without_canonical,
 )
 from bpa_ppl.diagnostics.baselines.table import (
+    ACCURACY,
+    ADAPTED,
     CANONICAL,
     FIRST,
     RANDOM,
+    TIE,
     BaselineComparison,
     BaselineRow,
     Baselines,
@@ -36,6 +39,7 @@ from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.quality.preferences import compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
 from bpa_ppl.quality.scoring import choice_score, one_each, statistics
 
@@ -86,10 +90,10 @@ class Improvement:
 
     Attributes:
         choices: all of them, before and after, with explanations and the shares of the systems.
-        changes: of each metric, the criterion first; the length last. Nothing if the lists have
-            nothing to score by.
+        changes: of each metric, the criterion first; the length last; or of the accuracy on
+            preferences. Nothing if the lists have nothing to score by.
         criterion: of the posterior; if the lists lack its column, the default gain of `adapt`;
-            None if there is nothing to score by.
+            None for preferences, and if there is nothing to score by.
         comparison: with all baselines, if the lists are judged or there are no canonical weights.
         sentences: the number of sentences with a gain before and after, which are scored.
         changed: the number of those whose text changed.
@@ -157,7 +161,9 @@ class Improvement:
             "unknown": random if by[BETTER] else f"No significant difference{against}",
         }[self.verdict]
         left_out = len(self.choices.lists) - self.sentences
-        unjudged = f" {counted(left_out, 'sentence')} without a gain left out." if left_out else ""
+        lacking = "a gain" if self.criterion is not None else "a preference"
+        unjudged = f" {counted(left_out, 'sentence')} without {lacking} left out."
+        unjudged = unjudged if left_out else ""
         return (
             f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
             f"choices changed.{unjudged}{self._than_random}"
@@ -179,7 +185,7 @@ class Improvement:
         verdict = "better" if row.low > 0 else "worse" if row.high < 0 else "not clearly better"
         difference, interval, _ = row.cells[-3:]
         return (
-            f" The choices are {verdict} than a random candidate (mean {comparison.unit} "
+            f" The choices are {verdict} than a random candidate ({comparison.measure} "
             f"{difference}, {_INTERVAL} {interval})."
         )
 
@@ -205,8 +211,9 @@ def evaluate_improvement(
     Args:
         nbest: lists with what the criterion of the posterior needs, references or its column; best
             ones that the posterior has not seen. Where they lack its column and have references,
-            the criterion is the default gain of `adapt`. Without either, the choices are compared
-            all the same.
+            the criterion is the default gain of `adapt`. Without either, or for a posterior of
+            preferences, it is the accuracy on their preferences; and without any the choices are
+            compared all the same.
         posterior: from `adapt`, or another one with a variable `weights`.
         defaults: as for `rerank`.
         moved_files: as for `rerank`.
@@ -230,8 +237,10 @@ def evaluate_improvement(
     (('qe',), 'unknown')
     """
     draws = with_defaults(as_draws(posterior), defaults)
-    goal = criterion(nbest, draws)
+    goal = compared_by(nbest, draws)
     choices, comparison = _choices(nbest, draws, goal, moved_files)
+    if goal is None and comparison is not None and comparison.rows:
+        return _improved_accuracy(choices, comparison)
     if goal is None:
         reason = no_gains(nbest, draws).message.removeprefix(f"{nbest.origin}: ")
         return Improvement(choices, unknown=reason)
@@ -256,6 +265,21 @@ def evaluate_improvement(
     return Improvement(choices, tuple(changes), goal, comparison, len(lists), changed)
 
 
+def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
+    """Return the change of the accuracy on the preferences of the lists."""
+    row = comparison.row(CANONICAL) if choices.baseline == CANONICAL else comparison.baseline
+    adapted = comparison.row(ADAPTED)
+    if row is None or adapted is None:
+        return Improvement(choices, unknown="the preferred candidate is the first of each list")
+    compared = compared_lists(choices.lists)[1].sentences
+    lists, before = choices.lists.select(compared), choices.before[compared]
+    texts = zip(lists.chosen(before), lists.chosen(choices.after[compared]), strict=True)
+    changed = sum(old != new for old, new in texts)
+    score = ScoreDifference(ACCURACY, adapted.gain, row.difference, row.low, row.high)
+    change = Change(ACCURACY, score, row.verdict if row.verdict != TIE else UNCLEAR, 3)
+    return Improvement(choices, (change,), None, comparison, len(compared), changed)
+
+
 def _choices(
     nbest: NBest, draws: Draws, goal: Metric | None, moved_files: MovedFiles | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
@@ -266,7 +290,8 @@ def _choices(
     before = np.concatenate([part.canonical for part in parts])
     baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None
     unknown = without_canonical(draws)
-    if goal is not None and (unknown or recorded is not None):
+    by_answers = goal is None and has_preferences(nbest)
+    if by_answers or (goal is not None and (unknown or recorded is not None)):
         comparison = compare_with_recorded(draws, prepared, after, goal)
     if unknown:
         compared = comparison or recorded
@@ -307,13 +332,17 @@ def improvement_section(
     rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]
     header = ("metric", "before", "after", "difference", _INTERVAL, "verdict")
     caption = (
-        f"{result.sentences} sentences. Before: {result.baseline}; after: the "
-        "predictive decision. Intervals by paired bootstrap over sentences. Length: words over "
-        "those of the references."
+        f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "
+    )
+    caption += (
+        "The interval is that of the table below."
+        if result.criterion is None
+        else "Intervals by paired bootstrap over sentences. Length: words over those of the "
+        "references."
     )
     scored = [change for change in result.changes if change.signature]
     signatures = ", ".join(f"{change.name} {change.signature}" for change in scored)
     baselines = [] if result.comparison is None else [result.comparison.block()]
     blocks: list[Block] = [Table(header, rows, caption), *baselines]
-    blocks.append(f"Signatures: {signatures}.")
+    blocks += [f"Signatures: {signatures}."] if signatures else []
     return verdict, [Section("Did it help?", blocks)]

@@ -17,6 +17,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
     has_inputs,
     name_of_gain,
+    of_preferences,
     recorded_comparison,
     sums_of_choices,
 )
@@ -27,6 +28,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Metric
+from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 from bpa_ppl.quality.scoring import one_each, statistics
 
@@ -302,6 +304,7 @@ class Summary:
         self.sentences = self.changed = 0
         self._draws = draws
         self._goal: Metric | None = None
+        self._by_answers = False  # choices are compared with baselines by preferences
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
@@ -315,6 +318,7 @@ class Summary:
         """Count the choices from some more lists."""
         if not self.sentences:
             self._goal = criterion(lists, self._draws)
+            self._by_answers = self._goal is None or of_preferences(self._draws)
             metrics = () if self._goal is None else metrics_of(self._goal)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
@@ -326,14 +330,20 @@ class Summary:
             for metric, sums in self._sums.items()
             if has_inputs(lists, metric)
         }
-        if self._goal is None or self._goal not in self._sums:
+        if not self._by_answers and self._goal not in self._sums:
             self._baselines = None
-        if self._baselines is not None and self._goal is not None:
-            sums, unjudged = sums_of_choices(
-                self._draws, self._baselines, lists, choices.choice, self._goal
-            )
-            self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
-            self._unjudged += unjudged
+        if self._baselines is None or (self._by_answers and not has_preferences(lists)):
+            return
+        sums, unjudged = sums_of_choices(
+            self._draws, self._baselines, lists, choices.choice, self._compared_by
+        )
+        self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
+        self._unjudged += unjudged
+
+    @property
+    def _compared_by(self) -> Metric | None:
+        """The metric of the comparison with baselines; None for preferences."""
+        return None if self._by_answers else self._goal
 
     @property
     def scores(self) -> Scoreboard | None:
@@ -358,11 +368,12 @@ class Summary:
         """The comparison with simple baselines.
 
         None unless the posterior records those of its adaptation sentences, and all lists have what
-        a gain needs.
+        a gain needs, or some have preferences.
         """
-        if self._baselines is None or self._goal is None or not self._gains:
+        if self._baselines is None or not self._gains:
             return None
-        unit, rows = name_of_gain(self._goal), rows_of(self._gains)
+        unit = name_of_gain(self._compared_by)
+        rows = rows_of(self._gains, accuracy=self._by_answers)
         return BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
 
 

@@ -37,7 +37,8 @@ def report_page(
         lists: new lists: the page shows which choices changed compared with the canonical weights
             or, where none were given, with the best simple baseline; what each feature contributed;
             and the shares of the systems. With what its criterion needs, references or the column
-            that it was adapted to, it begins with whether it helped by that criterion.
+            that it was adapted to, or with preferences, it begins with whether it helped by that
+            criterion.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.

@@ -63,6 +63,7 @@ class ChoiceSets(NamedTuple):
         weight: (C,) the exponent of the probability of each choice.
         rater: (C,) the number of the rater who made it, a position in `raters`.
         raters: their names in alphabetical order; those without a name are one, `(unnamed)`.
+        lists: the lists that the answers are about.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choices = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
@@ -81,6 +82,7 @@ class ChoiceSets(NamedTuple):
     weight: Float64
     rater: Int64
     raters: tuple[str, ...]
+    lists: NBest
 
     @property
     def named_raters(self) -> dict[str, int]:
@@ -100,9 +102,10 @@ class Choice(NamedTuple):
         pair: whether it is a preference or a tie, not a part of a ranking.
         weight: the exponent of its probability.
         rater: the name of the rater, or `(unnamed)`.
+        comparisons: the number of pairs of candidates that the whole answer compares.
 
     >>> Choice(0, (2, 1), 0, pair=True)
-    Choice(sentence=0, candidates=(2, 1), chosen=0, pair=True, weight=1.0, rater='(unnamed)')
+    Choice(sentence=0, candidates=(2, 1), chosen=0, pair=True, weight=1.0, rater='(unnamed)', ...)
     """
 
     sentence: int
@@ -111,6 +114,64 @@ class Choice(NamedTuple):
     pair: bool
     weight: float = 1.0
     rater: str = UNNAMED
+    comparisons: int = 1
+
+
+class Comparisons(NamedTuple):
+    """Which candidates are preferred to which others (P pairs of candidates in S lists).
+
+    A ranking consists of the pairs that it orders, which share its weight. Answers of "no
+    difference" are counted and left out.
+
+    Attributes:
+        sentences: (S,) the positions of the lists that have such pairs, among all lists.
+        better: (P,) the row of the preferred candidate in these S lists.
+        worse: (P,) the row of the other one.
+        of_list: (P,) the list, from 0 to S − 1.
+        weight: (P,) of the answer, divided by the number of pairs that it orders.
+        undecided: the number of answers of "no difference".
+
+    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> _, pairs = compared_lists(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
+    >>> pairs.better.tolist(), pairs.worse.tolist(), pairs.weight.round(2).tolist()
+    ([2, 2, 0], [0, 1, 1], [0.33, 0.33, 0.33])
+    >>> pairs.accuracy(np.array([1.0, 1.0, 2.0])).round(3).tolist()  # (1 + 1 + 1/2) / 3
+    [0.833]
+    """
+
+    sentences: Int64
+    better: Int64
+    worse: Int64
+    of_list: Int64
+    weight: Float64
+    undecided: int
+
+    @property
+    def list_weight(self) -> Float64:
+        """(S,) the weight of all answers about each list."""
+        return np.asarray(np.bincount(self.of_list, self.weight, len(self.sentences)), np.float64)
+
+    def accuracy(self, scores: Float64) -> Float64:
+        """Return the share of pairs that scores order as the judge did, (S,); ½ for equal scores.
+
+        Args:
+            scores: (candidates,) of the S lists.
+        """
+        better, worse = scores[self.better], scores[self.worse]
+        return self.mean_of_lists((better > worse) + 0.5 * (better == worse))
+
+    def log_loss(self, scores: Float64) -> Float64:
+        """Return the mean of −log p of the answers about each list, p = σ(difference of scores).
+
+        Args:
+            scores: (candidates,) of the S lists.
+        """
+        return self.mean_of_lists(np.logaddexp(0.0, scores[self.worse] - scores[self.better]))
+
+    def mean_of_lists(self, values: Float64) -> Float64:
+        """Return the weighted mean of each list, (S,), of a value for each pair, (P,)."""
+        total = np.bincount(self.of_list, self.weight * values, len(self.sentences))
+        return np.asarray(total / self.list_weight)
 
 
 def has_preferences(nbest: NBest) -> bool:
@@ -174,6 +235,27 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     return _laid_out(nbest, choices, ties or tied > 0, counts)
 
 
+def compared_lists(nbest: NBest) -> tuple[NBest, Comparisons]:
+    """Return the lists in which a candidate is preferred to another one, and these pairs.
+
+    Raises:
+        DataError: as `choice_sets`, for an entry that is not valid.
+    """
+    answers = list(all_choices(nbest))
+    choices = [choice for choice in answers if choice.chosen == 0]
+    undecided = len(answers) - len(choices)
+    sizes = np.array([len(choice.candidates) - 1 for choice in choices], np.int64)
+    sentence = np.repeat(np.array([choice.sentence for choice in choices], np.int64), sizes)
+    sentences, of_list = np.unique(sentence, return_inverse=True)
+    lists = nbest if len(sentences) == len(nbest) else nbest.select(sentences)
+    better = np.repeat(np.array([choice.candidates[0] for choice in choices], np.int64), sizes)
+    worse = np.array([other for choice in choices for other in choice.candidates[1:]], np.int64)
+    weight = np.repeat([choice.weight / choice.comparisons for choice in choices], sizes)
+    first = lists.offsets[:-1][of_list]
+    pairs = Comparisons(sentences, first + better, first + worse, of_list, weight, undecided)
+    return lists, pairs
+
+
 def all_choices(nbest: NBest) -> Iterator[Choice]:
     """Yield the choices of all preferences, then of all ties, then of all rankings.
 
@@ -232,6 +314,7 @@ def _laid_out(
         np.array([choice.weight for choice in choices], np.float64),
         np.array([number[choice.rater] for choice in choices], np.int64),
         raters,
+        nbest,
     )
 
 
@@ -275,8 +358,10 @@ def _choices_of(
     if any(_listed(candidate) is not None for candidate in ordered):
         raise wrong(f"is {quoted(members)}: only the last of a ranking may be a list")
     candidates = _positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
-    for first in range(len(ordered) - (rest is None)):
-        yield choice(sentence, candidates[first:], 0, pair=False)
+    steps = range(len(ordered) - (rest is None))
+    comparisons = sum(len(candidates) - first - 1 for first in steps)
+    for first in steps:
+        yield choice(sentence, candidates[first:], 0, pair=False, comparisons=comparisons)
 
 
 def _positions(

@@ -236,7 +236,8 @@ class Problem:
             attrs={**sampler, **self.attrs, **sampled.attrs},
         )
         _warn_single_system(draws, sentences)
-        return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
+        lists = sentences.nbest if choices is None else choices.lists
+        return with_baselines(draws, lists, sentences.metric, sentences.gains)
 
 
 def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:

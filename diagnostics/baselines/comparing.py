@@ -1,4 +1,7 @@
-"""Compare adapted weights with baselines, on the adaptation sentences and on new lists."""
+"""Compare adapted weights with baselines, on the adaptation sentences and on new lists.
+
+The metric None stands for preferences, whose gain is the accuracy.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import (
+    ACCURACY,
+    ADAPTED,
     BEST,
     FIRST,
     IN_SAMPLE,
@@ -39,6 +44,7 @@ from bpa_ppl.quality import Column, Metric, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import with_judged
+from bpa_ppl.quality.preferences import Comparisons, compared_lists, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -59,15 +65,21 @@ def compare_baselines(
     metric: str | Metric | None = None,
     moved_files: MovedFiles | None = None,
 ) -> BaselineComparison:
-    """Compare adapted weights with simple ways to choose, on lists with gains.
+    """Compare adapted weights with simple ways to choose, on lists with gains or preferences.
 
     The baselines are the first candidate, the total of the decoder, the canonical weights, the
     mean of the standardised features, the best single feature, the best single system, and a ridge
     regression of the gains on all features.
 
+    The gain of preferences is the accuracy: 1 for a pair of candidates that the scores order as the
+    judge did, ½ if the scores are equal. The pairs of a ranking share its weight; answers of "no
+    difference" are left out, and counted. There is a logistic regression in place of the ridge
+    regression and of the best system. Without a chosen metric, preferences are compared if the
+    posterior was adapted to some, or if the lists have nothing else to compare by.
+
     On the adaptation sentences everything is leave-one-out: feature, direction and system are
     selected on the other sentences, and the posterior is that without the sentence, by
-    Pareto-smoothed importance sampling (Vehtari et al. 2017). The ridge regression leaves a tenth
+    Pareto-smoothed importance sampling (Vehtari et al. 2017). The regressions leave a tenth
     of the sentences out at a time. If the posterior is a single point, or has no log-likelihood of
     the sentences, it is evaluated in-sample, which favours it.
 
@@ -82,7 +94,7 @@ def compare_baselines(
 
     Raises:
         DataError: if lists and posterior do not fit together, or fewer than two lists have two
-            judged candidates.
+            judged candidates or a preference.
 
     >>> lists = NBest.from_lists(
     ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
@@ -94,17 +106,22 @@ def compare_baselines(
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
+        lacking = nbest.references is None and has_preferences(nbest)
         gain = resolve(metric or default_metric(nbest, canonical=False), nbest)
-        return _compared(demote_to_extras(nbest, gain.columns), gains_in(nbest, gain), gain, None)
+        if metric is None and lacking and "references" in gain.needs:
+            return _compared(nbest, None, None)
+        return _compared(demote_to_extras(nbest, gain.columns), gain, None)
     draws = as_draws(posterior)
-    goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
-    if goal is None:
+    goal = compared_by(nbest, draws) if metric is None else resolve(metric, nbest)
+    if goal is None and not has_preferences(nbest):
         raise no_gains(nbest, draws)
     prepared = Preparation.recorded(draws, moved_files)
     if choice is None:
-        lists = prepared.for_training(nbest).nbest
-        return _compared(lists, gains_in(nbest, goal), goal, draws)
-    return compare_with_recorded(draws, prepared(nbest), np.asarray(choice), goal)
+        return _compared(prepared.for_training(nbest).nbest, goal, draws)
+    comparison = compare_with_recorded(draws, prepared(nbest), np.asarray(choice), goal)
+    if not comparison.rows:
+        raise no_gains(nbest, draws)
+    return comparison
 
 
 def with_baselines(
@@ -113,23 +130,19 @@ def with_baselines(
     """Return a posterior with its comparison recorded, and log the result.
 
     It is a warning where a baseline is better, or the judgements do not separate the features. Only
-    if gains are judgements or there are no canonical weights; otherwise the comparison with
-    the canonical weights is relevant. Never for a posterior of preferences.
+    if there are preferences, gains are judgements or there are no canonical weights; otherwise the
+    comparison with the canonical weights is relevant.
 
     Args:
         draws: from `adapt`.
-        lists: the adaptation sentences, prepared.
-        metric: of the gains.
+        lists: the adaptation sentences, prepared, with their preferences.
+        metric: of the gains; None for preferences.
         gains: (hypotheses,) if they are available.
     """
-    preferences = "comparisons" in draws.attrs  # then observations are not lists
     judged = isinstance(metric, Column) or (gains is not None and without_canonical(draws))
-    if metric is None or preferences or not judged:
+    if not (judged or of_preferences(draws)) or len(_judged(lists, metric, gains)[0]) < 2:
         return draws
-    gains = gains_in(lists, metric) if gains is None else gains
-    if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
-        return draws
-    comparison = _compared(lists, gains, metric, draws)
+    comparison = _compared(lists, metric, draws, gains)
     if comparison.warning:
         warn_user(comparison.warning)
     else:
@@ -163,6 +176,20 @@ def criterion(nbest: NBest, draws: Draws) -> Metric | None:
     return goal if has_inputs(nbest, goal) else None
 
 
+def of_preferences(draws: Draws) -> bool:
+    """Return whether a posterior was adapted to preferences."""
+    return "comparisons" in draws.attrs
+
+
+def compared_by(nbest: NBest, draws: Draws) -> Metric | None:
+    """Return the criterion, or None to compare choices by the preferences that lists have.
+
+    These come first if the posterior was adapted to preferences.
+    """
+    first = of_preferences(draws) and has_preferences(nbest)
+    return None if first else criterion(nbest, draws)
+
+
 def has_inputs(nbest: NBest, metric: Metric) -> bool:
     """Return whether lists have the columns, references and sources that a metric needs."""
     references = bool(nbest.references) and all(nbest.references or ())
@@ -175,8 +202,10 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `criterion`."""
     goal, code = criterion_of(draws.attrs), "missing-references"
     message = "the lists have no references, and the posterior has no column of judgements: "
-    message += "give references"
-    if goal is not None and goal.columns:
+    message += "give references or preferences"
+    if of_preferences(draws):
+        message = "the lists have no preferences or rankings, and no references: add one of them"
+    elif goal is not None and goal.columns:
         columns = ", ".join(goal.columns)
         message = f"the lists have neither references nor the column {columns}: add one"
     elif goal is not None and "sources" in goal.needs and nbest.sources is None:
@@ -184,42 +213,95 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
     return DataError(message, nbest.origin, parameter=code.partition("-")[2], code=code)
 
 
+def _judged(
+    lists: NBest, metric: Metric | None, gains: Float64 | None = None
+) -> tuple[NBest, Float64 | Comparisons, int]:
+    """Return the judged lists, their gains or preferences, and the number of those left out."""
+    if metric is None:
+        compared, pairs = compared_lists(lists)
+        return compared, pairs, pairs.undecided
+    gains = gains_in(lists, metric) if gains is None else gains
+    nbest, judged = with_judged(lists, np.isfinite(gains))
+    return nbest, gains[judged], int(np.sum(~np.isfinite(gains)))
+
+
 def _compared(
-    lists: NBest, all_gains: Float64, metric: Metric, draws: Draws | None
+    lists: NBest, metric: Metric | None, draws: Draws | None, gains: Float64 | None = None
 ) -> BaselineComparison:
     """Return the comparison on adaptation sentences, by leave-one-out.
 
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    nbest, judged = with_judged(lists, np.isfinite(all_gains))
-    gains = all_gains[judged]
+    nbest, judged, unjudged = _judged(lists, metric, gains)
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
     indicators = [] if draws is None else indicators_of(draws)
-    selected, baseline_gains, feature_gains = select_baselines(
+    selected = select_baselines(
         nbest,
-        gains,
+        judged,
         signs={} if draws is None else _signs(draws),
         canonical=None if draws is None else canonical_scores(draws, nbest),
         column=system_column(nbest, [source.column for source in indicators]),
         ignore=[f"{source.column}={value}" for source in indicators for value in source.values],
     )
     adapted, doubtful, related, evaluation = None, 0, None, LEFT_OUT
+    losses = selected.log_loss
     if draws is not None:
         if draws.kind == "point" or draws.pointwise is None:
             evaluation = IN_SAMPLE
-        by_mean, in_sample = draws.attrs.get("rule") == "mean", evaluation == IN_SAMPLE
-        by_list, k_hat = leave_one_out(draws, nbest, in_sample=in_sample, by_mean=by_mean)
-        scores = np.concatenate(by_list)
-        adapted = gains_of_best(nbest, scores, gains)
-        if not in_sample and len(nbest) >= _MIN_LISTS:
-            related = association(scores, gains, nbest.offsets)
+        in_sample = evaluation == IN_SAMPLE
+        scores, k_hat = _scores(draws, nbest, in_sample=in_sample)
+        if isinstance(judged, Comparisons):
+            adapted = judged.accuracy(scores)
+            losses = losses | _log_loss(draws, nbest, judged, in_sample=in_sample)
+            related = accuracy_association(adapted, judged.list_weight)
+        else:
+            adapted = gains_of_best(nbest, scores, judged)
+            related = association(scores, judged, nbest.offsets)
+        related = None if in_sample or len(nbest) < _MIN_LISTS else related
         doubtful = int(np.sum(k_hat > POOR_PARETO_K))
-    rows = rows_of(gain_sums(_bounds(nbest, gains), baseline_gains, feature_gains, adapted))
-    unit, unjudged = name_of_gain(metric), int(np.sum(~np.isfinite(all_gains)))
-    return BaselineComparison(rows, selected, unit, evaluation, unjudged, doubtful, related)
+    sums = _sums(nbest, judged, selected.gains, selected.features, adapted, losses)
+    rows, unit = rows_of(sums, accuracy=metric is None), name_of_gain(metric)
+    return BaselineComparison(
+        rows, selected.baselines, unit, evaluation, unjudged, doubtful, related
+    )
+
+
+def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
+    """Return (candidates,) scores by the posterior, as `rerank` chooses, and k̂ of each list."""
+    by_mean = draws.attrs.get("rule") == "mean"
+    if in_sample and by_mean:
+        return lists.scores(draws.aligned(lists, draws.mean[None])[0]), np.zeros(len(lists))
+    by_list, k_hat = leave_one_out(draws, lists, in_sample=in_sample, by_mean=by_mean)
+    return np.concatenate(by_list), k_hat
+
+
+def _log_loss(
+    draws: Draws, lists: NBest, pairs: Comparisons, *, in_sample: bool
+) -> dict[str, Float64]:
+    """Return the mean −log p of the preferences about each list by the posterior."""
+    rows = np.stack([pairs.better, pairs.worse], axis=1).ravel()
+    of_two = lists.regroup(pairs.of_list, rows, np.full(len(pairs.weight), 2))
+    p = np.concatenate(leave_one_out(draws, of_two, in_sample=in_sample)[0])[::2]
+    return {ADAPTED: pairs.mean_of_lists(-np.log(np.maximum(p, np.finfo(np.float64).tiny)))}
+
+
+def _sums(
+    nbest: NBest,
+    judged: Float64 | Comparisons,
+    baselines: Mapping[str, Float64],
+    features: Mapping[str, Float64],
+    adapted: Float64 | None,
+    losses: Mapping[str, Float64],
+) -> dict[tuple[str, str], Float64]:
+    """Return sums of gains: see `gain_sums`."""
+    if not isinstance(judged, Comparisons):
+        return gain_sums(_bounds(nbest, judged), baselines, features, adapted)
+    ones, weight = np.ones(len(nbest)), judged.list_weight
+    bounds = {RANDOM: ones / 2, BEST: ones}
+    return gain_sums(bounds, baselines, features, adapted, weight=weight, log_loss=losses)
 
 
 def indicators_of(draws: Draws) -> list[Indicators]:
@@ -247,6 +329,21 @@ def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
             total += float(centred @ ranked / unit)
             variance += 1.0
     return float(total / np.sqrt(variance)) if variance else 0.0
+
+
+def accuracy_association(accuracy: Float64, weight: Float64) -> float:
+    """Return how far an accuracy is above ½, in standard errors if there is no association.
+
+    Args:
+        accuracy: (sentences,) of each list.
+        weight: (sentences,) of each list.
+
+    >>> accuracy_association(np.array([1.0, 1.0, 0.0, 1.0]), np.ones(4))
+    1.0
+    """
+    above = weight * (accuracy - 0.5)
+    size = float(np.sqrt(above @ above))
+    return float(above.sum()) / size if size else 0.0
 
 
 def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
@@ -279,7 +376,7 @@ def _signs(draws: Draws) -> dict[str, int]:
 
 
 def compare_with_recorded(
-    draws: Draws, lists: NBest, choice: Int64, metric: Metric
+    draws: Draws, lists: NBest, choice: Int64, metric: Metric | None
 ) -> BaselineComparison:
     """Compare choices from new lists with the baselines selected on the adaptation sentences.
 
@@ -290,7 +387,7 @@ def compare_with_recorded(
         draws: the posterior.
         lists: with its features.
         choice: (sentences,) positions.
-        metric: of the gains.
+        metric: of the gains; None for preferences.
     """
     recorded = recorded_comparison(draws)
     if recorded is not None:
@@ -301,34 +398,53 @@ def compare_with_recorded(
         signs = _signs(draws)
         baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
     sums, unjudged = sums_of_choices(draws, baselines, lists, choice, metric)
-    rows = rows_of(sums)
+    rows = rows_of(sums, accuracy=metric is None)
     if not baselines.best:
         gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
-        baselines = replace(baselines, best=max(gain, key=lambda name: gain[name]))
+        baselines = replace(baselines, best=max(gain, key=lambda name: gain[name], default=FIRST))
     return BaselineComparison(rows, baselines, name_of_gain(metric), unjudged=unjudged)
 
 
 def sums_of_choices(
-    draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, metric: Metric
+    draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, metric: Metric | None
 ) -> tuple[dict[tuple[str, str], Float64], int]:
     """Return sums of gains as `gain_sums`, and the number of candidates without a gain.
 
-    For equal scores a baseline chooses the first.
+    For equal scores a baseline chooses the first. Preferences are compared by scores: those of the
+    posterior, with each chosen candidate above the others.
     """
-    gains = gains_in(lists, metric)
-    scores = baselines.scores(lists, canonical_scores(draws, lists))
+    if metric is None:
+        lists, pairs = compared_lists(lists)
+        if not len(lists):
+            return {}, pairs.undecided
+        choice = choice[pairs.sentences]
+    else:
+        gains = gains_in(lists, metric)
     first = lists.offsets[:-1]
-    choice_gains = {name: gains[first + lists.best(s)] for name, s in scores.items()}
-    single = {
-        name: gains[first + lists.best(baselines.feature_scores(lists, name))]
-        for name in baselines.directions
-    }
-    sums = gain_sums(_bounds(lists, gains), choice_gains, single, gains[first + choice])
-    return sums, int(np.sum(~np.isfinite(gains)))
+    scores = baselines.scores(lists, canonical_scores(draws, lists))
+    single = {name: baselines.feature_scores(lists, name) for name in baselines.directions}
+
+    def of(ways: Mapping[str, Float64]) -> dict[str, Float64]:
+        if metric is None:
+            return {name: pairs.accuracy(values) for name, values in ways.items()}
+        return {name: gains[first + lists.best(values)] for name, values in ways.items()}
+
+    if metric is not None:
+        sums = _sums(lists, gains, of(scores), of(single), gains[first + choice], {})
+        return sums, int(np.sum(~np.isfinite(gains)))
+    losses = {name: pairs.log_loss(u) for name, u in baselines.utilities(scores).items()}
+    losses |= _log_loss(draws, lists, pairs, in_sample=True)
+    adapted = _scores(draws, lists, in_sample=True)[0]
+    best = np.maximum.reduceat(adapted, first)
+    adapted[first + choice] = np.where(adapted[first + choice] < best, np.inf, best)
+    adapted_accuracy = pairs.accuracy(adapted)
+    return _sums(lists, pairs, of(scores), of(single), adapted_accuracy, losses), pairs.undecided
 
 
-def name_of_gain(metric: Metric) -> str:
-    """Return the name of a gain, as tables print it."""
+def name_of_gain(metric: Metric | None) -> str:
+    """Return the name of a gain, as tables print it; None is that of preferences."""
+    if metric is None:
+        return ACCURACY
     if isinstance(metric, Column):
         return f"−{metric.title}" if metric.negative else metric.title
     unit = " in words" if metric.key in _IN_WORDS else ""

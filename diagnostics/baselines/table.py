@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.quality.preferences import Comparisons
 from bpa_ppl.tables import text_table
 
 FIRST = "first candidate"
@@ -25,11 +28,14 @@ MEAN = "mean of the standardised features"
 FEATURE = "best single feature"
 SYSTEM = "best single system"
 RIDGE = "ridge regression"
+LOGISTIC = "logistic regression"
+#: The unit of the gain of a way to choose where preferences are observed.
+ACCURACY = "accuracy"
 #: Extras that may name the system of each candidate.
 _SYSTEM_COLUMNS = ("system", "model")
 #: A system is considered if it has a candidate in at least this share of the lists.
 _MIN_SHARE = 0.5
-#: Parts of the lists that are left out in turn to evaluate the ridge regression.
+#: Parts of the lists that are left out in turn to evaluate a regression.
 _FOLDS = 10
 #: Of the ridge regression of standardised gains on standardised features, the largest first.
 _PENALTIES = np.logspace(5, -1, 13)
@@ -46,6 +52,24 @@ _MAX_FEATURES = 10  # in a printed table
 #: it is 2 to 8.
 _CHANCE = 1.5
 _MINUS = str.maketrans("-", "−")
+#: What the columns of a table are.
+_OF_GAIN = (
+    "Mean {unit} of each way to choose, its share of the difference between the random and the "
+    "best candidate, and the difference of the adapted weights from it, with a 95% interval "
+    "(Student's t, paired over lists), a tie if it contains 0."
+)
+_OF_ACCURACY = (
+    "Share of the pairs of candidates that each way to choose orders as the judge did, ½ for equal "
+    "scores; the mean −log p of the answers (log loss), of the mean of the features that with one "
+    "fitted slope; and the difference of the adapted weights, a tie if its interval contains 0. "
+    "Intervals are over lists. Equal weights choose by the mean of the standardised features."
+)
+#: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
+#: 1998; Agresti & Caffo 2000): without them, intervals of few lists are too narrow.
+_ADDED, _ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
+#: If the first candidate is the preferred one in so many lists or more, and in all of them, the
+#: order of the candidates was made from the answers.
+_ORDERED = 5
 #: Fields of a comparison that are recorded as they are.
 _RECORDED = ("unit", "evaluation", "unjudged", "doubtful", "association")
 
@@ -63,6 +87,10 @@ class Baselines:
         systems: the systems by mean gain, best first.
         best: the name of the baseline of the highest mean gain; empty if none was selected.
         ridge: the weight of each feature by ridge regression; empty if it was not fitted.
+        logistic: the weight of each feature by logistic regression of preferences; empty if it was
+            not fitted.
+        slope: the factor of the mean of the standardised features in the same regression on this
+            mean alone.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 3.0]]], ["LM0", "Length"])
     >>> baselines = Baselines({"LM0": 0.5, "Length": 1.5}, {"LM0": 1, "Length": 1}, {"Length": -1})
@@ -78,6 +106,8 @@ class Baselines:
     systems: Sequence[str] = ()
     best: str = ""
     ridge: Mapping[str, float] = field(default_factory=dict)
+    logistic: Mapping[str, float] = field(default_factory=dict)
+    slope: float = 0.0
 
     def scores(self, nbest: NBest, canonical: Float64 | None = None) -> dict[str, Float64]:
         """Return the scores by which each baseline chooses, (hypotheses,) by name.
@@ -104,10 +134,20 @@ class Baselines:
             names = {name: -rank for rank, name in enumerate(self.systems)}
             texts = nbest.extras[self.column]
             result[SYSTEM] = np.array([names.get(str(t), -len(names)) for t in texts], np.float64)
-        if self.ridge:
-            terms = (weight * _column(nbest, name) for name, weight in self.ridge.items())
-            result[RIDGE] = np.asarray(sum(terms))
+        for name, weights in {RIDGE: self.ridge, LOGISTIC: self.logistic}.items():
+            if weights:
+                terms = (weight * _column(nbest, name) for name, weight in weights.items())
+                result[name] = np.asarray(sum(terms))
         return result
+
+    def utilities(self, scores: Mapping[str, Float64]) -> dict[str, Float64]:
+        """Return the scores whose differences are the logits of preferences, by name.
+
+        Args:
+            scores: from `scores`.
+        """
+        result = {LOGISTIC: scores[LOGISTIC]} if self.logistic else {}
+        return {MEAN: self.slope * scores[MEAN], **result} if self.slope else result
 
     def feature_scores(self, nbest: NBest, name: str) -> Float64:
         """Return the scores of a single feature in its better direction, (hypotheses,)."""
@@ -152,75 +192,101 @@ class Baselines:
             SYSTEM: f"take the candidates of {next(iter(self.systems), '')}",
             RIDGE: "choose by RidgeCV of scikit-learn, fitted to gains and features minus their "
             "means of each list",
+            LOGISTIC: "choose by LogisticRegression of scikit-learn, fitted to the differences of "
+            "the features of two candidates",
         }[name]
+
+
+class Selected(NamedTuple):
+    """Baselines that were selected on S lists, and evaluated on them by leave-one-out.
+
+    Attributes:
+        baselines: as selected on all lists.
+        gains: (S,) the gain of each list by each baseline.
+        features: (S,) by each feature alone.
+        log_loss: (S,) the mean −log p of the answers about each list, of baselines with a p.
+    """
+
+    baselines: Baselines
+    gains: dict[str, Float64]
+    features: dict[str, Float64]
+    log_loss: dict[str, Float64]
 
 
 def select_baselines(
     nbest: NBest,
-    gains: Float64,
+    gains: Float64 | Comparisons,
     *,
     signs: Mapping[str, int] | None = None,
     canonical: Float64 | None = None,
     column: str = "",
     ignore: Sequence[str] = (),
-) -> tuple[Baselines, dict[str, Float64], dict[str, Float64]]:
+) -> Selected:
     """Select the best feature, its direction and the best system, and evaluate by leave-one-out.
 
-    For equal scores, the gain of a list is the mean over the candidates with the best score. The
-    ridge regression is fitted too; with more than ten lists, a tenth of them is left out at a time.
+    For equal scores, the gain of a list is the mean over the candidates with the best score. A
+    regression is fitted too; with more than ten lists, a tenth of them is left out at a time.
+
+    The gain of preferences is the accuracy, the regression is logistic, and systems are ignored.
 
     Args:
         nbest: at least two lists.
-        gains: (hypotheses,) finite.
+        gains: (hypotheses,) finite; or the preferences of these lists.
         signs: 1 or −1 of features in the mean of the standardised features; 1 unless given.
         canonical: (hypotheses,) scores by the canonical weights, where there are any.
         column: the extra that names the system of a candidate; empty if there is none.
         ignore: features that are not baselines, such as indicators of systems.
 
-    Returns:
-        the baselines selected on all lists; and by leave-one-out the gain of each list, (N,), by
-        each baseline and by each feature alone.
-
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
     >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    >>> baselines, gains_by_name, _ = select_baselines(lists, gains)
+    >>> baselines, gains_by_name, *_ = select_baselines(lists, gains)
     >>> baselines.directions, gains_by_name["best single feature"].tolist()
     ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
     """
+    of_scores: Callable[[Float64], Float64]
+    if isinstance(gains, Comparisons):
+        of_scores, weight = gains.accuracy, gains.list_weight
+    else:
+        of_scores = partial(gains_of_best, nbest, gains=gains)
+        weight = np.ones(len(nbest))
     of_all = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
     of_all = {name: s for name, s in of_all.items() if s > 0}
     spread = {name: s for name, s in of_all.items() if name not in ignore}
     by_sign = {
-        name: np.column_stack(
-            [gains_of_best(nbest, sign * _column(nbest, name), gains) for sign in _SIGNS]
-        )
+        name: np.column_stack([of_scores(sign * _column(nbest, name)) for sign in _SIGNS])
         for name in spread
     }
-    means = {name: pair.mean(axis=0).max() for name, pair in by_sign.items()}
-    ranking, by_system = _systems(nbest, gains, column)
-    ridge, left_out_scores = _ridge(nbest, gains, of_all)
+    means = {name: (weight @ pair).max() for name, pair in by_sign.items()}
     baselines = Baselines(
         spread=spread,
         signs={name: (signs or {}).get(name, 1) for name in spread},
-        directions={n: _SIGNS[int(pair.sum(axis=0).argmax())] for n, pair in by_sign.items()},
+        directions={n: _SIGNS[int((weight @ pair).argmax())] for n, pair in by_sign.items()},
         feature=max(means, key=lambda name: means[name], default=""),
-        column=column if ranking else "",
-        systems=ranking,
-        ridge=ridge,
     )
-    gains_by_name = {
-        name: gains_of_best(nbest, scores, gains)
-        for name, scores in baselines.scores(nbest, canonical).items()
-    }
+    by_system, losses = None, dict[str, Float64]()
+    if isinstance(gains, Comparisons):
+        baselines, utilities = _logistic(nbest, gains, of_all, baselines)
+        losses = {name: gains.log_loss(scores) for name, scores in utilities.items()}
+        # The mean of the features orders the candidates by itself, without its slope.
+        left_out = {name: utilities[name] for name in utilities if name != MEAN}
+    else:
+        ranking, by_system = _systems(nbest, gains, column)
+        ridge, scores = _ridge(nbest, gains, of_all)
+        column = column if ranking else ""
+        baselines = replace(baselines, column=column, systems=ranking, ridge=ridge)
+        left_out = {RIDGE: scores} if ridge else {}
+    every = baselines.scores(nbest, canonical) | left_out
+    gains_by_name = {name: of_scores(scores) for name, scores in every.items()}
     if by_sign:
-        gains_by_name[FEATURE] = left_out_gains(np.column_stack(list(by_sign.values())))
+        ways = np.column_stack(list(by_sign.values()))
+        gains_by_name[FEATURE] = left_out_gains(ways, weight)
     if by_system is not None:
         gains_by_name[SYSTEM] = by_system
-    if ridge:
-        gains_by_name[RIDGE] = gains_of_best(nbest, left_out_scores, gains)
-    best = max(gains_by_name, key=lambda name: gains_by_name[name].mean())
-    features = {name: left_out_gains(pair) for name, pair in by_sign.items()}
-    return replace(baselines, best=best), gains_by_name, features
+    if isinstance(gains, Comparisons) and _is_ordered(gains_by_name[FIRST].mean(), len(nbest)):
+        del gains_by_name[FIRST]
+    best = max(gains_by_name, key=lambda name: weight @ gains_by_name[name], default="")
+    features = {name: left_out_gains(pair, weight) for name, pair in by_sign.items()}
+    return Selected(replace(baselines, best=best), gains_by_name, features, losses)
 
 
 _SIGNS = (1, -1)
@@ -250,16 +316,28 @@ def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
     return result
 
 
-def left_out_gains(gains: Float64) -> Float64:
+def _is_ordered(accuracy: float, lists: int) -> bool:
+    """Say whether candidates are in the order of the answers, such as `chosen` and `rejected`.
+
+    Args:
+        accuracy: of the choice of the first candidate.
+        lists: the number of lists.
+    """
+    return lists >= _ORDERED and accuracy == 1
+
+
+def left_out_gains(gains: Float64, weight: Float64) -> Float64:
     """Return the gain of each list by the way with the highest mean gain on the other lists.
 
     Args:
         gains: (sentences, ways) gain of each list by several ways to choose.
+        weight: (sentences,) of each list.
 
-    >>> left_out_gains(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])).tolist()
+    >>> left_out_gains(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), np.ones(3)).tolist()
     [0.0, 1.0, 0.0]
     """
-    chosen = np.argmax(gains.sum(axis=0) - gains, axis=1)
+    weighted = weight[:, None] * gains
+    chosen = np.argmax(weighted.sum(axis=0) - weighted, axis=1)
     return np.asarray(gains[np.arange(len(gains)), chosen])
 
 
@@ -383,6 +461,65 @@ def _ridge(
     return dict(zip(spread, of_all.tolist(), strict=True)), scores
 
 
+def _logistic(
+    nbest: NBest, pairs: Comparisons, spread: Mapping[str, float], baselines: Baselines
+) -> tuple[Baselines, dict[str, Float64]]:
+    """Add logistic regressions of preferences on all features, and on the mean of them alone.
+
+    As `LogisticRegression(fit_intercept=False)` of scikit-learn, with its penalty C = 1, on
+    differences of two candidates. Features and mean are divided by their spread within the lists.
+
+    Args:
+        nbest: at least two lists.
+        pairs: their preferences.
+        spread: of each feature that varies within the lists.
+        baselines: with the features of the mean.
+
+    Returns:
+        the baselines, and the scores by weights from the other folds, (candidates,) by name.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    count = min(len(nbest), _FOLDS)
+    fold = np.arange(len(nbest)) % count
+    rows = np.repeat(fold, nbest.sizes)
+
+    def fit(columns: Sequence[Float64]) -> tuple[Float64, Float64]:
+        """Return the weights of some columns, and (candidates,) left-out scores."""
+        table = np.column_stack(columns)
+        differences = table[pairs.better] - table[pairs.worse]
+
+        def weights(kept: npt.NDArray[np.bool_]) -> Float64:
+            x, weight = differences[kept], pairs.weight[kept]
+
+            def loss(w: Float64) -> tuple[float, Float64]:
+                margin = x @ w
+                value = float(weight @ np.logaddexp(0.0, -margin) + w @ w / 2)
+                return value, w - x.T @ (weight * expit(-margin))
+
+            start = np.zeros(x.shape[1])
+            return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", tol=1e-10).x)
+
+        scores = np.zeros(len(table))
+        for number in range(count):
+            part = rows == number
+            scores[part] = table[part] @ weights(fold[pairs.of_list] != number)
+        return weights(np.ones(len(differences), bool)), scores
+
+    left_out = {}
+    mean = baselines.scores(nbest).get(MEAN)
+    deviation = 0.0 if mean is None else deviation_within(nbest, mean)
+    if mean is not None and deviation:
+        (slope,), left_out[MEAN] = fit([mean / deviation])
+        baselines = replace(baselines, slope=float(slope / deviation))
+    if spread:
+        of_all, left_out[LOGISTIC] = fit([_column(nbest, n) / s for n, s in spread.items()])
+        scaled = of_all / list(spread.values())
+        baselines = replace(baselines, logistic=dict(zip(spread, scaled.tolist(), strict=True)))
+    return baselines, left_out
+
+
 def _centred(nbest: NBest, column: Float64) -> Float64:
     """Return one value per hypothesis minus the mean of its list."""
     # Relative to the first hypothesis, so that a large constant costs no digits.
@@ -412,10 +549,15 @@ class BaselineRow(NamedTuple):
             where both choices are judged; NaN if there are none.
         low: lower end of the 95% interval of the difference, by Student's t over lists.
         high: upper end.
+        gain_low: lower end of the 95% interval of an accuracy; NaN for another gain.
+        gain_high: upper end.
+        log_loss: the mean −log p of the answers; NaN if the choice has no probability.
 
     >>> row = BaselineRow("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
     >>> row.verdict, row.cells
     ('better', ['first candidate', '1.000', '20%', '+0.500', '+0.250 to +0.750', 'better'])
+    >>> BaselineRow("adapted weights", "adapted", 9, 0.75, 0.5, gain_low=0.5, gain_high=0.9).cells
+    ['adapted weights', '0.750', '0.500 to 0.900', '–', '–', '–', '–']
     """
 
     name: str
@@ -426,6 +568,9 @@ class BaselineRow(NamedTuple):
     difference: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    gain_low: float = math.nan
+    gain_high: float = math.nan
+    log_loss: float = math.nan
 
     @property
     def verdict(self) -> str:
@@ -444,6 +589,9 @@ class BaselineRow(NamedTuple):
         if math.isfinite(self.low):
             interval = f"{self.low:+.3f} to {self.high:+.3f}"
         cells = [_number(self.gain, ".3f"), _number(100 * self.share, ".0f", "%")]
+        if math.isfinite(self.gain_low):
+            of_gain = f"{self.gain_low:.3f} to {self.gain_high:.3f}"
+            cells[1:] = [of_gain, _number(self.log_loss, ".3f")]
         cells += [_number(self.difference, "+.3f"), interval, self.verdict or "–"]
         return [self.name, *(text.translate(_MINUS) for text in cells)]
 
@@ -456,10 +604,10 @@ class BaselineComparison:
         rows: the adapted weights (if they were compared), the baselines, single features, the
             random and the best candidate.
         baselines: as selected on the adaptation sentences.
-        unit: the name of the gain.
+        unit: the name of the gain; `accuracy` for preferences.
         evaluation: `leave-one-out`: choices from a list do not use its gains; `in-sample`: those
             of the adapted weights do; or `new lists`.
-        unjudged: the number of candidates without a gain.
+        unjudged: the number of candidates without a gain, or of answers of "no difference".
         doubtful: the number of lists where leave-one-out is unreliable (Pareto k̂ > 0.7).
         association: of the scores of the adapted weights and the gains, in standard errors, by
             leave-one-out; None if it was not computed.
@@ -489,6 +637,11 @@ class BaselineComparison:
     association: float | None = None
 
     @property
+    def measure(self) -> str:
+        """What is compared: the accuracy, or a mean gain."""
+        return self.unit if self.unit == ACCURACY else f"mean {self.unit}"
+
+    @property
     def baseline(self) -> BaselineRow | None:
         """The row of the best baseline, as selected on the adaptation sentences."""
         return self.row(self.baselines.best)
@@ -502,17 +655,23 @@ class BaselineComparison:
         row = self.baseline
         if row is not None and row.verdict == WORSE:
             return (
-                f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean "
-                f"{self.unit} than the adapted weights, by {-row.difference:.3g} ({_PERCENT} "
+                f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher "
+                f"{self.measure} than the adapted weights, by {-row.difference:.3g} ({_PERCENT} "
                 f"interval of adapted minus baseline {row.cells[-2]}; {self.evaluation}); to use "
                 f"it, {self.baselines.advice(row.name)}"
             )
         if self.association is None or self.association >= _CHANCE:
             return ""
+        explained = f"({self.association:.1f} standard errors above chance, {self.evaluation})"
+        if self.unit == ACCURACY:
+            simple = f"; {self.summary}" if row is not None and self._not_better(row) else ""
+            return (
+                "the answers do not separate the features: the adapted weights hardly explain them "
+                f"{explained}{simple}; give more answers, or add features"
+            )
         return (
             "the judged lists do not separate the features: the adapted weights hardly explain the "
-            f"gains of their candidates ({self.association:.1f} standard errors above chance, "
-            f"{self.evaluation}); judge more lists, or add features"
+            f"gains of their candidates {explained}; judge more lists, or add features"
         )
 
     @property
@@ -523,12 +682,21 @@ class BaselineComparison:
             return ""
         compared = f"{row.verdict} than the {self._named(row)}"
         if row.verdict == TIE:
+            compared = "not better than" if self._not_better(row) else "as good as"
             lists = counted(row.lists, "list")
-            compared = f"as good as the {self._named(row)}, as far as {lists} show"
+            compared += f" the {self._named(row)}, as far as {lists} show"
+        both = ""
+        if self.unit == ACCURACY and (adapted := self.row(ADAPTED)) is not None:
+            both = f"accuracy {adapted.gain:.3f} against {row.gain:.3f}, "
+        unit = "" if both else f" {self.unit}"
         return (
             f"the adapted weights are {compared} "
-            f"(difference {row.cells[-3]} {self.unit}, {_PERCENT} interval {row.cells[-2]})"
+            f"({both}difference {row.cells[-3]}{unit}, {_PERCENT} interval {row.cells[-2]})"
         )
+
+    def _not_better(self, row: BaselineRow) -> bool:
+        """Say whether the adapted weights have no higher accuracy than a baseline."""
+        return self.unit == ACCURACY and row.difference <= 0
 
     @property
     def notes(self) -> list[str]:
@@ -540,7 +708,10 @@ class BaselineComparison:
         lines = [how[self.evaluation]] if self.evaluation in how else []
         if self.doubtful:
             lines.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
-        if self.unjudged:
+        if self.unjudged and self.unit == ACCURACY:
+            answers = counted(self.unjudged, "answer")
+            lines.append(f"{answers} of “no difference” left out.")
+        elif self.unjudged:
             candidates = counted(self.unjudged, "candidate")
             lines.append(f"{candidates} without a gain left out.")
         return lines
@@ -551,19 +722,24 @@ class BaselineComparison:
 
     def block(self) -> Table:
         """Return the table, with at most ten single features."""
-        header = ["choice", f"mean {self.unit}", "of headroom"]
+        accuracy = self.unit == ACCURACY
+        header = ["choice", self.measure, "of headroom"]
+        if accuracy:
+            header[2:] = [f"{_PERCENT} interval", "log loss"]
+        columns = len(header)
         if compared := self.row(ADAPTED) is not None:
             header += ["adapted − it", f"{_PERCENT} interval", "adapted is"]
         single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
         hidden = single[_MAX_FEATURES:]
         shown = [row for row in self.rows if row not in hidden]
-        rows = [[self._named(row), *row.cells[1:]][: 6 if compared else 3] for row in shown]
+        if accuracy:  # a random candidate is right in half of the pairs
+            shown = [row for row in shown if row.kind != "bound"]
+        rows = [
+            [self._named(row), *row.cells[1:]][: None if compared else columns] for row in shown
+        ]
         explained = (
-            f"Mean {self.unit} of each way to choose, its share of the difference between the "
-            "random and the best candidate, and the difference of the adapted weights from it, "
-            "with a 95% interval (Student's t, paired over lists), a tie if it contains 0. "
-            "Features, systems and the ridge regression are those of the adaptation sentences."
-        )
+            _OF_ACCURACY if accuracy else _OF_GAIN.format(unit=self.unit)
+        ) + " Features, systems and regressions are those of the adaptation sentences."
         return Table(header, rows, " ".join([explained, *self.notes]))
 
     def _repr_html_(self) -> str | None:
@@ -574,7 +750,7 @@ class BaselineComparison:
         text = text_table(
             [list(map(str, row)) for row in table.rows],
             table.header,
-            align="lrrrrr"[: len(table.header)],
+            align="l" + "r" * (len(table.header) - 1),
         )
         return "\n".join([text, *self.notes])
 
@@ -618,6 +794,9 @@ def gain_sums(
     baselines: Mapping[str, Float64],
     features: Mapping[str, Float64],
     adapted: Float64 | None,
+    *,
+    weight: Float64 | None = None,
+    log_loss: Mapping[str, Float64] | None = None,
 ) -> dict[tuple[str, str], Float64]:
     """Return sums over lists for `rows_of`; those of more lists can be added to them.
 
@@ -628,9 +807,11 @@ def gain_sums(
         baselines: of the choices by baselines, by name.
         features: of the choices by single features, by name.
         adapted: of the choices by adapted weights; None if they are not compared.
+        weight: of each list; 1 unless given.
+        log_loss: the mean −log p of the answers, of ways to choose that have a p.
 
     Returns:
-        (7,) sums by kind and name of a way to choose.
+        (14,) sums by kind and name of a way to choose.
 
     >>> bounds = {RANDOM: np.zeros(2), BEST: np.full(2, 4.0)}
     >>> sums = gain_sums(bounds, {"first candidate": [1.0, 3.0]}, {}, np.array([3.0, 3.0]))
@@ -640,55 +821,91 @@ def gain_sums(
     """
     chosen = {} if adapted is None else {ADAPTED: adapted}
     parts = {"adapted": chosen, "baseline": baselines, "feature": features, "bound": bounds}
-    every = np.ones(len(bounds[BEST]))
+    weight = np.ones(len(bounds[BEST])) if weight is None else weight
     result = {}
     for kind, gains in parts.items():
-        compared = every * np.nan if adapted is None or kind == "adapted" else adapted
+        compared = weight * np.nan if adapted is None or kind == "adapted" else adapted
         for name, values in gains.items():
-            difference = compared - values
-            of_choice = every, values, bounds[RANDOM], bounds[BEST]
-            moments = every, difference, difference**2
+            loss = (log_loss or {}).get(name, weight * np.nan)
+            of_choice = weight**0, weight * bounds[RANDOM], weight * bounds[BEST], weight * loss
             sums = [np.sum(part, where=np.isfinite(values)) for part in of_choice]
-            sums += [np.sum(part, where=np.isfinite(difference)) for part in moments]
-            result[kind, name] = np.array(sums)
+            difference = np.asarray(compared - values)
+            result[kind, name] = np.array(
+                [*sums, *moments(values, weight), *moments(difference, weight)]
+            )
     return result
 
 
-def rows_of(sums: Mapping[tuple[str, str], Float64]) -> tuple[BaselineRow, ...]:
-    """Return the rows of the adapted weights, baselines, single features and bounds."""
+def moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
+    """Return Σ w, Σ w², Σ w x, Σ w² x and Σ w² x² of finite values x with weights w.
+
+    >>> moments([1.0, np.nan, 3.0], np.array([1.0, 1.0, 2.0]))
+    [3.0, 5.0, 7.0, 13.0, 37.0]
+    """
+    x = np.asarray(values, np.float64)
+    x, w = x[np.isfinite(x)], weight[np.isfinite(x)]
+    return [float(part.sum()) for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)]
+
+
+def rows_of(
+    sums: Mapping[tuple[str, str], Float64], *, accuracy: bool = False
+) -> tuple[BaselineRow, ...]:
+    """Return the rows of the adapted weights, baselines, single features and bounds.
+
+    Args:
+        sums: from `gain_sums`.
+        accuracy: whether the gain is the accuracy. The first candidate is left out if its order
+            was made from the answers.
+    """
     rows = []
     for (kind, name), values in sums.items():
-        count, gain, random, best, pairs, difference, squares = values.tolist()
+        count, random, best, loss = values[:4].tolist()
+        of_gain, of_difference = values[4:9], values[9:]
         if not count:
             rows.append(BaselineRow(name, kind, 0, math.nan, math.nan))
             continue
+        weight, _, gain, *_ = of_gain.tolist()
         headroom = (gain - random) / (best - random) if best > random else math.nan
-        interval = mean_interval(int(pairs), difference, squares)
-        rows.append(BaselineRow(name, kind, int(count), gain / count, headroom, *interval))
+        interval = mean_interval(of_difference, _ADDED_DIFFERENCES if accuracy else ())
+        row = BaselineRow(name, kind, int(count), gain / weight, headroom, *interval)
+        if accuracy:
+            _, low, high = mean_interval(of_gain, _ADDED)
+            low, high = max(low, 0.0), min(high, 1.0)
+            row = row._replace(gain_low=low, gain_high=high, log_loss=loss / weight)
+        if not (accuracy and name == FIRST and _is_ordered(row.gain, row.lists)):
+            rows.append(row)
     return tuple(rows)
 
 
-def mean_interval(count: int, total: float, squares: float) -> tuple[float, float, float]:
-    """Return the mean of n numbers and its 95% interval by Student's t.
+def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
+    """Return the weighted mean of numbers and its 95% interval by Student's t.
+
+    The number of degrees of freedom is (Σ w)² / Σ w² − 1, for equal weights one less than that of
+    the numbers.
 
     Args:
-        count: n.
-        total: the sum of the numbers.
-        squares: the sum of their squares.
+        sums: (5,) from `moments`.
+        added: further numbers of a typical weight, for the interval only.
 
-    >>> [round(x, 3) for x in mean_interval(4, 10.0, 30.0)]  # of 1, 2, 3, 4
+    >>> [round(x, 3) for x in mean_interval(moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
     [2.5, 0.446, 4.554]
     """
     from scipy.special import stdtrit
 
-    if not count:
+    sums = np.asarray(sums, np.float64)
+    if not sums[0]:
         return math.nan, math.nan, math.nan
-    mean = total / count
-    if count == 1:
+    mean, typical = float(sums[2] / sums[0]), float(sums[1] / sums[0])
+    sums = sums + moments(added, np.full(len(added), typical))
+    weight, squared, total, weighted, squares = sums.tolist()
+    freedom, centre = weight**2 / squared - 1, total / weight
+    if freedom < 1e-9:
         return mean, math.nan, math.nan
-    variance = max(squares - total * mean, 0.0) / (count - 1)
-    reach = float(stdtrit(count - 1, (1 + PROBABILITY) / 2)) * math.sqrt(variance / count)
-    return mean, mean - reach, mean + reach
+    spread = max(squares - 2 * centre * weighted + centre**2 * squared, 0.0) / weight**2
+    variance = spread * (freedom + 1) / freedom
+    quantile = stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2)
+    reach = float(quantile) * math.sqrt(variance)
+    return mean, centre - reach, centre + reach
 
 
 def _number(value: float, form: str, unit: str = "") -> str:

@@ -9,6 +9,11 @@ Tables:
     metrics      WMT 2023, 17 quality metrics, consensus and length gap; share of the headroom
     six          WMT 2023, six features that most people have; share of the headroom
     texts        eight collections with three features of the texts alone; share of the headroom
+    left_out     the accuracy that `adapt` prints after answers to pairs, by leave-one-out, and that
+                 on the test set; a cell has the means of ours / mean of the scores / logistic
+                 regression over 20 draws of each half, and then the share of the 95% intervals of
+                 our accuracy, and of its differences from the two others, that contain the value of
+                 the test set; mean log loss of ours / mean with one slope / logistic regression
 
 Each half of a collection is once the pool that judged lists are drawn from, without replacement,
 and once the test set; seeds 0, 1, ..., the same for every row. A cell has the mean ± two standard
@@ -35,10 +40,11 @@ Rows:
 from __future__ import annotations
 
 import importlib.util
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -69,10 +75,14 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baselines.table import ADAPTED, LOGISTIC, MEAN
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.quality.column import column_of
 
 SIZES = (10, 20, 50, 200)
+LEFT_OUT_SIZES, LEFT_OUT_DRAWS = (10, 20, 50), 20
 TEXTS = tuple(name for name in (*CONSENSUS_SETS, SUMMARIES) if name not in TED)
 PUBLISHED = "metametrics"
 
@@ -247,6 +257,58 @@ def six(options: Any) -> None:
     print_table("WMT 2023, six features: headroom", halves, options.draws, options.calls)
 
 
+def left_out(options: Any) -> None:
+    """Print the accuracy by leave-one-out and on the test set."""
+    for title, members in (("LLMBar", hard_pairs()), ("RewardBench", True)):
+        print(f"\n| {title} | {' | '.join(f'{size} pairs' for size in LEFT_OUT_SIZES)} |")
+        print(f"|---|{'---:|' * len(LEFT_OUT_SIZES)}")
+        columns = [left_out_cells(reward_halves(members), size) for size in LEFT_OUT_SIZES]
+        for name in columns[0]:
+            print(f"| {name} | {' | '.join(column[name] for column in columns)} |", flush=True)
+
+
+def left_out_cells(halves: Sequence[Half], size: int) -> dict[str, str]:
+    """Return the cells of one column, by the name of the row."""
+    names = (ADAPTED, MEAN, LOGISTIC)
+    pairs, warned = [], 0
+    for half, seed in product(halves, range(LEFT_OUT_DRAWS)):
+        with capture_notes() as notes:
+            posterior = bpa.adapt(draw_lists(half, size, seed), None, likelihood="preference")
+        warned += any(note.level == logging.WARNING for note in notes)
+        new = half.test.without("gain", "mqm")
+        choice = bpa.rerank(new, posterior, unchecked=True).choice
+        inside = recorded_comparison(bpa.as_draws(posterior))
+        outside = bpa.compare_baselines(new, posterior, choice=choice)
+        pairs.append([[of.row(name) for name in names] for of in (inside, outside)])
+
+    def numbers(name: str) -> Float64:
+        """Return a field of the rows, (draws, leave-one-out or test set, ways)."""
+        return np.array([[[getattr(row, name) for row in of] for of in both] for both in pairs])
+
+    def shown(values: Float64) -> str:
+        return " / ".join(f"{value:.3f}".replace("0.", ".") for value in values)
+
+    gain, loss, difference = numbers("gain"), numbers("log_loss"), numbers("difference")
+    covered = [within(gain[:, 1, 0], numbers("gain_low")[:, 0, 0], numbers("gain_high")[:, 0, 0])]
+    covered += [
+        within(difference[:, 1, way], numbers("low")[:, 0, way], numbers("high")[:, 0, way])
+        for way in (1, 2)
+    ]
+    return {
+        "accuracy, leave-one-out": shown(gain[:, 0].mean(axis=0)),
+        "accuracy, test set": shown(gain[:, 1].mean(axis=0)),
+        "intervals that contain it": shown(np.array(covered)),
+        "log loss, leave-one-out": shown(loss[:, 0].mean(axis=0)),
+        "log loss, test set": shown(loss[:, 1].mean(axis=0)),
+        "draws with a warning": f"{warned / len(pairs):.2f}",
+    }
+
+
+def within(values: Float64, low: Float64, high: Float64) -> float:
+    """Return the share of values in their intervals."""
+    return float(np.mean((low <= values) & (values <= high)))
+
+
 def texts(options: Any) -> None:
     """Print the table of the collections with features of the texts alone."""
     halves = read_halves(TEXTS, (*COMPUTED, "chars"))
@@ -254,5 +316,5 @@ def texts(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = (llmbar, rewardbench, metrics, six, texts)
+    tables = (llmbar, rewardbench, metrics, six, texts, left_out)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, calls=100)

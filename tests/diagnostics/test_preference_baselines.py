@@ -1,0 +1,461 @@
+"""Accuracy on preferences: by hand, scikit-learn, plain loops, and simulated coverage."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from raising import raises
+from scipy.stats import binom, ttest_rel
+from sklearn.linear_model import LogisticRegression
+
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    adapt,
+    as_draws,
+    compare_baselines,
+    read_posterior,
+    rerank,
+    write_posterior,
+)
+from bpa_ppl.decoding import rerank_to
+from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baselines.table import (
+    _ADDED,
+    _ADDED_DIFFERENCES,
+    ADAPTED,
+    CANONICAL,
+    FEATURE,
+    FIRST,
+    LOGISTIC,
+    MEAN,
+    BaselineComparison,
+    mean_interval,
+    moments,
+)
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior.statistics import loo_log_weights
+from bpa_ppl.quality.preferences import compared_lists
+from bpa_ppl.weights import equal_weights
+
+NAMES = ("good", "fair", "noise")
+#: A simulated judge prefers larger values of these weights.
+TRUE = np.array([2.0, 1.0, 0.0])
+
+
+def lists_of(tables: Sequence[Any], **answers: Any) -> NBest:
+    texts = [[f"{s} {k}" for k in range(len(table))] for s, table in enumerate(tables)]
+    return NBest.from_lists(texts, tables, NAMES).with_sentence_extras(**answers)
+
+
+def judged(seed: int, count: int = 40, size: int = 2, answers: int = 1) -> NBest:
+    """Lists, and answers about random pairs of their candidates by a judge without ties."""
+    rng = np.random.default_rng(seed)
+    tables = list(rng.normal(size=(count, size, 3)))
+    return lists_of(tables, preferences=[answered(rng, table, answers) for table in tables])
+
+
+def answered(rng: np.random.Generator, table: np.ndarray, answers: int) -> list[list[int]]:
+    entries = []
+    for _ in range(answers):
+        one, other = sorted(int(k) for k in rng.choice(len(table), 2, replace=False))
+        first = rng.logistic() < (table[one] - table[other]) @ TRUE
+        entries.append([one, other] if first else [other, one])
+    return entries
+
+
+def mixed(seed: int) -> NBest:
+    """Ragged lists with pairs of two raters, ties, full and partial rankings, weights, gaps."""
+    rng = np.random.default_rng(seed)
+    tables = [rng.normal(size=(n, 3)) for n in rng.integers(2, 6, 20)]
+    preferences: list[Any] = [answered(rng, table, 2) for table in tables]
+    preferences[1] = [
+        {"candidates": pair, "rater": rater, "weight": weight}
+        for pair, rater, weight in zip(preferences[1], ("ann", "bob"), (0.5, 3.0), strict=True)
+    ]
+    preferences[2] = None
+    preferences[3] = None
+    rankings: list[Any] = [None] * 20
+    for s, table in enumerate(tables):
+        if s > 12:
+            order = np.argsort(-(table @ TRUE)).tolist()
+            rankings[s] = [order] if s % 2 else [[order[0], order[1:]]]
+    ties = [[[0, 1]] if s in (3, 4) else None for s in range(20)]
+    return lists_of(tables, preferences=preferences, ties=ties, rankings=rankings)
+
+
+def posterior(pool: NBest, seed: int = 0) -> Draws:
+    """Draws with an invented log-likelihood of each choice; `rerank` chooses by their mean."""
+    rng = np.random.default_rng(seed)
+    ids = []
+    for s in range(len(pool)):
+        for name in ("preferences", "ties", "rankings"):
+            for entry in pool.sentence_extras[name][s] or ():
+                members = entry["candidates"] if isinstance(entry, dict) else entry
+                single = name != "rankings" or isinstance(members[-1], list)
+                ids += [pool.sentence_ids[s]] * (1 if single else len(members) - 1)
+    return Draws(
+        {"weights": rng.normal([0.5, 0.3, 0.1], 0.5, size=(2, 100, 3))},
+        NAMES,
+        log_likelihood={"oracle": -np.abs(rng.normal(1.0, 0.2, size=(2, 100, len(ids))))},
+        sentence_sites=("oracle",),
+        constants={"canonical": np.zeros(3)},
+        sentence_ids=np.array(ids),
+        attrs={"comparisons": {}, "canonical_weights": "none", "rule": "mean"},
+    )
+
+
+class Plain:
+    """Answers as a loop reads them: by list, (weight, its pairs of a better and a worse row)."""
+
+    def __init__(self, pool: NBest) -> None:
+        self.lists: dict[int, list[tuple[float, list[tuple[int, int]]]]] = {}
+        for s in range(len(pool)):
+            for name in ("preferences", "rankings"):
+                for entry in pool.sentence_extras[name][s] or ():
+                    weight = entry.get("weight", 1.0) if isinstance(entry, dict) else 1.0
+                    members = entry["candidates"] if isinstance(entry, dict) else entry
+                    rest = members[-1] if isinstance(members[-1], list) else []
+                    ordered = members[:-1] if rest else members
+                    pairs = [(a, b) for i, a in enumerate(ordered) for b in ordered[i + 1 :]]
+                    pairs += [(a, b) for a in ordered for b in rest]
+                    self.lists.setdefault(s, []).append((weight, pairs))
+
+    def weights(self) -> np.ndarray:
+        return np.array([sum(w for w, _ in answers) for answers in self.lists.values()])
+
+    def values(self, scores: list[np.ndarray], of: Any) -> np.ndarray:
+        """The mean of a function of the differences of scores, for each list with answers."""
+        return np.array(
+            [
+                np.average(
+                    [np.mean([of(scores[s][a] - scores[s][b]) for a, b in p]) for _, p in answers],
+                    weights=[w for w, _ in answers],
+                )
+                for s, answers in self.lists.items()
+            ]
+        )
+
+    def accuracy(self, scores: list[np.ndarray]) -> np.ndarray:
+        return self.values(scores, lambda d: 1.0 if d > 0 else 0.5 if d == 0 else 0.0)
+
+    def log_loss(self, scores: list[np.ndarray]) -> np.ndarray:
+        return self.values(scores, lambda d: np.log1p(np.exp(-d)))
+
+
+def tables_of(pool: NBest) -> list[np.ndarray]:
+    return [pool.features[pool.rows(s)].astype(np.float64) for s in range(len(pool))]
+
+
+def test_accuracy_by_hand() -> None:
+    lists = lists_of(
+        [np.zeros((4, 3)), np.zeros((2, 3)), np.zeros((3, 3))],
+        preferences=[[[0, 1], {"candidates": [0, 1], "weight": 3}, [1, 0]], None, None],
+        ties=[[[2, 3]], [[0, 1]], None],
+        rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
+    )
+    compared, pairs = compared_lists(lists)
+    assert pairs.sentences.tolist() == [0, 2]
+    assert pairs.undecided == 2
+    assert pairs.list_weight.tolist() == [5, 2]
+    assert compared.sizes.tolist() == [4, 3]
+    # List 0: answers of weight 1 + 3 are right, one is wrong. List 2: of the first ranking 2 > 0
+    # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
+    scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
+    assert pairs.accuracy(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
+    nothing, none = compared_lists(lists.without("preferences", "rankings"))
+    assert (len(nothing), len(none.weight), none.undecided) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_on_the_adaptation_lists_are_those_of_plain_loops(seed: int) -> None:
+    """Everything about a list is left out together, whoever answered."""
+    pool = mixed(seed)
+    draws, plain, tables = posterior(pool), Plain(pool), tables_of(pool)
+    found = compare_baselines(pool, draws)
+    assert (found.unit, found.unjudged, found.evaluation) == ("accuracy", 2, "leave-one-out")
+    weight, kept = plain.weights(), list(plain.lists)
+    log_p = np.asarray(draws.pointwise).reshape(200, -1)
+    by_mean, loss = [], []
+    for s, table in enumerate(tables):
+        left_out = log_p[:, np.asarray(draws.sentence_ids) == pool.sentence_ids[s]].sum(axis=1)
+        share = np.exp(loo_log_weights(np.zeros(200), left_out)[0])
+        share /= share.sum()
+        by_mean.append(table @ (share @ draws.flat))
+        p = [[share @ (1 / (1 + np.exp(-(draws.flat @ (a - b))))) for b in table] for a in table]
+        loss.append(p)
+    adapted = plain.accuracy(by_mean)
+    losses = [
+        np.average(
+            [np.mean([-np.log(loss[s][a][b]) for a, b in pairs]) for _, pairs in answers],
+            weights=[w for w, _ in answers],
+        )
+        for s, answers in plain.lists.items()
+    ]
+    row = found.row(ADAPTED)
+    assert row is not None
+    assert row.lists == len(kept) == 18
+    assert row.gain == pytest.approx(np.average(adapted, weights=weight))
+    assert row.log_loss == pytest.approx(np.average(losses, weights=weight), rel=1e-6)
+    spread = pool.select(kept).spread
+    expected = {
+        FIRST: plain.accuracy([-np.arange(len(table)) for table in tables]),
+        MEAN: plain.accuracy([table @ (1 / spread) for table in tables]),
+        FEATURE: plain_best_feature(plain, tables),
+    }
+    for name, values in expected.items():
+        other = found.row(name)
+        assert other is not None
+        assert other.gain == pytest.approx(np.average(values, weights=weight))
+        difference = np.average(adapted - values, weights=weight)
+        assert other.difference == pytest.approx(difference, abs=1e-12)
+        assert other.low < other.difference < other.high
+
+
+def plain_best_feature(plain: Plain, tables: list[np.ndarray]) -> np.ndarray:
+    """The accuracy of each list by the feature and sign that is best on the others."""
+    ways = np.array(
+        [plain.accuracy([sign * t[:, k] for t in tables]) for k in range(3) for sign in (1, -1)]
+    )
+    weight = plain.weights()
+    chosen = []
+    for s in range(len(weight)):
+        others = np.arange(len(weight)) != s
+        chosen.append(ways[np.argmax(ways[:, others] @ weight[others]), s])
+    return np.array(chosen)
+
+
+def test_logistic_regressions_are_those_of_scikit_learn() -> None:
+    """By ten folds of lists, with weights; on all features, and on their mean alone."""
+    pool = mixed(2)
+    plain, tables = Plain(pool), tables_of(pool)
+    spread = pool.select(list(plain.lists)).spread
+    mean = [table @ (1 / spread) for table in tables]
+    of_mean = np.concatenate([mean[s] - mean[s].mean() for s in plain.lists])
+    columns = {
+        LOGISTIC: [table / spread for table in tables],
+        MEAN: [(m / np.sqrt(np.mean(of_mean**2)))[:, None] for m in mean],
+    }
+    found = compare_baselines(pool)
+    for name, standard in columns.items():
+        rows, weight, fold = [], [], []
+        for place, (s, answers) in enumerate(plain.lists.items()):
+            for w, pairs in answers:
+                rows += [standard[s][a] - standard[s][b] for a, b in pairs]
+                weight += [w / len(pairs)] * len(pairs)
+                fold += [place % 10] * len(pairs)
+        x, w, f = np.array(rows), np.array(weight), np.array(fold)
+        answer = np.where(np.arange(len(x)) % 2, 1, -1)  # both answers have to occur
+        model = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=10_000)
+        scores: list[np.ndarray] = [np.zeros(len(table)) for table in tables]
+        for number in range(10):
+            kept = f != number
+            model.fit(answer[kept, None] * x[kept], answer[kept], sample_weight=w[kept])
+            for place, s in enumerate(plain.lists):
+                if place % 10 == number:
+                    scores[s] = standard[s] @ model.coef_[0]
+        row = found.row(name)
+        assert row is not None
+        loss = np.average(plain.log_loss(scores), weights=plain.weights())
+        assert row.log_loss == pytest.approx(loss, rel=1e-5)
+        if name == LOGISTIC:
+            accuracy = np.average(plain.accuracy(scores), weights=plain.weights())
+            assert row.gain == pytest.approx(accuracy)
+            model.fit(answer[:, None] * x, answer, sample_weight=w)
+            logistic = list(found.baselines.logistic.values())
+            assert logistic == pytest.approx(model.coef_[0] / spread, rel=1e-4)
+
+
+def test_the_mean_is_the_choice_of_equal_weights() -> None:
+    pool = judged(3, 12, size=4)
+    baselines = compare_baselines(pool).baselines
+    weights = [equal_weights(pool)[name] for name in NAMES]
+    assert baselines.choice(pool, MEAN).tolist() == pool.best(pool.scores(weights)).tolist()
+
+
+def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
+    """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
+    result = adapt(judged(4, 60, size=3, answers=2), None, sampler="laplace")
+    recorded = recorded_comparison(as_draws(result))
+    assert recorded is not None
+    new = judged(5, 2000, size=3, answers=2)
+    comparison = compare_baselines(new, result, choice=rerank(new, result).choice)
+    inside, outside = recorded.row(ADAPTED), comparison.row(ADAPTED)
+    assert inside is not None
+    assert outside is not None
+    assert inside.gain_low <= outside.gain <= inside.gain_high
+    plain = Plain(new.with_sentence_extras(rankings=[None] * 2000))
+    tables, draws = tables_of(new), as_draws(result)
+    accuracy = plain.accuracy([table @ draws.mean for table in tables])
+    assert outside.gain == pytest.approx(accuracy.mean())
+    best = plain.accuracy([table @ TRUE for table in tables]).mean()
+    assert best - 0.03 < outside.gain <= best + 0.02
+    single = next(row for row in comparison.rows if row.name == "noise")
+    assert single.verdict == "better"
+    assert abs(single.gain - 0.5) < 0.05
+    # Files, JSON, the summary of `rerank_to`, and the report.
+    write_posterior(result, tmp_path / "p.nc")
+    again = read_posterior(tmp_path / "p.nc")
+    reread = recorded_comparison(as_draws(again))
+    assert str(reread) == str(recorded)
+    text = json.dumps(recorded.record(), allow_nan=False)
+    assert str(BaselineComparison.from_record(json.loads(text))) == str(recorded)
+    summary = rerank_to(new, again, tmp_path / "out")
+    assert str(summary.baselines) == str(comparison)
+    improvement = evaluate_improvement(new, again)
+    assert improvement.comparison is not None
+    assert str(improvement.comparison) == str(comparison)
+    (change,) = improvement.changes
+    baseline = comparison.baseline
+    assert baseline is not None
+    assert change.score.difference == baseline.difference
+    assert change.score.score == outside.gain
+    assert improvement.sentences == 2000
+    assert f"accuracy {baseline.gain:.3f} → {outside.gain:.3f}" in str(improvement)
+    assert "better than a random candidate (accuracy +" in str(improvement)
+    (section,) = improvement_section(improvement)[1]
+    assert section.title == "Did it help?"
+    assert not any("Signatures" in str(block) for block in section.blocks)
+
+
+def test_choices_count_as_they_were_made() -> None:
+    """A chosen candidate is above the others, by whatever rule; equal scores are ½."""
+    draws = posterior(mixed(0)).with_attrs(rule="mean")
+    table = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    new = lists_of([table] * 2, preferences=[[[1, 0]], [[2, 1]]], rankings=[None] * 2)
+    expected = {(0, 0): [0.0, 0.5], (1, 0): [1.0, 0.5], (1, 2): [1.0, 1.0]}
+    for choice, accuracy in expected.items():
+        row = compare_baselines(new, draws, choice=list(choice)).row(ADAPTED)
+        assert row is not None
+        assert row.gain == np.mean(accuracy)
+
+
+def test_canonical_weights_are_compared_too() -> None:
+    comparison = recorded_comparison(as_draws(adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")))
+    assert comparison is not None
+    assert comparison.evaluation == "in-sample"
+    assert comparison.row(CANONICAL) is not None
+
+
+@pytest.mark.parametrize("noise", [1.6, 0.0])
+def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
+    """The mean of nine judges, each right in 60 %, is better: it is said, and mostly a warning."""
+    warned = said = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        quality = rng.normal(size=(10, 2, 1))
+        scores = 0.45 * quality + rng.normal(size=(10, 2, 9)) if noise else quality + np.eye(9)[0]
+        better = quality[..., 0].argmax(axis=1).tolist()
+        lists = NBest.from_lists([["a", "b"]] * 10, list(scores), [f"judge{k}" for k in range(9)])
+        answers = [[[first, 1 - first]] for first in better]
+        with capture_notes() as notes:
+            result = adapt(lists.with_sentence_extras(preferences=answers), None, sampler="laplace")
+        comparison = recorded_comparison(as_draws(result))
+        assert comparison is not None
+        baseline = comparison.baseline
+        assert baseline is not None
+        messages = [note.message for note in notes if note.level == logging.WARNING]
+        warned += any("do not separate the features" in message for message in messages)
+        said += any("are not better than the" in note.message for note in notes)
+        assert (baseline.difference <= 0) == ("not better than" in comparison.summary)
+    assert (warned, said) == (0, 4) if not noise else (warned >= 2 and said >= 3)
+
+
+def test_the_order_of_the_answers_is_no_baseline() -> None:
+    """In data sets of pairs the chosen answer is the first, so the first is always right."""
+    pool = judged(7, 30)
+    order = [[entries[0].index(0)] for entries in pool.sentence_extras["preferences"]]
+    tables = zip(tables_of(pool), order, strict=True)
+    first = [table[::-1] if place[0] else table for table, place in tables]
+    pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
+    result = adapt(pairs, None, sampler="laplace")
+    comparison = recorded_comparison(as_draws(result))
+    assert comparison is not None
+    assert comparison.row(FIRST) is None
+    assert comparison.baselines.best != FIRST
+    new = compare_baselines(pairs, result, choice=np.zeros(30, int))
+    assert new.row(FIRST) is None
+    assert compare_baselines(pool).row(FIRST) is not None
+
+
+def test_answers_of_no_difference_are_left_out_and_counted() -> None:
+    pool = judged(8, 20)
+    with_ties = pool.with_sentence_extras(ties=[[[0, 1]]] * 4 + [None] * 16)
+    found = recorded_comparison(as_draws(adapt(with_ties, None, sampler="laplace")))
+    assert found is not None
+    assert "4 answers of “no difference” left out." in found.notes
+    rows = [compare_baselines(lists).block().rows for lists in (with_ties, pool)]
+    assert rows[0] == rows[1]
+    only = pool.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * 20)
+    draws = posterior(mixed(0)).with_attrs(rule="mean")
+    with raises(DataError, "missing-references", parameter="references", match="preferences"):
+        compare_baselines(only, draws, choice=np.zeros(20, int))
+    assert evaluate_improvement(only, draws).verdict == "unknown"
+    with raises(DataError, "no-data"):
+        compare_baselines(pool[:1])
+
+
+def test_other_lists_are_not_those_of_the_posterior() -> None:
+    pool = mixed(0)
+    other = replace(pool, sentence_ids=np.arange(20) + 5)
+    with raises(DataError, "mismatch"):
+        compare_baselines(other, posterior(pool))
+
+
+def test_references_are_scored_as_well(tmp_path: Path) -> None:
+    """The corpus scores remain if lists have references and answers."""
+    result = adapt(judged(9, 20), None, sampler="map")
+    new = judged(10, 20).with_references([f"{s} 0" for s in range(20)])
+    summary = rerank_to(new, result, tmp_path / "out")
+    assert summary.scores is not None
+    assert summary.baselines is not None
+    assert summary.baselines.unit == "accuracy"
+    bare = rerank_to(new.without("preferences"), result, tmp_path / "out")
+    assert bare.scores is not None
+    assert bare.baselines is None
+
+
+def test_weights_of_lists_repeat_them() -> None:
+    """The mean is that of repeated lists, and the interval that of as many equal ones."""
+    values = np.array([0.0, 1.0, 0.5, 1.0])
+    mean, *_ = mean_interval(moments(values, np.array([1.0, 2.0, 1.0, 1.0])))
+    assert mean == pytest.approx(np.mean([0.0, 1.0, 1.0, 0.5, 1.0]))
+    expected = ttest_rel(values, np.zeros(4)).confidence_interval(0.95)
+    for weight in (1.0, 3.0):
+        _, low, high = mean_interval(moments(values, np.full(4, weight)))
+        assert (low, high) == pytest.approx((expected.low, expected.high))
+
+
+@pytest.mark.parametrize(("p", "count"), [(0.6, 10), (0.9, 10), (0.9, 50), (0.97, 50)])
+@pytest.mark.parametrize("answers", [1, 6])
+def test_intervals_of_accuracies_cover_at_least_at_their_level(
+    p: float, count: int, answers: int
+) -> None:
+    """Without the added lists, those of ten lists and p = 0.9 cover in 65 % (one answer a list)."""
+    rng, trials, covered = np.random.default_rng(3), 1500, 0
+    for _ in range(trials):
+        number = rng.integers(1, answers + 1, count)
+        values = rng.binomial(number, rng.beta(4 * p, 4 * (1 - p), count)) / number
+        _, low, high = mean_interval(moments(values, number.astype(float)), _ADDED)
+        covered += low <= p <= high
+    assert covered >= binom.ppf(1e-3, trials, 0.945)
+
+
+@pytest.mark.parametrize("count", [10, 20, 100])
+def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
+    """Two equally good ways to choose differ in a fifth of the lists."""
+    rng, trials, wrong = np.random.default_rng(4), 1500, 0
+    for _ in range(trials):
+        values = rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count)
+        _, low, high = mean_interval(moments(values, np.ones(count)), _ADDED_DIFFERENCES)
+        wrong += low > 0 or high < 0
+    assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
