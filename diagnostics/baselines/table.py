@@ -701,9 +701,10 @@ class BaselineComparison:
     @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
+        used = "answers" if self.unit == ACCURACY else "gains"
         how = {
-            LEFT_OUT: "Leave-one-out: choices from a list do not use its gains.",
-            IN_SAMPLE: "In-sample: the adapted weights use the gains of these lists.",
+            LEFT_OUT: f"Leave-one-out: choices from a list do not use its {used}.",
+            IN_SAMPLE: f"In-sample: the adapted weights use the {used} of these lists.",
         }
         lines = [how[self.evaluation]] if self.evaluation in how else []
         if self.doubtful:

@@ -275,11 +275,39 @@ def test_logistic_regressions_are_those_of_scikit_learn() -> None:
             assert logistic == pytest.approx(model.coef_[0] / spread, rel=1e-4)
 
 
+def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
+    pool = judged(3, 15)
+    entries = [of_list[0] for of_list in pool.sentence_extras["preferences"]]
+    twice = [[entry, entry] for entry in entries]
+    weighted = [[{"candidates": entry, "weight": 2.0}] for entry in entries]
+    rows = []
+    for preferences in (twice, weighted):
+        lists = pool.with_sentence_extras(preferences=preferences)
+        with capture_notes():
+            result = adapt(lists, None, sampler="laplace", prior_variance=0.1)
+        comparison = recorded_comparison(as_draws(result))
+        assert comparison is not None
+        rows.append(comparison.block().rows)
+    assert rows[0] == rows[1]
+
+
 def test_the_mean_is_the_choice_of_equal_weights() -> None:
     pool = judged(3, 12, size=4)
     baselines = compare_baselines(pool).baselines
     weights = [equal_weights(pool)[name] for name in NAMES]
     assert baselines.choice(pool, MEAN).tolist() == pool.best(pool.scores(weights)).tolist()
+
+
+def test_the_slope_of_the_mean_does_not_change_its_choices() -> None:
+    """Where the judge prefers low values, the mean is mostly wrong, and its slope negative."""
+    pool = judged(3, 40)
+    low = replace(pool, features=-pool.features)
+    found = compare_baselines(low)
+    row = found.row(MEAN)
+    assert row is not None
+    assert row.gain < 0.4
+    assert row.log_loss < np.log(2)
+    assert found.baselines.slope < 0
 
 
 def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
