@@ -61,6 +61,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     Attributes:
         posterior_: the posterior, ArviZ data.
         coef_: (features,) the posterior mean of the weights.
+        standardised_coef_: (features,) the same times the standard deviation of the column within
+            the lists of the fit, to compare the columns with each other, whatever their units.
         n_lists_: the number of lists of the fit.
         n_features_in_: the number of columns of `X`.
         feature_names_in_: their names, if `X` is a data frame.
@@ -148,6 +150,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         draws = as_draws(self.posterior_)
         self._reranker = Reranker(draws, rule="predictive")
         self.coef_: Float64 = draws.aligned(lists, draws.mean[None])[0]
+        self.standardised_coef_: Float64 = self.coef_ * lists.spread
         self.n_lists_ = len(lists)
         return self
 

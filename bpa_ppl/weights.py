@@ -27,11 +27,6 @@ LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "l
 #: The name of weights that give every standardised feature the same weight.
 EQUAL = "equal"
 
-#: A feature is reported if it is larger than in the adaptation lists by this factor, in its range
-#: within lists and in its mean absolute value. Between domains of a collection it was 12 at most.
-_UNIT = 20
-_FEW = 5  # lists
-
 #: Weights by name, in the order of the columns, "equal", or None.
 AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | str | None
 
@@ -369,56 +364,6 @@ def is_log_probability(name: str) -> bool:
     # Marian names its scorers F0, F1, …
     is_score = words == ["score"] or re.fullmatch(r"F\d+", name) is not None
     return is_score or not pairs.union(words).isdisjoint(LOG_PROBABILITIES)
-
-
-def feature_scales(nbest: NBest) -> dict[str, tuple[float, float, int]]:
-    """Return how large the values of each feature are, by name.
-
-    Returns:
-        the median of its range within lists, where it varies, 0 in fewer than 5 lists; its mean
-        absolute value; and the sign of all values, 0 if they have several.
-
-    >>> lists = NBest.from_lists([["a", "b"]] * 5, [[[1.0, -3.0], [3.0, 0.0]]] * 5, ["LM0", "W0"])
-    >>> feature_scales(lists)
-    {'LM0': (2.0, 2.0, 1), 'W0': (3.0, 1.5, 0)}
-    """
-    if not len(nbest):
-        return {}
-    table, starts = nbest.features, nbest.offsets[:-1]
-    ranges = np.maximum.reduceat(table, starts) - np.minimum.reduceat(table, starts)
-    scales = {}
-    for name, column, within in zip(nbest.feature_names, table.T, ranges.T, strict=True):
-        varying = within[within > 0]
-        median = float(np.median(varying)) if len(varying) >= _FEW else 0.0
-        sign = int(column.min() > 0) - int(column.max() < 0)
-        scales[name] = median, float(np.abs(column).mean(dtype=np.float64)), sign
-    return scales
-
-
-def check_scales(nbest: NBest, scales: Mapping[str, Sequence[float]]) -> None:
-    """Warn of features with another sign, or in another unit, than in the adaptation lists.
-
-    Args:
-        nbest: new lists; few of them are not checked.
-        scales: the `feature_scales` of the adaptation lists.
-    """
-    if len(nbest) < 2 * _FEW or not scales:
-        return
-    for name, (within, size, sign) in feature_scales(nbest).items():
-        before, size_before, sign_before = scales.get(name, (0, 0, 0))
-        if sign * sign_before < 0:
-            change = f"all values of {name} have the sign opposite to that"
-        elif not (before and within and size and size_before):
-            continue
-        elif min(within / before, size / size_before) > _UNIT:
-            change = f"the values of {name} are more than {_UNIT} times as large"
-        elif max(within / before, size / size_before) < 1 / _UNIT:
-            change = f"the values of {name} are less than 1/{_UNIT}"
-        else:
-            continue
-        warn_user(
-            f"{nbest.origin}: {change} of those in the adaptation lists: give them in that unit"
-        )
 
 
 def _canonical(given: Any, nbest: NBest) -> Weights:

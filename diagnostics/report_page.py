@@ -27,7 +27,7 @@ from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, quantiles
+from bpa_ppl.posterior.draws import WEIGHTS, quantiles, standardised
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
@@ -53,6 +53,18 @@ _FOREST = (
     "Blue: posterior interval and mean; grey: prior interval; red cross: canonical weight. A "
     "weight moved if its cross is outside its blue bar. A prior much wider than the posterior is "
     "cut off."
+)
+#: The unit of the weights in tables and figures.
+_STANDARDISED = "weight × standard deviation within lists"
+_RAW = "weight, raw units"
+_UNIT = (
+    "All weights are given for one standard deviation of the feature within the adaptation lists: "
+    "weight × standard deviation. Only such numbers can be compared with each other. The weights "
+    "themselves, for a decoder, are those of `bpa weights`."
+)
+_NO_UNIT = (
+    "All weights are in raw units, because the posterior does not record how much the features "
+    "vary: weights of features in different units cannot be compared."
 )
 _REPEAT = (
     "To repeat the adaptation, with the same lists, references, sources and judgements; POSTERIOR "
@@ -87,18 +99,19 @@ def posterior_page(
     if top < 1:
         raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
     draws = as_draws(posterior)
-    report = check(draws)
+    report, scaled = check(draws), standardised(draws)
+    shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     chains = not draws.weighted and draws.shape[1] >= _MIN_DRAWS
     raters = raters_of(draws)
     sections = [
         *(() if answer is None else answer[1]),
         *_comparison(draws),
-        _weights(draws, report),
+        _weights(shown, unit, report),
         *([] if raters is None else [raters.section()]),
         *_others(draws),
         _diagnostics(draws, report),
-        *([_chains(draws, top)] if chains else []),
+        *([_chains(draws, shown, unit, top)] if chains else []),
         _provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
@@ -124,7 +137,8 @@ def _comparison(draws: Draws) -> list[Section]:
     return [Section("Compared with simple baselines", blocks)]
 
 
-def _weights(draws: Draws, report: Report) -> Section:
+def _weights(draws: Draws, unit: str, report: Report) -> Section:
+    units = _NO_UNIT if unit == _RAW else _UNIT
     doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
     changes = ["The posterior does not record the canonical weights that it started from."]
     if draws.canonical is not None:
@@ -133,21 +147,22 @@ def _weights(draws: Draws, report: Report) -> Section:
         changes = [
             f"{moved} of {len(draws.mean)} weights clearly moved: their {_PERCENT} intervals "
             "exclude the canonical weight.",
-            f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends "
-            "only on the shares of the weights; the sum determines how peaked the probabilities "
-            "are.",
+            f"The sum of their absolute values went from {before:.3f} to {after:.3f}. The best "
+            "candidate depends only on the shares of the weights; the sum determines how peaked "
+            "the probabilities are.",
         ]
         if len(draws.flat) == 1:
             changes[0] = "A single draw has no interval: the uncertainty of the changes is unknown."
     shown = draws.largest_shifts(_MAX_FOREST)
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    forest = drawn(forest_figure(draws, shown), alternative, _FOREST + suffix, "svg")
-    return Section("What moved", [*doubt, *changes, _weights_table(draws), forest])
+    caption = f"{_capitalised(unit)}. {_FOREST}{suffix}"
+    forest = drawn(forest_figure(draws, shown, unit), alternative, caption, "svg")
+    return Section("What moved", [*doubt, units, *changes, _weights_table(draws, unit), forest])
 
 
-def _weights_table(draws: Draws) -> Table:
-    """Return the table of all weights; the fixed ones come last."""
+def _weights_table(draws: Draws, unit: str) -> Table:
+    """Return the table of all weights, in a unit; the fixed ones come last."""
     canonical, mean = draws.canonical, draws.mean
     columns = _columns(draws, draws.weights)
     del columns["sd"]
@@ -156,7 +171,7 @@ def _weights_table(draws: Draws) -> Table:
         of_canonical = {
             "change": [f"{change:+.3f}" for change in mean - canonical],
             "moved": _directions(draws),
-            "share of Σ|λ|": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
+            "share": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
         }
         first = dict(islice(columns.items(), 2))
         columns = {"canonical": _decimals(canonical), **first, **of_canonical, **columns}
@@ -165,10 +180,14 @@ def _weights_table(draws: Draws) -> Table:
         cells = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
         rows.append([name, *(cells.get(column, "") for column in columns)])
     caption = (
-        f"Mean and equal-tailed {_PERCENT} interval of the posterior; the share is that of the "
-        "mean in Σ|λ|."
+        f"{_capitalised(unit)}. Mean and equal-tailed {_PERCENT} interval of the posterior; the "
+        "share is that of the mean in the sum of the absolute values."
     )
-    return Table(("weight", *columns), rows, caption)
+    return Table(("feature", *columns), rows, caption)
+
+
+def _capitalised(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _others(draws: Draws) -> list[Section]:
@@ -188,7 +207,8 @@ def _others(draws: Draws) -> list[Section]:
     rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
     first = f" The first {_MAX_ROWS} of {len(names)}." if len(names) > _MAX_ROWS else ""
     caption = (
-        f"Mean, standard deviation, and equal-tailed {_PERCENT} interval of the posterior.{first}"
+        f"Mean, standard deviation, and equal-tailed {_PERCENT} interval of the posterior, in the "
+        f"units of the model.{first}"
     )
     table = Table(("variable", *columns), rows, caption)
     return [Section("Hyperparameters and other variables", [table])]
@@ -253,7 +273,7 @@ def _diagnostics(draws: Draws, report: Report) -> Section:
     return Section("Diagnostics", blocks)
 
 
-def _chains(draws: Draws, top: int) -> Section:
+def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     names, values = sampled_components(draws)
     varies = np.ptp(values, axis=(0, 1)) > 0
     size = np.where(varies, np.nan_to_num(ess(values)), 0.0)
@@ -263,8 +283,8 @@ def _chains(draws: Draws, top: int) -> Section:
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     limits += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
     shown = [f"Shown: {', '.join(limits)}. The diagnostics above are of all."] if limits else []
-    figure = trace_figure(draws, worst)
-    return Section("Chains", [*shown, drawn(figure, f"Traces of {', '.join(worst)}", _TRACES)])
+    figure, caption = trace_figure(scaled, worst), f"{_TRACES} Weights: {unit}."
+    return Section("Chains", [*shown, drawn(figure, f"Traces of {', '.join(worst)}", caption)])
 
 
 def _provenance(draws: Draws) -> Section:
@@ -304,12 +324,13 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
     return figure
 
 
-def forest_figure(draws: Draws, features: Sequence[int]) -> Figure:
+def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
         draws: the posterior.
         features: positions of the weights, one row each.
+        unit: of the weights.
     """
     figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features))
     rows = np.arange(len(features))[::-1]
@@ -331,5 +352,5 @@ def forest_figure(draws: Draws, features: Sequence[int]) -> Figure:
     axes.set_xlim(lowest - margin, highest + margin)
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(f"weight ({_PERCENT} equal-tailed intervals)")
+    axes.set_xlabel(f"{unit} ({_PERCENT} equal-tailed intervals)")
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality import METRICS, Column, Metric
-from bpa_ppl.weights import check_scales
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -40,7 +39,6 @@ class Preparation:
         fixed: further features with a fixed weight. Columns of new lists that are neither become
             extras, with a warning; None leaves lists as they are.
         absent: free features that new lists may lack, by name or label.
-        scales: how large the features of the adaptation lists are (`weights.feature_scales`).
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepare = Preparation(Column(column="comet"))
@@ -61,7 +59,6 @@ class Preparation:
     free: tuple[str, ...] = ()
     fixed: tuple[str, ...] | None = None
     absent: tuple[str, ...] = ()
-    scales: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __call__(self, nbest: NBest) -> NBest:
         """Return new lists with the features of the posterior.
@@ -135,11 +132,9 @@ class Preparation:
             progress: of slow sources.
         """
         logged: set[Note] = set()
-        for place, lists in enumerate(nbest):
+        for lists in nbest:
             with capture_notes() as notes, inherited_progress(progress):
                 prepared = self(lists)
-                if not place:
-                    check_scales(prepared, self.scales)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)
             replay(unseen_notes)
@@ -194,7 +189,6 @@ class Preparation:
                 draws.features,
                 tuple(draws.fixed),
                 tuple(attrs.get("absent_features", ())),
-                {n: (*map(float, of),) for n, of in attrs.get("feature_scales", {}).items()},
             )
 
 

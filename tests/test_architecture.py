@@ -24,7 +24,7 @@ LAYERS = (
     ("notes",),
     ("columns", "compiling", "component", "workers"),
     ("nbest", "registry"),
-    ("caching", "rows", "weights"),
+    ("caching", "drift", "rows", "weights"),
     ("options",),
     ("formats",),
     ("text",),

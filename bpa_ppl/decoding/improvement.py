@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shar
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior import as_draws
 from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.bleu import LengthRatio
@@ -98,6 +98,7 @@ class Improvement:
         sentences: the number of sentences with a gain before and after, which are scored.
         changed: the number of those whose text changed.
         unknown: why it is unknown whether adapting helped; empty if there are gains.
+        drift: features that have changed since the adaptation lists, see `Reranker.drift`.
 
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = NBest.from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
@@ -117,6 +118,7 @@ class Improvement:
     sentences: int = 0
     changed: int = 0
     unknown: str = ""
+    drift: tuple[str, ...] = ()
 
     @property
     def baseline(self) -> str:
@@ -238,12 +240,13 @@ def evaluate_improvement(
     """
     draws = with_defaults(as_draws(posterior), defaults)
     goal = compared_by(nbest, draws)
-    choices, comparison = _choices(nbest, draws, goal, moved_files)
+    reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
+    choices, comparison = _choices(nbest, reranker, goal)
     if goal is None and comparison is not None and comparison.rows:
-        return _improved_accuracy(choices, comparison)
+        return replace(_improved_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
         reason = no_gains(nbest, draws).message.removeprefix(f"{nbest.origin}: ")
-        return Improvement(choices, unknown=reason)
+        return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
     if isinstance(goal, Column):
         gains, first = gains_in(nbest, goal), nbest.offsets[:-1]
@@ -262,7 +265,9 @@ def evaluate_improvement(
         changes.append(_change(title_of(score), pair, metric, seed, score.signature))
     if "references" in goal.needs:
         changes.append(_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
-    return Improvement(choices, tuple(changes), goal, comparison, len(lists), changed)
+    return Improvement(
+        choices, tuple(changes), goal, comparison, len(lists), changed, drift=reranker.drift
+    )
 
 
 def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
@@ -281,10 +286,10 @@ def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -
 
 
 def _choices(
-    nbest: NBest, draws: Draws, goal: Metric | None, moved_files: MovedFiles | None
+    nbest: NBest, reranker: Reranker, goal: Metric | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
-    parts = list(Reranker(draws, moved_files=moved_files, unchecked=True).parts(nbest))
+    draws, parts = reranker.draws, list(reranker.parts(nbest))
     prepared = NBest.concatenate([part.lists for part in parts], renumber=True)
     after = np.concatenate([part.choice for part in parts])
     before = np.concatenate([part.canonical for part in parts])
@@ -326,7 +331,8 @@ def improvement_section(
         the verdict, and one section; none if the lists have nothing to score by.
     """
     passed = {"yes": True, "no": False}.get(result.verdict)
-    verdict = Verdict(str(result), passed, caveats)
+    drift = [f"{message[:1].upper()}{message[1:]}." for message in result.drift]
+    verdict = Verdict(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []
     rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]

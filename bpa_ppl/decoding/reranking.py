@@ -21,6 +21,7 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics import refuse_unconverged
+from bpa_ppl.drift import DriftMonitor, recorded_scales
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.labels import matches
@@ -174,6 +175,10 @@ class Reranker:
         self.feature_names = tuple(names)
         self.required_features = tuple(name for name in names if name in used)
         self._decider = lru_cache(_ORDERS)(self._new_decider)
+        mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
+        with invalid_record_error():
+            scales = recorded_scales(attrs)
+        self._monitor = DriftMonitor(scales, {**mean, **self.draws.fixed}, self.feature_names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It was checked, and its draws have the weights of `defaults`.
@@ -184,6 +189,14 @@ class Reranker:
         rule = RULES.name_of(self.rule)
         weights = counted(len(self.feature_names), "weight")
         return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
+
+    @property
+    def drift(self) -> tuple[str, ...]:
+        """What has changed in the last lists, compared with the adaptation lists.
+
+        A sentence for each kind of change (see `bpa_ppl.drift`); each feature is warned about once.
+        """
+        return self._monitor.messages
 
     def __call__(self, nbest: NBest | Iterable[NBest]) -> Reranked:
         """Choose from each list, as `rerank` does.
@@ -267,6 +280,7 @@ class Reranker:
         if not (self._preparation.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
+            self._monitor.add(names, table.copy(), np.array([len(texts)]))
             position, _, support = self._decider(names).decide(table, strings)
             return Candidate(position, texts[position], float(support[position]))
         lists = NBest.from_lists(
@@ -353,7 +367,9 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        return self._preparation.stream(_tables(nbest), self.options.progress)
+        for lists in self._preparation.stream(_tables(nbest), self.options.progress):
+            self._monitor.add(lists.feature_names, lists.features, lists.sizes)
+            yield lists
 
     def _new_decider(self, names: tuple[str, ...]) -> Decider:
         """Return the decider for lists with some columns."""

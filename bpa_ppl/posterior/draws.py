@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.drift import recorded_scales
 from bpa_ppl.errors import DataError, checked_seed, one_of, quoted
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
@@ -435,6 +436,37 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     log_weights = [run.log_weight for run in runs if run.log_weight is not None]
     log_weight = np.concatenate(log_weights) if log_weights else None
     return Draws({WEIGHTS: weights}, runs[0].features, runs[0].kind, log_weight)
+
+
+def standardised(draws: Draws) -> Draws | None:
+    """Return draws of each weight times the standard deviation of its feature within lists.
+
+    These are the weights to compare: they do not depend on the units of the features. The lists are
+    those of the adaptation; None if the posterior does not record their spread.
+
+    >>> attrs = {"feature_scales": {"LM0": {"spread": 3.0}}}
+    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",), attrs=attrs)).mean.tolist()
+    [1.5]
+    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",)))
+    """
+    scales = recorded_scales(draws.attrs)
+    if not scales.keys() >= {*draws.features, *draws.fixed}:
+        return None
+    spread = np.array([scales[name].spread for name in draws.features])
+
+    def scaled(arrays: Arrays, names: Sequence[str]) -> Arrays:
+        return {n: np.asarray(a) * spread if n in names else a for n, a in arrays.items()}
+
+    constants = scaled(draws.constants, ("canonical", "prior_mean", "mode"))
+    unscaled = ("prior_variance", "prior_covariance")
+    return replace(
+        draws,
+        **{
+            name: scaled(getattr(draws, name), (WEIGHTS,)) for name in ("values", "warmup", "prior")
+        },
+        constants={name: array for name, array in constants.items() if name not in unscaled},
+        fixed=Weights({name: w * scales[name].spread for name, w in draws.fixed.items()}),
+    )
 
 
 def importance_weights(log_weight: npt.ArrayLike) -> Float64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,9 @@ from bpa_ppl.columns import as_numbers, is_missing
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.base import METRICS, Averaged, Lists, Metric, References
+
+#: Words in the names of human judgements, which are no features of new lists.
+_JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "gold"}
 
 
 class Column(Averaged, frozen=True):
@@ -123,6 +127,19 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
     """
     extras = (name for name, values in nbest.extras.items() if as_numbers(values) is not None)
     return (*nbest.feature_names, *extras)
+
+
+def judgement_note(nbest: NBest, name: str) -> str:
+    """Return what to do with a column that is named like human judgements, else an empty text.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
+    >>> judgement_note(lists, "human_score"), judgement_note(lists, "lm")
+    ('human_score is a feature: if people judged so, name it as the gain', '')
+    """
+    if _JUDGEMENTS.isdisjoint(re.findall("[a-z]+", name.lower())):
+        return ""
+    use = "a feature" if name in nbest.feature_names else "not used"
+    return f"{name} is {use}: if people judged so, name it as the gain"
 
 
 def column_of(nbest: NBest, name: str) -> Float64:

@@ -17,9 +17,11 @@ from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked, has_passed
+from bpa_ppl.drift import record_scales
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
+from bpa_ppl.labels import matches
 from bpa_ppl.models import (
     LIKELIHOODS,
     PRIORS,
@@ -46,6 +48,7 @@ from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
+from bpa_ppl.quality.column import judgement_note, numeric_columns
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
@@ -63,7 +66,6 @@ from bpa_ppl.weights import (
     Weights,
     check_totals,
     equal_weights,
-    feature_scales,
     has_canonical,
     initial_weights,
     match,
@@ -131,6 +133,7 @@ class Problem:
     Attributes:
         target: the posterior, without a report of progress.
         sentences: the adaptation sentences, with their oracles.
+        lists: all adaptation lists, with the features of the posterior.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
         prior_of: returns the prior with another scale τ.
@@ -139,6 +142,7 @@ class Problem:
 
     target: Target
     sentences: Sentences
+    lists: NBest
     attrs: dict[str, Any]
     constants: dict[str, Any]
     prior_of: Callable[[float], Prior]
@@ -236,6 +240,8 @@ class Problem:
             attrs={**sampler, **self.attrs, **sampled.attrs},
         )
         _warn_single_system(draws, sentences)
+        mean = draws.aligned(self.lists, draws.mean[None])[0]
+        draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
         lists = sentences.nbest if choices is None else choices.lists
         return with_baselines(draws, lists, sentences.metric, sentences.gains)
 
@@ -322,7 +328,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         model = family.model(matched) or model
     if not started:
         check_totals(nbest, matched.values)
-    intended = likelihood
+    intended, lists = likelihood, nbest
     if options.prior_only:
         nbest = nbest[:0]
         likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
@@ -379,7 +385,6 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
-        "feature_scales": feature_scales(nbest),
         "data": sentences.hashes(),
         "versions": _versions(engine),
         "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
@@ -389,6 +394,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     return Problem(
         target,
         sentences,
+        lists,
         attrs,
         constants,
         prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
@@ -429,7 +435,7 @@ def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Tar
 def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
     """Return the gain that is chosen, else that of the oracles, or the default of the lists.
 
-    A default other than TER is logged.
+    A default other than TER is logged, and a column that may be the gain is warned about.
 
     Args:
         options: of `adapt`.
@@ -445,9 +451,25 @@ def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
     if options.oracle is not None and options.oracle.metric in METRICS:
         return resolve(options.oracle.metric)
     metric = resolve(default_metric(nbest, canonical=has_canonical(weights)))
+    if not options.prior_only:
+        _warn_judgements(options, nbest)
     if metric.key != "ter" and nbest.references is not None and not options.prior_only:
         log_info("the gain is chrF, because there are no canonical weights; choose ter for TER")
     return metric
+
+
+def _warn_judgements(options: AdaptOptions, nbest: NBest) -> None:
+    """Warn of columns that are named like human judgements, unless an option names them."""
+    categorical, features = options.categorical or (), options.features
+    named = [
+        *(options.exclude or ()),
+        *([categorical] if isinstance(categorical, str) else categorical),
+    ]
+    for name in numeric_columns(nbest):
+        left_out = features is not None and not matches(name, features)
+        note = judgement_note(nbest, name)
+        if note and not left_out and not matches(name, named):
+            warn_user(note)
 
 
 def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:

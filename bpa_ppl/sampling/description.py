@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -16,11 +15,12 @@ from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within
 from bpa_ppl.quality import Metric, oracles, resolve
-from bpa_ppl.quality.base import default_metric
+from bpa_ppl.quality.base import default_metric, text_metrics
 from bpa_ppl.quality.column import (
     by_name,
     column_of,
     judged_lists,
+    judgement_note,
     numeric_columns,
     with_judged,
 )
@@ -30,8 +30,6 @@ from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
-#: Words in the names of human judgements, which are no features of new lists.
-_JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "gold"}
 #: A feature is reported if rounding to 32 bits is more than this share of its spread within lists.
 _ROUNDING = 0.01
 
@@ -340,10 +338,13 @@ def _warnings(
             yield f"{column.name} is constant within each list, so its weight has no effect"
         elif np.ptp(values - position) == 0:
             yield f"{column.name} is the position in the list: exclude it"
-        elif _JUDGEMENTS.intersection(re.findall("[a-z]+", column.name.lower())):
-            yield f"{column.name} is a feature: if people judged so, name it as the gain"
+        elif note := judgement_note(nbest, column.name):
+            yield note
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
+    if plan is not None and plan.gain in text_metrics():
+        extras = (judgement_note(nbest, c.name) for c in columns if c.kind == "extra")
+        yield from filter(None, extras)
     for name, cells in nbest.extras.items():
         words = [value for value in cells if isinstance(value, str) and value.strip()]
         others = [word for word in words if not looks_numeric(word)]

@@ -84,6 +84,7 @@ class Service:
         self.load, self.limits, self.reranker = load, limits, load()
         self._threads, self._reserved = asyncio.Semaphore(_THREADS), 0
         self._reloading, self._changed = False, False
+        self._drift: tuple[str, ...] = ()
 
     async def reload(self) -> None:
         """Load the posterior again; keep the one in use if that fails.
@@ -145,6 +146,9 @@ class Service:
                 "too-many-candidates",
             )
         result = answers(self.reranker, records)
+        if (drift := self.reranker.drift) != self._drift:
+            self._drift = drift
+            log(event="drift", changes=drift)
         content = msgspec.json.encode(result[0] if single else result)
         return content, {"lists": len(records), "candidates": count}
 
@@ -161,6 +165,7 @@ class Service:
             "sampler": attrs.get("sampler"),
             "rule": RULES.name_of(reranker.rule),
             "draws": len(reranker.draws.flat),
+            "drift": list(reranker.drift),
             "check": "skipped" if reranker.options.unchecked else "passed",
             "version": bpa_ppl.__version__,
             "signature": signature(reranker.draws),

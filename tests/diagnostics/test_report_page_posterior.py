@@ -20,6 +20,7 @@ from bpa_ppl.diagnostics import check
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import arviz_data
+from bpa_ppl.posterior.draws import standardised
 from bpa_ppl.posterior.statistics import TAILS
 
 if TYPE_CHECKING:
@@ -94,14 +95,43 @@ def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chain
     assert Outline(posterior_page(down, top=1)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
 
-def test_shares_are_of_the_sum_of_absolute_weights(page_of_chains: Outline) -> None:
-    shares = page_of_chains.column(WEIGHTS, "share of Σ|λ|")
+def test_weights_are_per_standard_deviation_within_the_lists(
+    lists: NBest, chains: InferenceData, page_of_chains: Outline
+) -> None:
+    pairs = lists.features.astype(float).reshape(30, 2, 4)
+    deviation = np.sqrt(pairs.var(axis=1).mean(axis=0))[:3]
+    means = page_of_chains.column(WEIGHTS, "mean")
+    draws = chains["posterior"]["weights"].values.reshape(-1, 3) * deviation
+    assert [float(means[n]) for n in NAMES] == pytest.approx(draws.mean(axis=0), abs=6e-4)
+    assert " ".join(page_of_chains.texts).count("eight × standard deviation within lists") >= 2
+    shares = page_of_chains.column(WEIGHTS, "share")
     before, after = zip(*(shares[name].split(" → ") for name in NAMES), strict=True)
-    assert before == ("40.0%", "40.0%", "20.0%")
+    canonical = np.array([0.2, 0.2, 0.1]) * deviation
+    expected = 100 * canonical / canonical.sum()
+    assert [float(share[:-1]) for share in before] == pytest.approx(expected, abs=0.06)
     means = page_of_chains.column(WEIGHTS, "mean")
     absolute = np.abs([float(means[name]) for name in NAMES])
     expected = 100 * absolute / absolute.sum()
     assert [float(share[:-1]) for share in after] == pytest.approx(expected, abs=0.3)
+
+
+def test_equal_effects_have_equal_shares_in_any_units(lists: NBest) -> None:
+    """Two features of the same standardised effect, one in units 1000 times as large."""
+    rng = np.random.default_rng(3)
+    effect = rng.normal(size=(400, 2))
+    effect[::2] += 1
+    texts = [["right", "wrong"]] * 200
+    features = np.split(effect * [1.0, 1000.0], 200)
+    two = NBest.from_lists(texts, features, ["small", "large"])
+    oracles = reference_model.given(*[0] * 200)
+    posterior = adapt(two, None, sampler="map", oracle=oracles)
+    raw = as_draws(posterior).mean
+    assert 300 < raw[0] / raw[1] < 3000
+    shares = np.abs(standardised(as_draws(posterior)).mean)
+    assert shares[0] / shares.sum() == pytest.approx(0.5, abs=0.1)
+    shown = Outline(posterior_page(posterior)).column(0, "share")
+    last = [float(shown[name].split(" → ")[1][:-1]) for name in ("small", "large")]
+    assert last == pytest.approx(100 * shares / shares.sum(), abs=0.06)
 
 
 def test_the_diagnostics_are_those_of_the_check(
@@ -164,7 +194,9 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     p = np.exp(log_weight - log_weight.max())
     chosen = rng.choice(len(p), size=200_000, p=p / p.sum())
     resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
-    draws = as_draws(posterior)
+    resampled = resampled * lists.spread[:3]
+    draws = standardised(as_draws(posterior))
+    assert draws is not None
     np.testing.assert_allclose(draws.deviation, resampled.std(axis=0), rtol=0.02)
     np.testing.assert_allclose(draws.correlation, np.corrcoef(resampled.T), atol=0.02)
     shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")
@@ -189,7 +221,8 @@ def test_a_foreign_posterior_with_an_attribute_alone() -> None:
     posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
     outline = Outline(posterior_page(posterior, top=1))
     assert titles(outline) == TITLES
-    assert outline.tables[WEIGHTS][0][:3] == ["weight", "mean", "95% interval"]
+    assert outline.tables[WEIGHTS][0][:3] == ["feature", "mean", "95% interval"]
+    assert any("All weights are in raw units" in text for text in outline.texts)
     assert any("does not record the canonical weights" in text for text in outline.texts)
     assert "bpa adapt 'my lists' -o <out>" in outline.texts
 

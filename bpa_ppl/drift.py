@@ -1,0 +1,462 @@
+"""Drift: features of new lists that vary, or agree, otherwise than in the adaptation lists.
+
+Weights are wrong without an error if a column has another unit, another sign, or no longer varies.
+`record_scales` describes the features of the adaptation lists; `DriftMonitor` compares the last new
+lists with them. The limits depend on the numbers of lists, and were chosen on halves of real
+collections: `tests/benchmarks/bench_drift.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from statistics import NormalDist
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import warn_user
+
+#: Of the two-sided tests of one kind, together.
+_LEVEL = 0.005
+_FACTOR = 3.0  # of the spread within lists, from which a change is reported
+_MIRRORED = 0.5  # an agreement has turned below minus this share of the recorded one
+_FEW = 5  # fewer lists do not show that a feature is constant or has turned
+_MANY = 10  # lists whose values all have one sign
+_WINDOW = 128  # lists that are compared
+_STEP = 64  # lists from one comparison to the next
+_QUANTILES = np.linspace(0, 1, 11)
+#: Trapezoidal weights of the quantiles, for moments.
+_SHARES = np.r_[0.5, np.ones(9), 0.5] / 10
+
+
+class FeatureScale(NamedTuple):
+    """How a feature varies within the adaptation lists.
+
+    Attributes:
+        spread: its standard deviation within the lists, as in `NBest.spread`.
+        lists: the number of lists with two or more candidates.
+        varying: in how many of them it varies.
+        deviations: (11,) deciles of its standard deviation in one of these.
+        sign: of all values; 0 if they have several.
+        agreement: the mean over lists of its correlation with the score by the other features.
+        agreement_deviation: the standard deviation of this correlation over the lists.
+        agreeing: the number of lists that have this correlation.
+    """
+
+    spread: float
+    lists: int = 0
+    varying: int = 0
+    deviations: Sequence[float] = ()
+    sign: int = 0
+    agreement: float = 0.0
+    agreement_deviation: float = 0.0
+    agreeing: int = 0
+
+
+def record_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, dict[str, Any]]:
+    """Return how each feature varies within lists, by name, as plain values; {} without lists.
+
+    Args:
+        nbest: the adaptation lists.
+        weights: (features,) of the score, the posterior mean.
+
+    >>> lists = NBest.from_lists([["a", "b"]] * 5, [[[1.0, -3.0], [3.0, 0.0]]] * 5, ["LM0", "W0"])
+    >>> record_scales(lists, [1.0, 1.0])["LM0"]["agreement"]
+    1.0
+    """
+    if not len(nbest):
+        return {}
+    several = nbest.sizes > 1
+    lists = _Lists.of(nbest.features[np.repeat(several, nbest.sizes)], nbest.sizes[several])
+    agreement, count = lists.agreement(np.asarray(weights, np.float64)), int(several.sum())
+    result = {}
+    for k, name in enumerate(nbest.feature_names):
+        varying = lists.deviations[:, k]
+        varying, known = varying[varying > 0], agreement[:, k][~np.isnan(agreement[:, k])]
+        scale = FeatureScale(
+            float(nbest.spread[k]),
+            count,
+            len(varying),
+            np.quantile(varying, _QUANTILES).tolist() if len(varying) else (),
+            int(lists.sign[k]),
+            float(known.mean()) if len(known) else 0.0,
+            float(known.std(ddof=1)) if len(known) > 1 else 0.0,
+            len(known),
+        )
+        result[name] = scale._asdict()
+    return result
+
+
+def recorded_scales(attrs: Mapping[str, Any]) -> dict[str, FeatureScale]:
+    """Return how features vary within the adaptation lists of a posterior, by name.
+
+    Args:
+        attrs: of the posterior. The result is empty if they lack the record, as those of another
+            program or an earlier version.
+
+    >>> recorded_scales({"feature_scales": {"LM0": {"spread": 2.0}}})["LM0"].spread
+    2.0
+    >>> recorded_scales({"feature_scales": {"LM0": [4.0, 2.0, 1]}}), recorded_scales({})
+    ({}, {})
+    """
+    record = attrs.get("feature_scales")
+    if not isinstance(record, Mapping) or not all(isinstance(r, Mapping) for r in record.values()):
+        return {}
+    return {name: FeatureScale(**scale) for name, scale in record.items()}
+
+
+class _Lists(NamedTuple):
+    """S lists of two or more candidates, R in all, with K features.
+
+    Attributes:
+        centred: (R, K) the features minus their mean in the list.
+        starts: (S,) the first row of each list.
+        squares: (S, K) the sum of squares of the former.
+        deviations: (S, K) the standard deviation in each list, over its median for normal values,
+            so that lists of different sizes can be compared.
+        sign: (K,) of all values; 0 if they have several.
+    """
+
+    centred: Float64
+    starts: Int64
+    squares: Float64
+    deviations: Float64
+    sign: Int64
+
+    @classmethod
+    def of(cls, table: npt.NDArray[Any], sizes: Int64) -> _Lists:
+        """Return the statistics of a table, (R, K), of lists of these sizes, (S,)."""
+        if not len(sizes):
+            none = np.zeros((0, table.shape[1]))
+            return cls(none, np.zeros(0, np.int64), none, none, np.zeros(table.shape[1], np.int64))
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        # Relative to the first candidate, so that a constant is exactly 0.
+        centred = table - np.repeat(table[starts], sizes, axis=0).astype(np.float64)
+        centred -= np.repeat(np.add.reduceat(centred, starts) / sizes[:, None], sizes, axis=0)
+        squares = np.add.reduceat(centred**2, starts)
+        freedom = (sizes - 1)[:, None]
+        # The median of a variance (Wilson & Hilferty 1931).
+        deviations = np.sqrt(squares / freedom / (1 - 2 / (9 * freedom)) ** 3)
+        sign = (table.min(axis=0) > 0).astype(np.int64) - (table.max(axis=0) < 0)
+        return cls(centred, starts, squares, deviations, sign)
+
+    def agreement(self, weights: Float64) -> Float64:
+        """Return the correlation of each feature with the score by the others in each list.
+
+        (S, K); NaN where one of the two is constant.
+        """
+        if not len(self.starts):
+            return self.deviations
+        score = self.centred @ weights
+        product = np.add.reduceat(self.centred * score[:, None], self.starts)
+        of_all = np.add.reduceat(score**2, self.starts)[:, None]
+        of_others = of_all - 2 * weights * product + weights**2 * self.squares
+        product -= weights * self.squares
+        size = np.sqrt(self.squares * np.maximum(of_others, 0.0))
+        # What rounding leaves of a constant score is no correlation.
+        known = (of_others > 1e-9 * of_all) & (size > 0)
+        return np.where(known, product / np.where(known, size, 1.0), np.nan)
+
+
+class Change(NamedTuple):
+    """A feature that has changed.
+
+    Attributes:
+        kind: `unit`, `sign` (of all values), `turned` (against the other features) or `constant`.
+        feature: its name.
+        size: how many times as large the spread is, or the mean agreement.
+        before: that in the adaptation lists: the agreement, or the share of lists where it varied.
+    """
+
+    kind: str
+    feature: str
+    size: float = 0.0
+    before: float = 0.0
+
+    @property
+    def times(self) -> str:
+        """The size as a factor."""
+        return f"{self.size:.0f}" if self.size >= _MANY else f"{self.size:.2g}"
+
+
+class _Limits:
+    """The record of K features as arrays, and what does not depend on the new lists.
+
+    Args:
+        scales: by name.
+        weights: the posterior mean, by name.
+        checked: the names of the features that are tested.
+    """
+
+    def __init__(
+        self,
+        scales: Mapping[str, FeatureScale],
+        weights: Mapping[str, float],
+        checked: Collection[str],
+    ) -> None:
+        self.names, rows = tuple(scales), list(scales.values())
+        self.weights = np.array([weights[name] for name in scales])
+        self.checked = np.array([name in checked for name in self.names])
+        self.lists, self.varying, self.agreeing, self.sign = (
+            np.array([getattr(row, name) for row in rows])
+            for name in ("lists", "varying", "agreeing", "sign")
+        )
+        self.agreement, self.agreement_deviation = (
+            np.array([getattr(row, name) for row in rows])
+            for name in ("agreement", "agreement_deviation")
+        )
+        self.level = _LEVEL / max(int(self.checked.sum()), 1)
+        deciles = np.ones((len(rows), len(_QUANTILES)))
+        for k, row in enumerate(rows):
+            if row.varying:
+                deciles[k] = row.deviations
+        self.lowest, self.median, self.highest = deciles.T[[0, 5, 10]]
+        self.root = np.sqrt(deciles) @ _SHARES
+        self.t = np.array([_t(self.level, n - 1) for n in self.varying])
+        self.log_deviation, self.root_deviation = (
+            np.sqrt((values - (values @ _SHARES)[:, None]) ** 2 @ _SHARES)
+            for values in (np.log(deciles), np.sqrt(deciles))
+        )
+
+    def changes(self, lists: _Lists) -> list[Change]:
+        """Return what has changed in new lists."""
+        count = len(lists.starts)
+        varying = (lists.deviations > 0).sum(axis=0)
+        units, ratio = self._units(lists, varying)
+        share = (self.varying + 0.5) / (self.lists + 1)
+        constant = self.checked & (varying == 0) & (self.varying > 0) & (count >= _FEW)
+        constant &= (1 - share) ** count <= self.level
+        sign = self.checked & (lists.sign * self.sign < 0)
+        sign &= (count >= _MANY) & (self.lists >= _MANY)
+        # A unit that may have changed is no change of the agreement.
+        large = np.maximum(ratio, 1 / ratio) > _FACTOR
+        weights = self.weights / np.where(large, ratio, 1.0) * np.where(sign, -1, 1)
+        # Without a column that others agreed with, their agreement may turn.
+        turned = [] if constant.any() else self._turned(lists, weights)
+        names = np.array(self.names, object)
+        return [
+            *(Change("unit", *pair) for pair in zip(names[units], ratio[units], strict=True)),
+            *(Change("sign", name) for name in names[sign]),
+            *turned,
+            *(
+                Change("constant", name, before=varied / of)
+                for name, varied, of in zip(
+                    names[constant], self.varying[constant], self.lists[constant], strict=True
+                )
+            ),
+        ]
+
+    def _units(self, lists: _Lists, varying: Int64) -> tuple[npt.NDArray[np.bool_], Float64]:
+        """Return which features have another spread, and how many times as large it is, (K,).
+
+        Of few lists, the deviation has to be out of the range of the recorded ones; of more, the
+        median of its logarithm and the mean of its root have to differ: one of them has little
+        power, or a wrong level, where deviations are near 0 or have a heavy tail.
+        """
+        # Constant lists are first.
+        ordered, columns = np.sort(lists.deviations, axis=0), np.arange(len(varying))
+        first = len(ordered) - varying
+        middle = [np.minimum(first + (varying - k) // 2, len(ordered) - 1) for k in (1, 0)]
+        some = varying > 0
+        median = np.where(
+            some, np.sqrt(ordered[middle[0], columns] * ordered[middle[1], columns]), 1
+        )
+        ratio = np.where(some, median / self.median, 1.0)
+        number = np.maximum(varying, 1)
+        limit = self.t * np.sqrt(1 / number + 1 / np.maximum(self.varying, 1))
+        root = np.sqrt(lists.deviations).sum(axis=0) / number
+        by_median = np.abs(np.log(ratio)) > 1.25 * limit * self.log_deviation
+        by_root = np.abs(root - self.root) > limit * self.root_deviation
+        factor = _FACTOR * (1 + 20 / np.maximum(self.varying, 1))
+        outside = median > factor * self.highest
+        outside |= (median < self.lowest / factor) & (varying > 1)
+        changed = np.where(varying < _FEW, outside, by_median & by_root)
+        large = np.maximum(ratio, 1 / ratio) > _FACTOR
+        return self.checked & some & (self.varying >= _FEW) & large & changed, ratio
+
+    def _turned(self, lists: _Lists, weights: Float64) -> list[Change]:
+        """Return the features whose agreement with the others has turned.
+
+        If one turns, others that agreed with it may seem to: the one is taken first that explains
+        most of them, and counts with the opposite sign for the others.
+        """
+        result: list[Change] = []
+        named = np.zeros(len(weights), np.bool_)
+        excess, agreement = self._excess(lists, weights)
+        while (candidates := np.flatnonzero(excess > 1)).size:
+            flipped = {
+                k: np.where(np.arange(len(weights)) == k, -weights, weights) for k in candidates
+            }
+            left = {
+                k: np.sum((self._excess(lists, flipped[k])[0] > 1)[candidates]) for k in candidates
+            }
+            least = min(left.values())
+            largest = max(excess[k] for k in candidates if left[k] == least)
+            # Two features that agree with each other alone have the same numbers.
+            chosen = [
+                k for k in candidates if left[k] == least and excess[k] > largest * (1 - 1e-6)
+            ]
+            if explains_none := least >= len(candidates):
+                chosen = candidates.tolist()
+            result += [
+                Change("turned", self.names[k], agreement[k], self.agreement[k]) for k in chosen
+            ]
+            if explains_none:
+                break
+            named[chosen] = True
+            weights = flipped[chosen[0]]
+            excess, agreement = self._excess(lists, weights)
+            excess[named] = 0
+        return result
+
+    def _excess(self, lists: _Lists, weights: Float64) -> tuple[Float64, Float64]:
+        """Return the change of the agreement over its limit, 0 unless turned, and it, (K,)."""
+        agreement = lists.agreement(weights)
+        known = ~np.isnan(agreement)
+        count = known.sum(axis=0)
+        number = np.maximum(count, 1)
+        filled = np.where(known, agreement, 0.0)
+        mean = filled.sum(axis=0) / number
+        variance = ((filled - mean) ** 2 * known).sum(axis=0) / np.maximum(number - 1, 1)
+        before = self.agreement_deviation**2
+        variance = np.maximum(variance, before) / number
+        error = np.sqrt(variance + before / np.maximum(self.agreeing, 1))
+        fewer = np.minimum(self.agreeing, count)
+        t = np.array([_t(self.level, n - 1) for n in fewer])
+        turned = (mean * self.agreement < 0) & (np.abs(mean) > _MIRRORED * np.abs(self.agreement))
+        turned &= self.checked & (fewer >= _FEW)
+        difference = np.abs(mean - self.agreement)
+        return np.where(turned, difference / np.maximum(t * error, 1e-12), 0.0), mean
+
+
+def _t(level: float, freedom: int) -> float:
+    """Return the two-sided quantile of Student's t (Abramowitz & Stegun 1964, 26.7.5).
+
+    >>> round(_t(0.01, 20), 2)
+    2.85
+    """
+    z, v = NormalDist().inv_cdf(1 - level / 2), max(freedom, 1)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+    return z + (z**3 + z) / (4 * v) + second
+
+
+class DriftMonitor:
+    """Compares the last lists with the adaptation lists, and warns once of each change.
+
+    It can be used from several threads at once.
+
+    Args:
+        scales: of the adaptation lists. Without them nothing is compared.
+        weights: of features, the posterior mean.
+        checked: the features that are tested; the others count for the agreement.
+
+    Attributes:
+        messages: what has changed in the last lists that were compared, one sentence a kind; they
+            stay the same until a feature changes or no longer does.
+    """
+
+    def __init__(
+        self,
+        scales: Mapping[str, FeatureScale],
+        weights: Mapping[str, float],
+        checked: Collection[str],
+    ) -> None:
+        self._scales = {name: scale for name, scale in scales.items() if name in weights}
+        self._weights, self._checked = weights, checked
+        self._limits: _Limits | None = None
+        self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Int64]] = deque()
+        self._count, self._next, self._lock = 0, 1, Lock()
+        self._warned = self._changed = frozenset[tuple[str, str]]()
+        self.messages: tuple[str, ...] = ()
+
+    def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
+        """Add lists, and compare the last ones if enough are new.
+
+        Args:
+            names: of the columns.
+            table: (candidates, columns), which must not change afterwards.
+            sizes: (lists,) the numbers of candidates.
+        """
+        if not self._scales:
+            return
+        with self._lock:
+            self._window.append((names, table, sizes))
+            self._count += len(sizes)
+            if self._count < self._next:
+                return
+            # Often at first, so that an error is found early.
+            self._next = self._count + min(self._count, _STEP)
+            excess = sum(len(sizes) for *_, sizes in self._window) - _WINDOW
+            while excess >= len(self._window[0][2]):
+                excess -= len(self._window.popleft()[2])
+            changes, count = self._compare()
+            kinds = frozenset((change.kind, change.feature) for change in changes)
+            if kinds != self._changed:
+                self._changed, self.messages = kinds, tuple(_messages(changes, count))
+            unseen = kinds - self._warned
+            self._warned |= kinds
+        for message in _messages([c for c in changes if c[:2] in unseen], count):
+            warn_user(message)
+
+    def _compare(self) -> tuple[list[Change], int]:
+        """Return what has changed in the lists of the window, and their number."""
+        latest = self._window[-1][0]
+        scales = {name: scale for name, scale in self._scales.items() if name in latest}
+        if self._limits is None or self._limits.names != tuple(scales):
+            self._limits = _Limits(scales, self._weights, self._checked)
+        tables, sizes = [], []
+        for names, table, of in self._window:
+            if scales.keys() <= set(names):
+                several = of > 1
+                rows = table if several.all() else table[np.repeat(several, of)]
+                tables.append(rows[:, [names.index(name) for name in scales]])
+                sizes.append(of[several])
+        count = np.concatenate(sizes)
+        if not len(count) or not scales:
+            return [], 0
+        return self._limits.changes(_Lists.of(np.concatenate(tables), count)), len(count)
+
+
+def _messages(changes: Sequence[Change], lists: int) -> list[str]:
+    r"""Return a sentence on each kind of change: the features, the size, and a remedy.
+
+    >>> print(*_messages([Change("unit", "qe", 20.0), Change("sign", "lm")], 64), sep="\n")
+    within the last 64 lists qe varies 20 times as much as in the adaptation lists: ...
+    all values of lm in the last 64 lists have the sign opposite to that in the adaptation ...
+    """
+    last = "the last list" if lists == 1 else f"the last {lists} lists"
+    parts = {
+        "unit": (
+            f"within {last} ",
+            "{0.feature} varies {0.times} times as much",
+            " as in the adaptation lists: check the unit or, if the texts are of another kind, "
+            "judge some of them and adapt again",
+        ),
+        "sign": (
+            "all values of ",
+            "{0.feature}",
+            f" in {last} have the sign opposite to that in the adaptation lists: check the sign",
+        ),
+        "turned": (
+            "",
+            "{0.feature} (mean correlation {0.size:.2f}, in the adaptation lists {0.before:.2f})",
+            f": turned against the other features in {last}: check the sign or, if the texts are "
+            "of another kind, judge some of them and adapt again",
+        ),
+        "constant": (
+            "",
+            "{0.feature} (varied in {0.before:.0%} of the adaptation lists)",
+            f": constant within each of {last}: check what computes the column, or leave it out "
+            "(without)",
+        ),
+    }
+    result = []
+    for kind, (start, form, end) in parts.items():
+        if features := [form.format(change) for change in changes if change.kind == kind]:
+            result.append(f"{start}{', '.join(features)}{end}")
+    return result
