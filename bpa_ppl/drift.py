@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from statistics import NormalDist
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
+#: The numbers of candidates of lists.
+Sizes: TypeAlias = Int64 | tuple[int, ...]
+
 #: Of the two-sided tests of one kind, together.
 _LEVEL = 0.005
 _FACTOR = 3.0  # of the spread within lists, from which a change is reported
@@ -28,7 +31,9 @@ _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorde
 _FEW = 5  # fewer lists do not show that a feature is constant or has turned
 _MANY = 10  # lists whose values all have one sign
 _WINDOW = 128  # lists that are compared
-_STEP = 64  # lists from one comparison to the next
+_STEP = 256  # lists from one comparison to the next, so that it costs little
+_REST = 16  # lists at the end of a stream that are compared all the same
+_CANDIDATES = 50  # of a list that are compared
 _QUANTILES = np.linspace(0, 1, 11)
 #: Trapezoidal weights of the quantiles, for moments.
 _SHARES = np.r_[0.5, np.ones(9), 0.5] / 10
@@ -211,13 +216,14 @@ class _Limits:
             for name in ("agreement", "agreement_deviation")
         )
         self.level = _LEVEL / max(int(self.checked.sum()), 1)
+        self.z = NormalDist().inv_cdf(1 - self.level / 2)
         deciles = np.ones((len(rows), len(_QUANTILES)))
         for k, row in enumerate(rows):
             if row.varying:
                 deciles[k] = row.deviations
         self.lowest, self.median, self.highest = deciles.T[[0, 5, 10]]
         self.root = np.sqrt(deciles) @ _SHARES
-        self.t = np.array([_t(self.level, n - 1) for n in self.varying])
+        self.t = _t(self.z, self.varying - 1)
         self.log_deviation, self.root_deviation = (
             np.sqrt((values - (values @ _SHARES)[:, None]) ** 2 @ _SHARES)
             for values in (np.log(deciles), np.sqrt(deciles))
@@ -237,7 +243,7 @@ class _Limits:
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         weights = self.weights / np.where(large, ratio, 1.0) * np.where(sign, -1, 1)
         # Without a column that others agreed with, their agreement may turn.
-        turned = [] if constant.any() else self._turned(lists, weights)
+        turned = [] if constant.any() else self._turned(lists, weights, sign)
         names = np.array(self.names, object)
         return [
             *(Change("unit", *pair) for pair in zip(names[units], ratio[units], strict=True)),
@@ -279,15 +285,23 @@ class _Limits:
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         return self.checked & some & (self.varying >= _FEW) & large & changed, ratio
 
-    def _turned(self, lists: _Lists, weights: Float64) -> list[Change]:
+    def _turned(
+        self, lists: _Lists, weights: Float64, named: npt.NDArray[np.bool_]
+    ) -> list[Change]:
         """Return the features whose agreement with the others has turned.
 
         If one turns, others that agreed with it may seem to: the one is taken first that explains
         most of them, and counts with the opposite sign for the others.
+
+        Args:
+            lists: the new lists.
+            weights: (K,) of the score.
+            named: (K,) features that are known to have the opposite sign.
         """
         result: list[Change] = []
-        named = np.zeros(len(weights), np.bool_)
+        named = named.copy()
         excess, agreement = self._excess(lists, weights)
+        excess[named] = 0
         while (candidates := np.flatnonzero(excess > 1)).size:
             flipped = {
                 k: np.where(np.arange(len(weights)) == k, -weights, weights) for k in candidates
@@ -327,22 +341,24 @@ class _Limits:
         variance = np.maximum(variance, before) / number
         error = np.sqrt(variance + before / np.maximum(self.agreeing, 1))
         fewer = np.minimum(self.agreeing, count)
-        t = np.array([_t(self.level, n - 1) for n in fewer])
+        t = _t(self.z, fewer - 1)
         turned = (mean * self.agreement < 0) & (np.abs(mean) > _MIRRORED * np.abs(self.agreement))
         turned &= self.checked & (fewer >= _FEW)
         difference = np.abs(mean - self.agreement)
         return np.where(turned, difference / np.maximum(t * error, 1e-12), 0.0), mean
 
 
-def _t(level: float, freedom: int) -> float:
-    """Return the two-sided quantile of Student's t (Abramowitz & Stegun 1964, 26.7.5).
+def _t(z: float, freedom: Int64) -> Float64:
+    """Return the quantiles of Student's t where the normal one is z.
 
-    >>> round(_t(0.01, 20), 2)
-    2.85
+    Abramowitz & Stegun (1964), 26.7.5.
+
+    >>> _t(1.96, np.array([20, 1000])).round(2).tolist()
+    [2.09, 1.96]
     """
-    z, v = NormalDist().inv_cdf(1 - level / 2), max(freedom, 1)
+    v = np.maximum(freedom, 1)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
-    return z + (z**3 + z) / (4 * v) + second
+    return np.asarray(z + (z**3 + z) / (4 * v) + second)
 
 
 class DriftMonitor:
@@ -369,31 +385,43 @@ class DriftMonitor:
         self._scales = {name: scale for name, scale in scales.items() if name in weights}
         self._weights, self._checked = weights, checked
         self._limits: _Limits | None = None
-        self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Int64]] = deque()
-        self._count, self._next, self._lock = 0, 1, Lock()
+        self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Sizes]] = deque()
+        self._size = self._pending = 0  # lists in the window, and since the last comparison
+        self._step, self._lock = 1, Lock()
         self._warned = self._changed = frozenset[tuple[str, str]]()
         self.messages: tuple[str, ...] = ()
 
-    def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
+    def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Sizes) -> None:
         """Add lists, and compare the last ones if enough are new.
 
         Args:
             names: of the columns.
-            table: (candidates, columns), which must not change afterwards.
+            table: (candidates, columns). That of a single list is copied.
             sizes: (lists,) the numbers of candidates.
         """
         if not self._scales:
             return
+        table, sizes = _thinned(table, sizes)
         with self._lock:
             self._window.append((names, table, sizes))
-            self._count += len(sizes)
-            if self._count < self._next:
-                return
+            self._size += len(sizes)
+            self._pending += len(sizes)
+            while self._size - len(self._window[0][2]) >= _WINDOW:
+                self._size -= len(self._window.popleft()[2])
+            due = self._pending >= self._step
+        if due:
+            self._report()
+
+    def finish(self) -> None:
+        """Compare the lists at the end of a stream, unless they are few."""
+        if self._pending >= _REST:
+            self._report()
+
+    def _report(self) -> None:
+        """Compare the lists of the window, and warn of what is new."""
+        with self._lock:
             # Often at first, so that an error is found early.
-            self._next = self._count + min(self._count, _STEP)
-            excess = sum(len(sizes) for *_, sizes in self._window) - _WINDOW
-            while excess >= len(self._window[0][2]):
-                excess -= len(self._window.popleft()[2])
+            self._pending, self._step = 0, min(4 * self._step, _STEP)
             changes, count = self._compare()
             kinds = frozenset((change.kind, change.feature) for change in changes)
             if kinds != self._changed:
@@ -409,17 +437,32 @@ class DriftMonitor:
         scales = {name: scale for name, scale in self._scales.items() if name in latest}
         if self._limits is None or self._limits.names != tuple(scales):
             self._limits = _Limits(scales, self._weights, self._checked)
-        tables, sizes = [], []
-        for names, table, of in self._window:
-            if scales.keys() <= set(names):
-                several = of > 1
-                rows = table if several.all() else table[np.repeat(several, of)]
-                tables.append(rows[:, [names.index(name) for name in scales]])
-                sizes.append(of[several])
-        count = np.concatenate(sizes)
-        if not len(count) or not scales:
+        same = [(table, sizes) for names, table, sizes in self._window if names == latest]
+        table, sizes = (np.concatenate(parts) for parts in zip(*same, strict=True))
+        several = sizes > 1
+        if not scales or not several.any():
             return [], 0
-        return self._limits.changes(_Lists.of(np.concatenate(tables), count)), len(count)
+        if not several.all():
+            table, sizes = table[np.repeat(several, sizes)], sizes[several]
+        table = table[:, [latest.index(name) for name in scales]]
+        return self._limits.changes(_Lists.of(table, sizes)), len(sizes)
+
+
+def _thinned(table: npt.NDArray[Any], sizes: Sizes) -> tuple[npt.NDArray[Any], Sizes]:
+    """Return every second, third, … candidate of long lists; a single list is copied.
+
+    >>> _thinned(np.arange(120)[:, None], (120,))[1], _thinned(np.zeros((122, 1)), (120, 2))[1]
+    ((40,), array([40,  2]))
+    """
+    if len(sizes) == 1:
+        table = table[:: -(-len(table) // _CANDIDATES)].copy()
+        return table, (len(table),)
+    counts = np.asarray(sizes)
+    step = -(-counts // _CANDIDATES)
+    if step.max(initial=1) == 1:
+        return table, sizes
+    position = np.arange(len(table)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return table[position % np.repeat(step, counts) == 0], -(-counts // step)
 
 
 def _messages(changes: Sequence[Change], lists: int) -> list[str]:

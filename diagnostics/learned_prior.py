@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from bpa_ppl.drift import recorded_scales
 from bpa_ppl.models.priors.learned import Hierarchy
+from bpa_ppl.posterior import Draws
 from bpa_ppl.tables import text_table
 
 #: The weight of a domain is specific if it is this many posterior standard deviations from μ.
@@ -14,12 +18,20 @@ MIN_Z = 2.0
 NEAR = 1.0
 
 
-def as_table(hierarchy: Hierarchy) -> str:
+def as_table(hierarchy: Hierarchy, posteriors: Iterable[Draws] = ()) -> str:
     """Return the verdict on each weight as a text, one line a weight, the least shared first.
+
+    Numbers are for one standard deviation of the feature within lists, the geometric mean over the
+    domains, or in raw units where a posterior does not record it.
 
     Args:
         hierarchy: from `learn_hierarchy`.
+        posteriors: of the domains.
     """
+    scales = [recorded_scales(draws.attrs) for draws in posteriors]
+    spreads = [[s[name].spread for s in scales if name in s] for name in hierarchy.names]
+    known = all(scales) and all(spreads) and all(min(of, default=0) > 0 for of in spreads)
+    size = [np.exp(np.log(of).mean()) if known else 1.0 for of in spreads]
     unit = np.sqrt(hierarchy.prior_variance)  # the standard deviation of the prior
     between = np.sqrt(np.diagonal(hierarchy.between))
     rows = []
@@ -33,6 +45,7 @@ def as_table(hierarchy: Hierarchy) -> str:
             verdict = f"of {next(iter(domains))} alone"
         elif own:
             verdict = f"own: {', '.join(own)}"
-        numbers = f"{hierarchy.mean[k]:.3f}", f"{between[k]:.3f}"
+        numbers = f"{hierarchy.mean[k] * size[k]:.3f}", f"{between[k] * size[k]:.3f}"
         rows.append((hierarchy.names[k], *numbers, verdict))
-    return text_table(rows, ("weight", "mean", "between", ""), align="lrrl")
+    title = "weight × standard deviation within lists" if known else "weight, raw units"
+    return text_table(rows, (title, "mean", "between", ""), align="lrrl")

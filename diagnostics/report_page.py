@@ -60,7 +60,7 @@ _RAW = "weight, raw units"
 _UNIT = (
     "All weights are given for one standard deviation of the feature within the adaptation lists: "
     "weight × standard deviation. Only such numbers can be compared with each other. The weights "
-    "themselves, for a decoder, are those of `bpa weights`."
+    "themselves, for a decoder, are those that bpa weights writes."
 )
 _NO_UNIT = (
     "All weights are in raw units, because the posterior does not record how much the features "

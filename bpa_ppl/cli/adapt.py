@@ -107,7 +107,7 @@ def learn_prior(
         bpa.diagnostics.refuse_unconverged(one)
     hierarchy = learn_hierarchy(draws, without=without or ())
     hierarchy.prior().write(output, record(hierarchy, draws))
-    shared.echo_status(as_table(hierarchy), quiet)
+    shared.echo_status(as_table(hierarchy, draws.values()), quiet)
 
 
 def demo(*, output: shared.OutputPath = Path("demo-output"), quiet: shared.Quiet = False) -> None:

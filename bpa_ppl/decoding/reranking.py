@@ -280,7 +280,7 @@ class Reranker:
         if not (self._preparation.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
-            self._monitor.add(names, table.copy(), np.array([len(texts)]))
+            self._monitor.add(names, table, (len(texts),))
             position, _, support = self._decider(names).decide(table, strings)
             return Candidate(position, texts[position], float(support[position]))
         lists = NBest.from_lists(
@@ -370,6 +370,7 @@ class Reranker:
         for lists in self._preparation.stream(_tables(nbest), self.options.progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
+        self._monitor.finish()
 
     def _new_decider(self, names: tuple[str, ...]) -> Decider:
         """Return the decider for lists with some columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpa_ppl import Draws
 from bpa_ppl.diagnostics.learned_prior import as_table
 from bpa_ppl.models.priors.learned import DomainWeights, Hierarchy
 
@@ -29,3 +30,15 @@ def test_each_weight_has_its_verdict() -> None:
         ["unsure", "-0.500", "0.100", "unknown"],
         ["alike", "0.500", "0.010", "shared"],
     ]
+    posteriors = [
+        Draws(
+            {"weights": np.zeros((1, 1, 4))},
+            names,
+            "point",
+            attrs={"feature_scales": {n: {"spread": spread} for n in names}},
+        )
+        for spread in (2.0, 8.0)
+    ]
+    head, first, *_ = as_table(hierarchy, posteriors).splitlines()
+    assert head.startswith("weight × standard deviation within lists")
+    assert first.split()[:3] == ["apart", "4.000", "1.200"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
 import pytest
 from judged_lists import judged_lists
 
-from bpa_ppl import NBest, adapt
+from bpa_ppl import NBest, adapt, describe
 from bpa_ppl.notes import capture_notes
 
 OPTIONS: dict[str, Any] = {"metric": "comet", "sampler": "map", "prior_variance": 1.0}
@@ -58,3 +59,28 @@ def test_canonical_weights_and_references_are_checked_too() -> None:
     with capture_notes() as notes:
         adapt(lists, {"mark": 1.0}, sampler="map")
     assert any("are those of system eve" in note.message for note in notes)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_column_of_judgements_is_named_before_references_are_taken(missing: bool) -> None:
+    """With the words of `describe`, unless an option names the column."""
+    lists = judged_lists(6)
+    rating = lists.features[:, 1].astype(float)
+    if missing:
+        lists = lists.with_extras(rating=np.where(np.arange(18) == 4, np.nan, rating))
+    else:
+        lists = lists.with_features(["rating"], rating[:, None])
+    lists = lists.with_references([lists.texts(s)[2] for s in range(6)])
+    (expected,) = [w for w in describe(lists).warnings if "people judged so" in w]
+    for options, count in (
+        ({}, 1),
+        ({"exclude": ["rating"]}, 0),
+        ({"features": ["comet"]}, 0),
+        ({"metric": "rating"}, 0),
+        ({"prior_only": True}, 0),
+    ):
+        with capture_notes() as notes:
+            adapt(lists, None, sampler="map", prior_variance=1.0, **options)
+        found = [n for n in notes if "if people judged so" in n.message]
+        assert [n.message for n in found] == [expected] * count
+        assert all(n.level == logging.WARNING for n in found)

@@ -133,6 +133,16 @@ def test_suspicious_columns_are_named(name: str, column: list[float]) -> None:
     assert name in new[0]
 
 
+def test_judgements_of_some_candidates_are_named() -> None:
+    """Columns with missing values are no features; references would be taken as the gain."""
+    some = lists().with_extras(human=np.array([1.0, np.nan, 2.0, 3.0, 1.0, 2.0]))
+    some = some.with_references(["a"] * len(some))
+    assert "human is not used: if people judged so, name it as the gain" in (
+        bpa.describe(some).warnings
+    )
+    assert not any("human" in warning for warning in bpa.describe(some, "human").warnings)
+
+
 def test_words_among_numbers_are_named() -> None:
     usual = bpa.describe(lists()).warnings
     (new,) = set(bpa.describe(lists(mqm=["NA", "-1", "-2", "0", "-1", ""])).warnings) - set(usual)
