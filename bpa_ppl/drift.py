@@ -28,8 +28,8 @@ Sizes: TypeAlias = Int64 | tuple[int, ...]
 _LEVEL = 0.005
 _FACTOR = 3.0  # of the spread within lists, from which a change is reported
 _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorded one
-_FEW = 5  # fewer lists do not show that a feature is constant or has turned
-_MANY = 10  # lists whose values all have one sign
+_FEW = 5  # adaptation lists; fewer say little
+_MANY = 10  # new lists; of fewer only a spread far out of the range is reported
 _WINDOW = 128  # lists that are compared
 _STEP = 256  # lists from one comparison to the next, so that it costs little
 _REST = 16  # lists at the end of a stream that are compared all the same
@@ -186,7 +186,7 @@ class Change(NamedTuple):
     @property
     def times(self) -> str:
         """The size as a factor."""
-        return f"{self.size:.0f}" if self.size >= _MANY else f"{self.size:.2g}"
+        return f"{self.size:.0f}" if self.size >= 10 else f"{self.size:.2g}"
 
 
 class _Limits:
@@ -235,7 +235,7 @@ class _Limits:
         varying = (lists.deviations > 0).sum(axis=0)
         units, ratio = self._units(lists, varying)
         share = (self.varying + 0.5) / (self.lists + 1)
-        constant = self.checked & (varying == 0) & (self.varying > 0) & (count >= _FEW)
+        constant = self.checked & (varying == 0) & (self.varying > 0) & (count >= _MANY)
         constant &= (1 - share) ** count <= self.level
         sign = self.checked & (lists.sign * self.sign < 0)
         sign &= (count >= _MANY) & (self.lists >= _MANY)
@@ -281,7 +281,7 @@ class _Limits:
         factor = _FACTOR * (1 + 20 / np.maximum(self.varying, 1))
         outside = median > factor * self.highest
         outside |= (median < self.lowest / factor) & (varying > 1)
-        changed = np.where(varying < _FEW, outside, by_median & by_root)
+        changed = np.where(varying < _MANY, outside, by_median & by_root)
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         return self.checked & some & (self.varying >= _FEW) & large & changed, ratio
 
@@ -343,7 +343,7 @@ class _Limits:
         fewer = np.minimum(self.agreeing, count)
         t = _t(self.z, fewer - 1)
         turned = (mean * self.agreement < 0) & (np.abs(mean) > _MIRRORED * np.abs(self.agreement))
-        turned &= self.checked & (fewer >= _FEW)
+        turned &= self.checked & (self.agreeing >= _FEW) & (count >= _MANY)
         difference = np.abs(mean - self.agreement)
         return np.where(turned, difference / np.maximum(t * error, 1e-12), 0.0), mean
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
 from bpa_ppl.drift import DriftMonitor, _Lists, _t, record_scales, recorded_scales
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.serving import application
@@ -158,6 +159,17 @@ def test_tables_of_the_caller_are_copied() -> None:
             reranker.choose(one.texts(0), buffer)
             buffer *= 1e6
     assert not notes
+
+
+def test_the_report_names_a_change() -> None:
+    rng = np.random.default_rng(0)
+    draws = posterior(judged(60, rng))
+    with pytest.warns(BpaWarning, match="judge4"):
+        result = evaluate_improvement(changed(judged(80, rng), 4, 20.0), draws)
+    (message,) = result.drift
+    assert "judge4 varies" in message
+    assert f"{message[1:]}." in improvement_section(result)[0].advice[0]
+    assert not evaluate_improvement(judged(80, rng), draws).drift
 
 
 def test_the_service_shows_and_logs_a_change(caplog: pytest.LogCaptureFixture) -> None:
