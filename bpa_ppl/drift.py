@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from statistics import NormalDist
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,6 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
-#: The numbers of candidates of lists.
-Sizes: TypeAlias = Int64 | tuple[int, ...]
-
 #: Of the two-sided tests of one kind, together.
 _LEVEL = 0.005
 _FACTOR = 3.0  # of the spread within lists, from which a change is reported
@@ -31,7 +28,7 @@ _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorde
 _FEW = 5  # adaptation lists; fewer say little
 _MANY = 10  # new lists; of fewer only a spread far out of the range is reported
 _WINDOW = 128  # lists that are compared
-_STEP = 256  # lists from one comparison to the next, so that it costs little
+_STEP = 512  # lists from one comparison to the next, so that it costs little
 _REST = 16  # lists at the end of a stream that are compared all the same
 _CANDIDATES = 50  # of a list that are compared
 _QUANTILES = np.linspace(0, 1, 11)
@@ -316,7 +313,7 @@ class _Limits:
                 k for k in candidates if left[k] == least and excess[k] > largest * (1 - 1e-6)
             ]
             if explains_none := least >= len(candidates):
-                chosen = candidates.tolist()
+                chosen = list(candidates)
             result += [
                 Change("turned", self.names[k], agreement[k], self.agreement[k]) for k in chosen
             ]
@@ -385,31 +382,40 @@ class DriftMonitor:
         self._scales = {name: scale for name, scale in scales.items() if name in weights}
         self._weights, self._checked = weights, checked
         self._limits: _Limits | None = None
-        self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Sizes]] = deque()
+        self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Int64]] = deque()
         self._size = self._pending = 0  # lists in the window, and since the last comparison
         self._step, self._lock = 1, Lock()
         self._warned = self._changed = frozenset[tuple[str, str]]()
         self.messages: tuple[str, ...] = ()
 
-    def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Sizes) -> None:
+    def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
         """Add lists, and compare the last ones if enough are new.
 
         Args:
             names: of the columns.
-            table: (candidates, columns). That of a single list is copied.
+            table: (candidates, columns), which must not change afterwards.
             sizes: (lists,) the numbers of candidates.
         """
-        if not self._scales:
-            return
-        table, sizes = _thinned(table, sizes)
+        if self._scales:
+            self._pending += len(sizes)
+            self._keep(names, *_thinned(table, sizes))
+
+    def add_one(self, names: tuple[str, ...], table: npt.NDArray[Any]) -> None:
+        """Add one list, whose table is copied, if it will be in the window that is compared."""
+        if self._scales:
+            self._pending += 1
+            if self._pending > self._step - _WINDOW:
+                table = table[:: -(-len(table) // _CANDIDATES)].copy()
+                self._keep(names, table, np.array([len(table)]))
+
+    def _keep(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
+        """Put lists into the window, and compare it if enough lists are new."""
         with self._lock:
             self._window.append((names, table, sizes))
             self._size += len(sizes)
-            self._pending += len(sizes)
             while self._size - len(self._window[0][2]) >= _WINDOW:
                 self._size -= len(self._window.popleft()[2])
-            due = self._pending >= self._step
-        if due:
+        if self._pending >= self._step:
             self._report()
 
     def finish(self) -> None:
@@ -448,21 +454,17 @@ class DriftMonitor:
         return self._limits.changes(_Lists.of(table, sizes)), len(sizes)
 
 
-def _thinned(table: npt.NDArray[Any], sizes: Sizes) -> tuple[npt.NDArray[Any], Sizes]:
-    """Return every second, third, … candidate of long lists; a single list is copied.
+def _thinned(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int64]:
+    """Return every second, third, … candidate of long lists.
 
-    >>> _thinned(np.arange(120)[:, None], (120,))[1], _thinned(np.zeros((122, 1)), (120, 2))[1]
-    ((40,), array([40,  2]))
+    >>> _thinned(np.zeros((122, 1)), np.array([120, 2]))[1]
+    array([40,  2])
     """
-    if len(sizes) == 1:
-        table = table[:: -(-len(table) // _CANDIDATES)].copy()
-        return table, (len(table),)
-    counts = np.asarray(sizes)
-    step = -(-counts // _CANDIDATES)
+    step = -(-sizes // _CANDIDATES)
     if step.max(initial=1) == 1:
         return table, sizes
-    position = np.arange(len(table)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return table[position % np.repeat(step, counts) == 0], -(-counts // step)
+    position = np.arange(len(table)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return table[position % np.repeat(step, sizes) == 0], -(-sizes // step)
 
 
 def _messages(changes: Sequence[Change], lists: int) -> list[str]:

@@ -280,7 +280,7 @@ class Reranker:
         if not (self._preparation.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
-            self._monitor.add(names, table, (len(texts),))
+            self._monitor.add_one(names, table)
             position, _, support = self._decider(names).decide(table, strings)
             return Candidate(position, texts[position], float(support[position]))
         lists = NBest.from_lists(

@@ -461,9 +461,9 @@ def standardised(draws: Draws) -> Draws | None:
     unscaled = ("prior_variance", "prior_covariance")
     return replace(
         draws,
-        **{
-            name: scaled(getattr(draws, name), (WEIGHTS,)) for name in ("values", "warmup", "prior")
-        },
+        values=scaled(draws.values, (WEIGHTS,)),
+        warmup=scaled(draws.warmup, (WEIGHTS,)),
+        prior=scaled(draws.prior, (WEIGHTS,)),
         constants={name: array for name, array in constants.items() if name not in unscaled},
         fixed=Weights({name: w * scales[name].spread for name, w in draws.fixed.items()}),
     )

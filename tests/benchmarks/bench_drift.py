@@ -97,9 +97,9 @@ def named(
     monitor = DriftMonitor(scales, dict(zip(names, weights.tolist(), strict=True)), names)
     later = change(of.lists[new])
     found: dict[str, int] = {}
-    for s, size in enumerate(later.sizes):
+    for s in range(len(later)):
         with capture_notes() as notes:
-            monitor.add(names, later.features[later.rows(s)], np.array([size]))
+            monitor.add_one(names, later.features[later.rows(s)])
         words = " ".join(note.message for note in notes).replace(",", " ").split()
         found |= {name: s + 1 for name in names if name in words and name not in found}
     return found
