@@ -181,6 +181,11 @@ class Change(NamedTuple):
     before: float = 0.0
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What is reported once: both kinds of signs are one."""
+        return "turned" if self.kind == "sign" else self.kind, self.feature
+
+    @property
     def times(self) -> str:
         """The size as a factor."""
         return f"{self.size:.0f}" if self.size >= 10 else f"{self.size:.2g}"
@@ -429,12 +434,12 @@ class DriftMonitor:
             # Often at first, so that an error is found early.
             self._pending, self._step = 0, min(4 * self._step, _STEP)
             changes, count = self._compare()
-            kinds = frozenset((change.kind, change.feature) for change in changes)
-            if kinds != self._changed:
-                self._changed, self.messages = kinds, tuple(_messages(changes, count))
-            unseen = kinds - self._warned
-            self._warned |= kinds
-        for message in _messages([c for c in changes if c[:2] in unseen], count):
+            keys = frozenset(change.key for change in changes)
+            if keys != self._changed:
+                self._changed, self.messages = keys, tuple(_messages(changes, count))
+            unseen = keys - self._warned
+            self._warned |= keys
+        for message in _messages([c for c in changes if c.key in unseen], count):
             warn_user(message)
 
     def _compare(self) -> tuple[list[Change], int]:

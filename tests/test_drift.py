@@ -129,6 +129,25 @@ def test_each_change_is_warned_about_once_and_ends() -> None:
     assert reranker.drift == ()
 
 
+def test_a_sign_is_warned_about_once_however_it_is_found() -> None:
+    """First against the other features, then of all values."""
+    rng = np.random.default_rng(0)
+
+    def positive(count: int) -> NBest:
+        lists = judged(count, rng)
+        return replace(lists, features=lists.features + np.float32(100) * (np.arange(9) == 3))
+
+    reranker = Reranker(posterior(positive(60)), unchecked=True)
+    mixed = NBest.concatenate([positive(1), changed(positive(63), 3, -1.0)], renumber=True)
+    (message,) = warnings_of(reranker, mixed)
+    assert message.startswith("judge3 (mean correlation -")
+    assert "judge3" in reranker.drift[0]
+    assert not warnings_of(reranker, *(changed(positive(64), 3, -1.0) for _ in range(3)))
+    other = Reranker(reranker.draws, unchecked=True)
+    (message,) = warnings_of(other, changed(positive(64), 3, -1.0))
+    assert message.startswith("all values of judge3")
+
+
 @pytest.mark.parametrize("record", [None, {}, {"judge0": [1.0, 2.0, 0]}])
 def test_posteriors_without_a_record_are_not_compared(record: Any) -> None:
     rng = np.random.default_rng(0)
