@@ -154,7 +154,8 @@ class _Lists(NamedTuple):
         """
         if not len(self.starts):
             return self.deviations
-        score = self.centred @ weights
+        # The bits of a matrix product may depend on the number of threads.
+        score = np.einsum("rk,k->r", self.centred, weights)
         product = np.add.reduceat(self.centred * score[:, None], self.starts)
         of_all = np.add.reduceat(score**2, self.starts)[:, None]
         of_others = of_all - 2 * weights * product + weights**2 * self.squares
