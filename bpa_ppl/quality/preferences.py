@@ -63,7 +63,6 @@ class ChoiceSets(NamedTuple):
         weight: (C,) the exponent of the probability of each choice.
         rater: (C,) the number of the rater who made it, a position in `raters`.
         raters: their names in alphabetical order; those without a name are one, `(unnamed)`.
-        lists: the lists that the answers are about.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choices = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
@@ -82,7 +81,6 @@ class ChoiceSets(NamedTuple):
     weight: Float64
     rater: Int64
     raters: tuple[str, ...]
-    lists: NBest
 
     @property
     def named_raters(self) -> dict[str, int]:
@@ -314,7 +312,6 @@ def _laid_out(
         np.array([choice.weight for choice in choices], np.float64),
         np.array([number[choice.rater] for choice in choices], np.int64),
         raters,
-        nbest,
     )
 
 

@@ -49,6 +49,7 @@ from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import judgement_note, numeric_columns
+from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
@@ -242,7 +243,7 @@ class Problem:
         _warn_single_system(draws, sentences)
         mean = draws.aligned(self.lists, draws.mean[None])[0]
         draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
-        lists = sentences.nbest if choices is None else choices.lists
+        lists = sentences.nbest if choices is None else self.lists
         return with_baselines(draws, lists, sentences.metric, sentences.gains)
 
 
@@ -459,13 +460,17 @@ def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
 
 
 def _warn_judgements(options: AdaptOptions, nbest: NBest) -> None:
-    """Warn of columns that are named like human judgements, unless an option names them."""
+    """Warn of columns that are named like human judgements, unless an option names them.
+
+    Lists with preferences do not need those that are no features.
+    """
     categorical, features = options.categorical or (), options.features
     named = [
         *(options.exclude or ()),
         *([categorical] if isinstance(categorical, str) else categorical),
     ]
-    for name in numeric_columns(nbest):
+    columns = nbest.feature_names if has_preferences(nbest) else numeric_columns(nbest)
+    for name in columns:
         left_out = features is not None and not matches(name, features)
         note = judgement_note(nbest, name)
         if note and not left_out and not matches(name, named):
