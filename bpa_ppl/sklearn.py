@@ -36,6 +36,12 @@ __all__ = ["BayesianRanker"]
 
 #: The column of the gains.
 _Y = "y"
+#: Who passes `qid` on, and who does not.
+_ROUTING = (
+    "pipelines, searches and cross-validation pass qid and groups on after "
+    "sklearn.set_config(enable_metadata_routing=True)"
+)
+_NOT_ROUTED = "cross_val_predict passes it to fit only: call predict_proba for each fold instead"
 
 
 class BayesianRanker(BaseEstimator):  # type: ignore[misc]
@@ -44,11 +50,12 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     It adapts as `bpa_ppl.adapt` does, with `y` as the gain, and chooses as `bpa_ppl.Reranker` does.
     A row of `X` is a candidate, and its list is named by `qid`, as for the rankers of LightGBM and
     XGBoost; the rows of a list need not be adjacent. `groups` is the same under scikit-learn's
-    name, and is used where `qid` is None. Without both all rows are one list.
+    name, and is used where `qid` is None. One of the two is required, except by `predict`.
 
-    Searches and pipelines pass `qid` and `groups` on with
+    Searches, cross-validation and pipelines pass `qid` and `groups` on with
     `sklearn.set_config(enable_metadata_routing=True)`: then
-    `GridSearchCV(BayesianRanker(), grid, cv=GroupKFold()).fit(X, y, groups=qid)` needs no more.
+    `GridSearchCV(BayesianRanker(), grid, cv=GroupKFold()).fit(X, y, groups=qid)` and
+    `cross_validate(BayesianRanker(), X, y, params={"groups": qid}, cv=GroupKFold())` need no more.
 
     Args:
         weights: the canonical weights, by name or one per column; None or `equal`: see
@@ -122,7 +129,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         Raises:
             ValueError: if arrays do not fit together, or values are not numbers.
             DataError: if no list has two judged candidates, or the judged ones are all equally
-                good.
+                good; or `qid` is not one label for each row.
+            UsageError: if `qid` and `groups` are None.
             NotConverged: if the posterior fails its check.
         """
         lists, _ = self._lists(X, qid, groups, y, reset=True)
@@ -169,9 +177,11 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         qid: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> Float64:
-        """Return the posterior predictive probability of each candidate to be the best, (N,).
+        """Return the posterior predictive distribution p(e | f) over the candidates, (N,).
 
-        The probabilities of a list sum to 1.
+        The probabilities of a list sum to 1. In a list of two, after a fit to pairs of which one
+        was chosen (`y` has two values), it is the probability that this one is preferred. In longer
+        lists it is not the probability that a candidate is the best: see `docs/model.md`.
 
         Args:
             X: (N, features), as for `fit`.
@@ -179,9 +189,11 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             groups: used where `qid` is None.
 
         Raises:
-            UsageError: if both are None and the fit had several lists.
+            UsageError: if both are None. `cross_val_predict` does not pass them on.
         """
         check_is_fitted(self)
+        if qid is None and groups is None:
+            raise _missing_qid(_NOT_ROUTED)
         lists, rows = self._lists(X, qid, groups)
         result = np.empty(len(rows))
         result[rows] = self._reranker.predict(lists).probability
@@ -210,7 +222,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         Raises:
             DataError: if no list has two judged candidates, or the judged ones are all equally
                 good.
-            UsageError: if `qid` and `groups` are None and the fit had several lists.
+            UsageError: if `qid` and `groups` are None.
         """
         check_is_fitted(self)
         if sample_weight is not None:
@@ -234,15 +246,12 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NBest, Int64]:
         """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
         features = self._features(X, reset)
-        labels = groups if qid is None else qid
+        name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
-            if not reset and self.n_lists_ > 1:
-                problem = f"qid is missing, and the ranker was fitted to {self.n_lists_} lists: "
-                problem += "give the list of each row; searches pass it on with metadata routing"
-                raise UsageError(problem, parameter="qid", code="missing-setting")
-            labels = np.zeros(len(features), np.int64)
-        number, extras = _numbers(labels), dict(zip([_Y], map(_gains, gains), strict=False))
-        check_consistent_length(features, number, *extras.values())
+            raise _missing_qid(_ROUTING)
+        number = _numbers(labels, name, len(features))
+        extras = dict(zip([_Y], map(_gains, gains), strict=False))
+        check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
         if _Y in names:
@@ -273,13 +282,40 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
     return values
 
 
-def _numbers(labels: npt.ArrayLike) -> Int64:
-    """Return the number of the list of each candidate, from 0, given their labels."""
-    values = column_or_1d(labels)
+def _missing_qid(remedy: str) -> UsageError:
+    """Return the error for rows whose lists are not named."""
+    problem = (
+        "qid is missing: name the list of each row, qid=…, or qid=np.zeros(len(X)) if all rows"
+    )
+    return UsageError(f"{problem} are one list; {remedy}", parameter="qid", code="missing-setting")
+
+
+def _numbers(labels: npt.ArrayLike, name: str, count: int) -> Int64:
+    """Return the number of the list of each candidate, from 0, given their labels.
+
+    Args:
+        labels: (count,) of lists.
+        name: of the argument, for messages.
+        count: of candidates.
+
+    Raises:
+        DataError: if they are not one label for each candidate.
+    """
+    reason, code = "", "wrong-type"
     try:
-        if any(value != value or value is None for value in values.tolist()):
-            raise TypeError("a label is missing")
-        return np.asarray(np.unique(values, return_inverse=True)[1])
-    except TypeError as error:
-        problem = f"qid must be the label of a list for each row, integers or texts: {error}"
-        raise DataError(problem, parameter="qid", code="wrong-type") from error
+        # As objects, because an array of 1 and "1" would have two equal texts.
+        values = np.asarray(labels, None if hasattr(labels, "dtype") else object)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            reason = f"it has the shape {values.shape}"
+        elif len(values) != count:
+            reason, code = f"it has {len(values)} for {count} rows of X", "wrong-length"
+        elif any(value is None or value != value for value in set(values.tolist())):
+            reason = "a label is missing"
+        else:
+            return np.asarray(np.unique(values, return_inverse=True)[1])
+    except (TypeError, ValueError) as error:  # of several types, or of several lengths
+        reason = str(error)
+    problem = f"{name} must be one label of a list for each row, all numbers or all texts: {reason}"
+    raise DataError(problem, parameter=name, code=code)

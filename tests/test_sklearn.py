@@ -12,7 +12,13 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -30,8 +36,26 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {"check_methods_subset_invariance": reason}
 
 
+class OneList(BayesianRanker):
+    """All rows are one list, because the checks of scikit-learn do not name lists."""
+
+    def fit(self, X: Any, y: Any, qid: Any = None, groups: Any = None) -> OneList:  # noqa: N803
+        return super().fit(X, y, *one_list(X, qid, groups))
+
+    def predict_proba(self, X: Any, qid: Any = None, groups: Any = None) -> Any:  # noqa: N803
+        return super().predict_proba(X, *one_list(X, qid, groups))
+
+    def score(self, X: Any, y: Any, qid: Any = None, groups: Any = None) -> float:  # noqa: N803
+        return super().score(X, y, *one_list(X, qid, groups))
+
+
+def one_list(rows: Any, qid: Any, groups: Any) -> tuple[Any, Any]:
+    none = qid is None and groups is None and hasattr(rows, "__len__")
+    return np.zeros(len(rows)) if none else qid, groups
+
+
 #: Learning the scale of the prior would take most of the time.
-QUICK = BayesianRanker(sampler="map", prior=Isotropic(scale=0.3))
+QUICK = OneList(sampler="map", prior=Isotropic(scale=0.3))
 
 
 @parametrize_with_checks([QUICK], expected_failed_checks=expected_failures)
@@ -49,6 +73,7 @@ def judged_rows(lists: int = 30, size: int = 4) -> tuple[Any, Any, Any]:
 
 
 X, Y, QID = judged_rows()
+RANKER = BayesianRanker(sampler="map", prior=Isotropic(scale=0.3))
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +176,49 @@ def test_search_without_metadata_routing_says_what_is_missing() -> None:
     grid = {"likelihood": ["risk"]}
     ranker = BayesianRanker(sampler="map")
     search = GridSearchCV(ranker, grid, cv=GroupKFold(3), error_score="raise")
-    with pytest.raises(UsageError, match="the ranker was fitted to 20 lists: give"):
+    with pytest.raises(UsageError, match="qid is missing: name the list of each row"):
         search.fit(X, Y, groups=QID, qid=QID)
+
+
+BY_LIST = {"cv": GroupKFold(3)}
+
+
+@pytest.mark.parametrize("estimator", [RANKER, make_pipeline(SimpleImputer(), RANKER)])
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda estimator, **data: cross_validate(estimator, **data, **BY_LIST),
+        lambda estimator, **data: cross_val_score(estimator, **data, **BY_LIST),
+        lambda estimator, **data: cross_val_predict(estimator, **data, **BY_LIST),
+        lambda estimator, **data: GridSearchCV(estimator, {}, **BY_LIST).fit(
+            data["X"], data["y"], groups=data["groups"]
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_nothing_is_evaluated_on_one_list_unless_it_is_named(
+    evaluate: Callable[..., Any], estimator: BaseEstimator
+) -> None:
+    with pytest.raises(ValueError, match=r"(?s)qid is missing: name the list.*routing=True"):
+        evaluate(estimator, X=X, y=Y, groups=QID)
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("estimator", [RANKER, make_pipeline(SimpleImputer(), RANKER)])
+def test_cross_validation_with_routing(estimator: BaseEstimator) -> None:
+    by_list = {"params": {"groups": QID}, **BY_LIST}
+    scores = [
+        clone(estimator)
+        .fit(X[train], Y[train], qid=QID[train])
+        .score(X[test], Y[test], qid=QID[test])
+        for train, test in GroupKFold(3).split(X, Y, QID)
+    ]
+    assert cross_validate(estimator, X, Y, **by_list)["test_score"].tolist() == scores
+    assert cross_val_score(estimator, X, Y, **by_list).tolist() == scores
+    predicted = cross_val_predict(estimator, X, Y, **by_list)
+    assert np.corrcoef(predicted, Y)[0, 1] > 0.9
+    with pytest.raises(UsageError, match="cross_val_predict passes it to fit only: call"):
+        cross_val_predict(estimator, X, Y, method="predict_proba", **by_list)
 
 
 def test_clones_and_pickles(fitted: BayesianRanker) -> None:
@@ -197,8 +263,8 @@ VARIED = np.arange(8.0).reshape(4, 2)
         (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),
         (VARIED, [1, 2, 3, 4], [0, 1, 2, 3], "each list has one row, so that there is no choice"),
         (ONES, [1, 0, 1, 0], TWO, "no column of X varies within a list, so candidates cannot be"),
-        (VARIED, [1, 0, 1, 0], [0, 0, 1], "inconsistent numbers of samples: .4, 3, 4."),
-        (VARIED, [1, 0, 1, 0], [0, 0, 1, np.nan], "qid must be the label .*a label is missing"),
+        (VARIED, [1, 0, 1], TWO, "inconsistent numbers of samples: .4, 3."),
+        (VARIED, [1, 0, 1, 0], None, "qid is missing: .* or qid=np.zeros.len.X.. if all rows are"),
         (VARIED * 1e300, [1, 0, 1, 0], TWO, "X contains infinity or a value too large"),
     ],
 )
@@ -206,6 +272,30 @@ def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str
     with pytest.raises(ValueError, match=message) as error:
         BayesianRanker().fit(rows, gains, qid=qid)
     assert "\n" not in str(error.value) or "Input" in str(error.value)  # scikit-learn's own
+
+
+@pytest.mark.parametrize("name", ["qid", "groups"])
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (TWO[:3], "it has 3 for 4 rows of X"),
+        ([TWO, TWO], r"it has the shape \(2, 4\)"),
+        (np.zeros((4, 2)), r"it has the shape \(4, 2\)"),
+        ([[0], [0, 1], [1], [1]], "unhashable type"),
+        ("question", r"it has the shape \(\)"),
+        ([0, 0, 1, np.nan], "a label is missing"),
+        ([0, 0, 1, None], "a label is missing"),
+        (["a", "a", "b", None], "a label is missing"),
+        (pd.Series([0, 0, 1, None], dtype="Int64"), "a label is missing"),
+        ([1, 1, "1", "1"], "not supported between instances of"),
+        (pd.Series(["a", "a", 0, 0]), "not supported between instances of"),
+    ],
+)
+def test_errors_about_lists_name_them(labels: Any, reason: str, name: str) -> None:
+    expected = f"^{name} must be one label of a list for each row, .*{reason}"
+    with pytest.raises(DataError, match=expected) as error:
+        BayesianRanker().fit(VARIED, [1, 0, 1, 0], **{name: labels})
+    assert error.value.parameter == name
 
 
 def test_constant_columns_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
@@ -217,7 +307,7 @@ def test_constant_columns_have_no_effect(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: BayesianRanker) -> None:
-    with pytest.raises(UsageError, match="qid is missing, and the ranker was fitted to 30 lists"):
+    with pytest.raises(UsageError, match="qid is missing: name the list of each row"):
         fitted.predict_proba(X)
     with pytest.raises(UsageError, match="qid is missing"):
         fitted.score(X, Y)
@@ -225,6 +315,9 @@ def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: Bayesian
         fitted.score(X, Y, qid=QID, sample_weight=Y)
     with pytest.raises(DataError, match="all candidates have the same y"):
         fitted.score(X[:4], np.ones(4), qid=QID[:4])
-    single = clone(QUICK).fit(X, Y)
+    one_list = np.zeros(len(X))
+    single = clone(RANKER).fit(X, Y, qid=one_list)
     assert single.n_lists_ == 1
-    assert single.predict_proba(X).sum() == pytest.approx(1)
+    assert single.predict_proba(X, qid=one_list).sum() == pytest.approx(1)
+    with pytest.raises(UsageError, match="qid is missing"):
+        single.predict_proba(X)
