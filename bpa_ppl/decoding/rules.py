@@ -285,11 +285,14 @@ class Mean(Rule, frozen=True):
     """p(e | f, E[λ]): the posterior mean of the weights decides.
 
     The average of p(e | f, λ) over wide posteriors prefers candidates with unusual features, for
-    some draws rank them high by chance; the mean of the scores does not.
+    some draws rank them high by chance; the mean of the scores does not. Of two candidates both
+    prefer the same one, if the posterior is symmetric, and the average is calibrated: it decides.
     """
 
     def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
-        """Return the scores under the mean."""
+        """Return the scores under the mean; of two candidates, those of `Predictive`."""
+        if len(features) == 2:
+            return Predictive().log_scores(features, draws)
         share = np.exp(draws.log_weight)
         return np.asarray(features @ (share @ draws.weights))
 

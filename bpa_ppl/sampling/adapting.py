@@ -35,7 +35,7 @@ from bpa_ppl.models import (
     log_linear,
     tabulate,
 )
-from bpa_ppl.models.likelihoods.default import default_likelihood
+from bpa_ppl.models.likelihoods.default import default_likelihood, is_choice_of_two
 from bpa_ppl.models.likelihoods.preference import RATER
 from bpa_ppl.models.preparing import preparation
 from bpa_ppl.models.priors import isotropic
@@ -329,21 +329,23 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         model = family.model(matched) or model
     if not started:
         check_totals(nbest, matched.values)
-    intended, lists = likelihood, nbest
+    intended, lists, scale_prior = likelihood, nbest, isotropic.OF_LISTS
+    of_two = isinstance(intended, Oracle) and is_choice_of_two(goal, nbest)
+    if of_two or intended.observes == "preferences":
+        pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
+        scale_prior = isotropic.OF_PAIRS if pairs else isotropic.OF_ANSWERS
     if options.prior_only:
         nbest = nbest[:0]
         likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
-    # Data sets of pairs need the wider prior: docs/results/juries.md.
-    of_pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
-    narrow = intended.observes == "preferences" and not of_pairs
-    scale_prior = isotropic.OF_ANSWERS if narrow else isotropic.OF_LISTS
+    # Neither of two candidates was chosen in a tie.
+    shared = of_two or (started and nbest.totals is None)
     sentences = observe_sentences(
         likelihood,
         nbest,
         matched,
         goal,
         options.oracle,
-        ties=options.ties or ("shared" if started and nbest.totals is None else "canonical"),
+        ties=options.ties or ("shared" if shared else "canonical"),
         canonical=not started,
         jobs=options.jobs,
         progress=options.progress,

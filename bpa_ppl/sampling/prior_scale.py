@@ -5,8 +5,8 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
 
     log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, ½²),   τ₀² = 1 / (2 K) for K such features
 
-(and another prior of τ for answers, see `ScalePrior`), with Laplace's approximation of p(A | τ)
-(MacKay 1992). The likelihood in it is
+(and other priors of τ for answers and pairs, see `ScalePrior`), with Laplace's approximation of
+p(A | τ) (MacKay 1992). The likelihood in it is
 
 * that of the answers, if preferences are observed;
 * `pairs`, where candidates have gains. How much worse the others are shows in the order of all

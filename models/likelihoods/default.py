@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from bpa_ppl.features.base import AnySource, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.base import Likelihood
@@ -13,7 +15,8 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import Metric
+from bpa_ppl.quality import Column, Metric
+from bpa_ppl.quality.column import column_of, with_judged
 from bpa_ppl.quality.preferences import has_preferences
 
 #: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
@@ -38,8 +41,11 @@ def default_likelihood(
     on held-out parts of the pools of WMT 2023, with 10 judged lists, it wins 0.58 of the headroom
     with all metrics and 0.38 with six features; `margin` wins 0.53 and 0.30. For these gains
     `pairs` with differences, if there are indicators such as those of systems: with many lists the
-    expected gain asks for no more than one good system. If gains are unknown because the lists have
-    no references: `preference` for lists that carry preferences, else `oracle`.
+    expected gain asks for no more than one good system. `oracle` if the gain says which of two
+    candidates was chosen: on pairs it is the likelihood of Bradley and Terry, whose probabilities
+    are calibrated, and it chooses as well as `risk`, whose probabilities are not. If gains are
+    unknown because the lists have no references: `preference` for lists that carry preferences,
+    else `oracle`.
 
     Args:
         metric: the gain.
@@ -51,6 +57,32 @@ def default_likelihood(
         return Preference() if has_preferences(nbest) else Oracle()
     if metric.key in _WITH_MARGIN:
         return Margin()
+    if is_choice_of_two(metric, nbest):
+        return Oracle()
     sources = resolve_sources(() if add is None else add)
     with_indicators = categorical or any(isinstance(s, Indicators) for s in sources)
     return _WITH_INDICATORS if with_indicators else Risk()
+
+
+def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
+    """Return whether a gain says which of two candidates was chosen, such as 1 and 0.
+
+    Each list then has two judged candidates, and there are two values in all lists; in a tie both
+    have the same one.
+
+    Args:
+        metric: the gain.
+        nbest: the adaptation sentences.
+
+    >>> lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["judge"])
+    >>> chosen, graded = [[1, 0], [0, 1]], [[1, 0], [0, 2]]
+    >>> lists = lists.with_extras(chosen=np.ravel(chosen), graded=np.ravel(graded))
+    >>> [is_choice_of_two(Column(column=name), lists) for name in ("chosen", "graded")]
+    [True, False]
+    """
+    columns = {*nbest.feature_names, *nbest.extras}
+    if not isinstance(metric, Column) or metric.column not in columns:
+        return False
+    gains = column_of(nbest, metric.column)
+    judged, rows = with_judged(nbest, np.isfinite(gains))
+    return len(judged) > 0 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

@@ -137,8 +137,11 @@ class ScalePrior(NamedTuple):
 #: Deviations of 0.5 and 1 do the same on held-out judged lists, on average over five data sets; 0.5
 #: keeps τ away from 0 where features say little.
 OF_LISTS = ScalePrior(1.0, 0.5)
+#: Of data sets of pairs of which one is chosen. Twice the deviation, so that easy and hard pairs
+#: have calibrated probabilities: docs/results/confidence.md.
+OF_PAIRS = ScalePrior(1.0, 1.0)
 #: Of answers to pairs in lists of three candidates or more. Of factors from 0.2 to 1 and deviations
-#: from 0.3 to 0.5 the best for 20 to 100 answers on WMT 2023; data sets of pairs prefer `OF_LISTS`.
+#: from 0.3 to 0.5 the best for 20 to 100 answers on WMT 2023; data sets of pairs prefer `OF_PAIRS`.
 OF_ANSWERS = ScalePrior(0.3, 0.3)
 
 

@@ -71,7 +71,7 @@ def test_weights_are_found_from_preferences(lists: NBest) -> None:
 
 
 def test_preferences_are_the_default_without_references(lists: NBest) -> None:
-    bare = lists.without("preferences", "ties")
+    bare = lists.without("preferences", "ties", "mqm")
     with raises(DataError, "missing-references", parameter="references"):
         adapt(bare, ZERO)
     translated = bare.with_references(["0 0"] * SENTENCES)

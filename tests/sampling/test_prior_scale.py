@@ -45,6 +45,7 @@ def scale_of(pool: NBest, **options: Any) -> float:
 GRID = np.linspace(-12, 12, 4_001)
 #: The median of τ for one feature, √½ or 0.3 of it, and the standard deviation of log τ.
 LISTS, ANSWERS = (np.sqrt(0.5), 0.5), (0.3 * np.sqrt(0.5), 0.3)
+PAIRS = np.sqrt(0.5), 1.0
 
 
 def best_log_scale(log_p: np.ndarray, spread: float, median: float, deviation: float) -> float:
@@ -120,7 +121,7 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
 @pytest.mark.parametrize("size", [2, SIZE])
 @pytest.mark.parametrize("weight", [0.1, 2.5])
 def test_answers_determine_the_scale_of_preferences(weight: float, size: int) -> None:
-    """Data sets of pairs have the prior of τ for gains, answers about longer lists a narrow one."""
+    """Data sets of pairs have a wide prior of τ, answers about longer lists a narrow one."""
     rng = np.random.default_rng(6)
     pool = simulated(40, np.array([weight]), size=size)
     answers, log_p = [], np.zeros_like(GRID)
@@ -135,7 +136,7 @@ def test_answers_determine_the_scale_of_preferences(weight: float, size: int) ->
     draws = as_draws(adapt(judged, None, sampler="map"))
     assert draws.attrs["likelihood"]["name"] == "preference"
     assert draws.attrs["prior"]["scale_learned"]
-    expected = best_log_scale(log_p, float(judged.spread[0]), *(LISTS if size == 2 else ANSWERS))
+    expected = best_log_scale(log_p, float(judged.spread[0]), *(PAIRS if size == 2 else ANSWERS))
     assert np.log(draws.attrs["prior"]["scale"]) == pytest.approx(expected, abs=0.05)
 
 
