@@ -132,8 +132,10 @@ def _comparison(draws: Draws) -> list[Section]:
     comparison = recorded_comparison(draws)
     if comparison is None:
         return []
-    sentence = comparison.warning or comparison.summary
-    blocks = (f"{sentence[:1].upper()}{sentence[1:]}.", comparison.block())
+    parts = [comparison.warning, comparison.share_of_best]
+    sentences = parts if comparison.warning else [comparison.summary]
+    text = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences if part)
+    blocks = (text, comparison.block())
     return [Section("Compared with simple baselines", blocks)]
 
 

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import NotConverged, UsageError
 
@@ -135,6 +136,8 @@ def rerank(
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)
+    elif (recorded := recorded_comparison(draws)) is not None and recorded.best:
+        shared.echo_status(recorded.share_of_best, quiet)
     rule = bpa.decoding.RULES.name_of(options.rule_for(draws))
     shared.echo_status(f"{signature(draws)}|rule:{rule}", quiet)
 

@@ -350,5 +350,7 @@ def improvement_section(
     signatures = ", ".join(f"{change.name} {change.signature}" for change in scored)
     baselines = [] if result.comparison is None else [result.comparison.block()]
     blocks: list[Block] = [Table(header, rows, caption), *baselines]
+    if result.comparison is not None and (share := result.comparison.share_of_best):
+        blocks.append(f"{share[:1].upper()}{share[1:]}.")
     blocks += [f"Signatures: {signatures}."] if signatures else []
     return verdict, [Section("Did it help?", blocks)]

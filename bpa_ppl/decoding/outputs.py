@@ -310,6 +310,7 @@ class Summary:
         self._numbers: set[int] = set()  # of references
         recorded = recorded_comparison(draws)
         self._baselines = None if recorded is None else recorded.baselines
+        self._best = None if recorded is None else recorded.best
         #: Sums of gains of each way to choose, and the number of candidates without a gain.
         self._gains: dict[tuple[str, str], Float64] = {}
         self._unjudged = 0
@@ -374,7 +375,8 @@ class Summary:
             return None
         unit = name_of_gain(self._compared_by)
         rows = rows_of(self._gains, accuracy=self._by_answers)
-        return BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
+        unjudged, best = self._unjudged, self._best
+        return BaselineComparison(rows, self._baselines, unit, unjudged=unjudged, best=best)
 
 
 def _added(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:

@@ -145,8 +145,8 @@ def with_baselines(
     comparison = _compared(lists, metric, draws, gains)
     if comparison.warning:
         warn_user(comparison.warning)
-    else:
-        log_info(comparison.summary)
+    if message := comparison.share_of_best if comparison.warning else comparison.summary:
+        log_info(message)
     return draws.with_attrs(**{_RECORD: comparison.record()})
 
 
@@ -246,7 +246,7 @@ def _compared(
         column=system_column(nbest, [source.column for source in indicators]),
         ignore=[f"{source.column}={value}" for source in indicators for value in source.values],
     )
-    adapted, doubtful, related, evaluation = None, 0, None, LEFT_OUT
+    adapted, doubtful, related, evaluation, best = None, 0, None, LEFT_OUT, None
     losses = selected.log_loss
     if draws is not None:
         if draws.kind == "point" or draws.pointwise is None:
@@ -260,13 +260,24 @@ def _compared(
         else:
             adapted = gains_of_best(nbest, scores, judged)
             related = association(scores, judged, nbest.offsets)
+            best = None if in_sample else _chosen_best(nbest, scores, judged)
         related = None if in_sample or len(nbest) < _MIN_LISTS else related
         doubtful = int(np.sum(k_hat > POOR_PARETO_K))
     sums = _sums(nbest, judged, selected.gains, selected.features, adapted, losses)
     rows, unit = rows_of(sums, accuracy=metric is None), name_of_gain(metric)
     return BaselineComparison(
-        rows, selected.baselines, unit, evaluation, unjudged, doubtful, related
+        rows, selected.baselines, unit, evaluation, unjudged, doubtful, related, best
     )
+
+
+def _chosen_best(nbest: NBest, scores: Float64, gains: Float64) -> tuple[float, int]:
+    """Return in how many lists the choice is among the best candidates, and how many there are.
+
+    Candidates of equal score share the choice.
+    """
+    best = np.repeat(_bounds(nbest, gains)[BEST], nbest.sizes)
+    among_best = (gains == best).astype(np.float64)
+    return float(gains_of_best(nbest, scores, among_best).sum()), len(nbest)
 
 
 def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
@@ -390,6 +401,7 @@ def compare_with_recorded(
         metric: of the gains; None for preferences.
     """
     recorded = recorded_comparison(draws)
+    best = None if recorded is None else recorded.best
     if recorded is not None:
         baselines = recorded.baselines
     else:

@@ -611,6 +611,8 @@ class BaselineComparison:
         doubtful: the number of lists where leave-one-out is unreliable (Pareto k̂ > 0.7).
         association: of the scores of the adapted weights and the gains, in standard errors, by
             leave-one-out; None if it was not computed.
+        best: in how many adaptation lists the adapted weights choose one of the best candidates, by
+            leave-one-out, and the number of those lists; None if it was not computed.
 
     >>> rows = [
     ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
@@ -635,6 +637,7 @@ class BaselineComparison:
     unjudged: int = 0
     doubtful: int = 0
     association: float | None = None
+    best: tuple[int, int] | None = None
 
     @property
     def measure(self) -> str:
@@ -676,7 +679,11 @@ class BaselineComparison:
 
     @property
     def summary(self) -> str:
-        """One sentence on the adapted weights and the best baseline."""
+        """One sentence on the adapted weights and the best baseline, and on the best candidates."""
+        return "; ".join(filter(None, [self._than_baseline, self.share_of_best]))
+
+    @property
+    def _than_baseline(self) -> str:
         row = self.baseline
         if row is None or not row.verdict:
             return ""
@@ -697,6 +704,23 @@ class BaselineComparison:
     def _not_better(self, row: BaselineRow) -> bool:
         """Say whether the adapted weights have no higher accuracy than a baseline."""
         return self.unit == ACCURACY and row.difference <= 0
+
+    @property
+    def share_of_best(self) -> str:
+        """How often the adapted weights choose one of the best candidates, as far as is known.
+
+        This estimates how often choices are right, which the predictive distribution does not.
+        Empty if it was not computed.
+        """
+        if self.best is None:
+            return ""
+        count, lists = self.best
+        low, high = proportion_interval(count, lists)
+        return (
+            f"of {counted(lists, 'adaptation list')}, {100 * count / lists:.0f}% have a choice "
+            f"among the best candidates ({LEFT_OUT}, {_PERCENT} interval {100 * low:.0f}% to "
+            f"{100 * high:.0f}%)"
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -762,7 +786,7 @@ class BaselineComparison:
             for row in self.rows
         ]
         rest = {name: getattr(self, name) for name in _RECORDED}
-        return {**rest, "baselines": asdict(self.baselines), "rows": rows}
+        return {**rest, "best": self.best, "baselines": asdict(self.baselines), "rows": rows}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> BaselineComparison:
@@ -780,8 +804,11 @@ class BaselineComparison:
             cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
             rows = tuple(BaselineRow._make(row) for row in cells)
             rest = {name: record[name] for name in _RECORDED}
+            if (best := record.get("best")) is not None:  # earlier versions did not record it
+                count, lists = best
+                rest["best"] = count, lists
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             message = f"the comparison with baselines cannot be read ({error}): adapt again"
             raise DataError(message, code="damaged") from error
 
@@ -907,6 +934,24 @@ def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     quantile = stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2)
     reach = float(quantile) * math.sqrt(variance)
     return mean, centre - reach, centre + reach
+
+
+def proportion_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the 95% score interval of a proportion (Wilson 1927).
+
+    Args:
+        count: of successes.
+        total: of trials, at least 1.
+
+    >>> [round(end, 3) for end in proportion_interval(8, 10)]
+    [0.49, 0.943]
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + PROBABILITY) / 2))
+    centre = (count + z**2 / 2) / (total + z**2)
+    reach = z * math.sqrt(count * (total - count) / total + z**2 / 4) / (total + z**2)
+    return max(centre - reach, 0.0), min(centre + reach, 1.0)
 
 
 def _number(value: float, form: str, unit: str = "") -> str:

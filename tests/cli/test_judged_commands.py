@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,21 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     alone = succeed("oracle", "lists.jsonl", "--metric", "comet").out
     assert alone.endswith(f"\n\n{bpa.compare_baselines(pool, metric='comet')}\n")
     assert "adapted" not in alone
+
+
+def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(adapted: Outcome) -> None:
+    noted = succeed("adapt", "lists.jsonl", "-o", "l.nc", *ADAPT[4:-1], "laplace").err
+    comparison = recorded_comparison(read_draws("l.nc"))
+    assert comparison is not None
+    assert comparison.share_of_best.startswith("of 30 adaptation lists, ")
+    assert comparison.share_of_best in noted
+    rows = [json.loads(line) for line in Path("lists.jsonl").read_text("utf-8").splitlines()]
+    for row in rows:
+        for candidate in row["candidates"]:
+            del candidate["comet"]
+    Path("new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    shown = succeed("rerank", "new.jsonl", "-p", "l.nc", "-o", "out").err
+    assert comparison.share_of_best in shown
 
 
 def test_a_lower_column_is_better(adapted: Outcome) -> None:

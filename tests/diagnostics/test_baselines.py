@@ -13,7 +13,7 @@ import reference_model
 from html_outline import Outline
 from raising import raises
 from scipy.special import logsumexp
-from scipy.stats import binom, pearsonr, rankdata, ttest_rel
+from scipy.stats import binom, binomtest, pearsonr, rankdata, ttest_rel
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
 
@@ -51,6 +51,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     Baselines,
     mean_interval,
     moments,
+    proportion_interval,
     system_column,
 )
 from bpa_ppl.diagnostics.report_page import posterior_page
@@ -238,6 +239,12 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     assert found.baseline is not None
     assert found.baseline.gain == pytest.approx(np.mean(expected[best]))
     assert found.evaluation == "leave-one-out"
+    best_gains = [max(g) for _, g, _ in loops.lists]
+    right = sum(a == b for a, b in zip(adapted, best_gains, strict=True))
+    assert found.best == (right, len(loops.lists))
+    interval = binomtest(right, len(loops.lists)).proportion_ci(0.95, "wilson")
+    shown = f"{100 * interval.low:.0f}% to {100 * interval.high:.0f}%"
+    assert found.summary.endswith(f"(leave-one-out, 95% interval {shown})")
     assert found.unjudged == int(np.isnan(pool.extras["mqm"]).sum())
 
 
@@ -288,6 +295,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     choices = [int(np.argmax(log_p[drawn[0, 0], s])) for s in range(count)]
     assert adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
     assert point.evaluation == "in-sample"
+    assert point.best is None
     assert any("use the gains" in note for note in point.notes)
 
 
@@ -325,6 +333,7 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
         if name != ADAPTED:
             assert row.difference == pytest.approx(np.nanmean(adapted - values), abs=1e-12)
     assert found.baselines == selected
+    assert found.best == comparison.best
     assert found.evaluation == "new lists"
     options = RerankOptions(unchecked=True)
     parts = rerank_to(new.chunks(7), draws, tmp_path / "out.txt", options=options)
@@ -355,6 +364,8 @@ def test_a_record_is_read_back_as_it_was() -> None:
     again = BaselineComparison.from_record(record)
     assert str(again) == str(compare_baselines(pool, draws))
     assert again.record() == draws.attrs["baselines"]
+    earlier = {name: value for name, value in record.items() if name != "best"}
+    assert BaselineComparison.from_record(earlier) == replace(again, best=None)
     with raises(DataError, "damaged"):
         recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
 
@@ -530,6 +541,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     expected = [[block.header, *block.rows]]
     assert table.tables == Outline(comparison._repr_html_()).tables == expected
     assert comparison.baselines.named(comparison.baselines.best) in section
+    assert comparison.share_of_best[1:] in section
     assert "Leave-one-out" in section
     assert "baselines" not in html[html.index("<h2>How it was made") :]
     assert "Compared with simple baselines" not in posterior_page(posterior(pool), top=1)
@@ -542,6 +554,20 @@ def test_too_few_lists() -> None:
         compare_baselines(pool, metric="mqm")
     with raises(DataError, "mismatch"):
         compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))
+
+
+@pytest.mark.parametrize("total", [10, 20, 100])
+def test_the_interval_of_a_share_is_that_of_wilson(total: int) -> None:
+    """Its coverage is 95 % on average over shares, and nowhere below 83 %."""
+    counts = np.arange(total + 1)
+    found = np.array([proportion_interval(int(count), total) for count in counts])
+    expected = [binomtest(count, total).proportion_ci(0.95, "wilson") for count in counts.tolist()]
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-12)
+    shares = np.linspace(0.01, 0.99, 99)[:, None]
+    covered = (found[:, 0] <= shares) & (shares <= found[:, 1])
+    coverage = (binom.pmf(counts, total, shares) * covered).sum(axis=1)
+    assert coverage.mean() == pytest.approx(0.95, abs=0.01)
+    assert coverage.min() > 0.83
 
 
 @pytest.mark.parametrize("kind", ["normal", "judgements"])
