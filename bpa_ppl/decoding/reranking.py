@@ -53,7 +53,8 @@ class Reranked:
     Attributes:
         sentence_ids: (S,) as printed in the file.
         choice: (S,) position of the chosen hypothesis in its list.
-        probability: (S,) its predictive probability, of the derivation or of the string.
+        probability: (S,) its predictive probability p(e | f), of the derivation or of the string:
+            not the probability that it is right, except of preferences between two candidates.
         canonical: (S,) position of the first-best under the canonical weights.
         canonical_probability: (S,) the predictive probability of that one.
         texts: the chosen texts.
@@ -161,8 +162,7 @@ class Reranker:
         attrs = self.draws.attrs
         with invalid_record_error():
             gain = gain_column(attrs)
-            default = "chrf" if "canonical_weights" in attrs else "ter"
-            metric = str(attrs.get("oracle_metric", default))
+            metric = str(attrs.get("oracle_metric"))
             self.rule = options.rule_for(self.draws)
         # The texts of a list cannot be compared by other metrics, such as a column.
         self._metric = metric if gain is None and metric in PAIRED else None

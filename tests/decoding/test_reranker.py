@@ -105,6 +105,17 @@ def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> No
         predictions.expected_gain()
 
 
+@pytest.mark.parametrize("attrs", [{}, {"comparisons": {"preferences": 9}, "rule": "mean"}])
+def test_a_posterior_without_a_gain_writes_no_expected_gains(
+    lists: NBest, draws: Draws, attrs: dict[str, Any]
+) -> None:
+    by_gain = Reranker(draws.with_attrs(oracle_metric="ter")).predict(lists)
+    assert "expected_gain" in next(by_gain.json_lines())
+    predictions = Reranker(draws.with_attrs(**attrs)).predict(lists)
+    assert predictions.metric is None
+    assert not any("expected_gain" in line for line in predictions.json_lines())
+
+
 def test_a_recorded_verdict_holds_for_the_same_draws_only(
     draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
