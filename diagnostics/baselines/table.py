@@ -612,7 +612,8 @@ class BaselineComparison:
         association: of the scores of the adapted weights and the gains, in standard errors, by
             leave-one-out; None if it was not computed.
         best: in how many adaptation lists the adapted weights choose one of the best candidates, by
-            leave-one-out, and the number of those lists; None if it was not computed.
+            leave-one-out (of k candidates with the highest score, each counts 1/k), and the number
+            of those lists; None if it was not computed.
 
     >>> rows = [
     ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
@@ -637,7 +638,7 @@ class BaselineComparison:
     unjudged: int = 0
     doubtful: int = 0
     association: float | None = None
-    best: tuple[int, int] | None = None
+    best: tuple[float, int] | None = None
 
     @property
     def measure(self) -> str:
@@ -936,7 +937,7 @@ def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     return mean, centre - reach, centre + reach
 
 
-def proportion_interval(count: int, total: int) -> tuple[float, float]:
+def proportion_interval(count: float, total: int) -> tuple[float, float]:
     """Return the 95% score interval of a proportion (Wilson 1927).
 
     Args:
