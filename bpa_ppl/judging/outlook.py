@@ -20,7 +20,8 @@ class Outlook(NamedTuple):
         answers: how many, ties included, skipped ones not.
         lists: of how many the choices are.
         changed: how many choices differ from those of the prior.
-        best: the mean probability that a choice is the best of its list.
+        best: the mean probability that a choice has the highest score of its list under the exact
+            weights; not the share of choices that the rater finds best.
         headroom: the expected share that the choices win of what exact weights would win over a
             random candidate. What the features do not see is not counted, so the share of the
             headroom by the rater is smaller.

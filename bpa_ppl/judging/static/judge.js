@@ -110,7 +110,7 @@ async function showState() {
   const rows = {
     Answers: count(state.answers),
     "Choices changed": `${count(state.changed)} of ${count(state.lists)}`,
-    "Choice is best, mean P": percent(state.best),
+    "Choice of exact weights, mean P": percent(state.best),
     "Won of what exact weights win": percent(state.headroom),
     "… at least, with P 95 %": percent(state.least),
     "… by ten more answers": `+${(100 * state.further).toFixed(1)} points`,
