@@ -32,7 +32,7 @@ def main() -> None:
 
     result = bpa.rerank(rest, posterior)
     surest = max(np.flatnonzero(result.changed), key=lambda s: result.probability[s])
-    print(f"the surest change, with probability {result.probability[surest]:.2f}:")
+    print(f"the surest change, with p(e | f) = {result.probability[surest]:.2f}:")
     print(f"  canonical  {result.canonical_texts[surest]}")
     print(f"  adapted    {result.texts[surest]}")
     print(f"  reference  {result.references[surest][0]}")

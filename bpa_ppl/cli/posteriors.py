@@ -106,7 +106,8 @@ def rerank(
         output: Chosen texts, one per line; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
             tab-separated.
-        probabilities: Also write the probability of every candidate, as JSON lines.
+        probabilities: Also write p(e | f) of every candidate, as JSON lines: the predictive
+            distribution; except of preferences, not the probability that a candidate is right.
         gaps: Missing sentences, and those without candidates: fail (error), write an empty line
             (empty), or copy the source (source), which --sources or the lists give.
     """
