@@ -414,7 +414,7 @@ def compare_with_recorded(
     if not baselines.best:
         gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
         baselines = replace(baselines, best=max(gain, key=lambda name: gain[name], default=FIRST))
-    return BaselineComparison(rows, baselines, name_of_gain(metric), unjudged=unjudged)
+    return BaselineComparison(rows, baselines, name_of_gain(metric), unjudged=unjudged, best=best)
 
 
 def sums_of_choices(
