@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -18,7 +18,7 @@ from cyclopts import App, CycloptsError, Parameter, Token
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
-from bpa_ppl.cli.options import with_outputs
+from bpa_ppl.cli.options import discard, print_message, with_outputs
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
 
@@ -150,10 +150,7 @@ def _exit_code() -> int | str | None:
     except SystemExit as done:
         return done.code
     except BrokenPipeError:
-        # Python flushes standard output again at exit, which must not fail a second time:
-        # https://docs.python.org/3/library/signal.html#note-on-sigpipe
-        with suppress(OSError, ValueError):  # standard output is not a file
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
         return _CLOSED_PIPE
     except KeyboardInterrupt:
         message, code = "interrupted", _INTERRUPTED
@@ -169,7 +166,7 @@ def _exit_code() -> int | str | None:
             raise
         remedy = "give fewer or smaller lists, fewer draws, or a machine with more"
         message = f"error: out of memory: {remedy}"
-    print(message, file=sys.stderr)
+    print_message(message)
     return code
 
 
@@ -183,6 +180,7 @@ def prepare_streams() -> None:
     while spare < 3:
         spare = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
     os.close(spare)
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -199,10 +197,10 @@ class _Printer(logging.Handler):
         """Print a record."""
         message = record.getMessage()
         if record.levelno < logging.WARNING:
-            print(message, file=sys.stderr)
+            print_message(message)
         elif message not in self._shown:
             self._shown.add(message)
-            print(f"note: {printable(message)}", file=sys.stderr)
+            print_message(f"note: {printable(message)}")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -81,10 +80,9 @@ def oracle(
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
-    shown = sys.stderr if output == "-" else sys.stdout
-    print(room, file=shown)
+    shared.print_result(room, output)
     if isinstance(goal, bpa.quality.Column) and len(lists) > 1:
-        print(f"\n{bpa.compare_baselines(lists, metric=goal)}", file=shown)
+        shared.print_result(f"\n{bpa.compare_baselines(lists, metric=goal)}", output)
 
 
 def features(

@@ -13,11 +13,12 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVar
 
 import msgspec
 from cyclopts import Parameter, Token
@@ -497,6 +498,37 @@ def echo_status(message: object, quiet: bool = False) -> None:
     """Log a status message; it is printed to standard error."""
     if not quiet:
         log_info(str(message))
+
+
+def print_message(text: object) -> None:
+    """Print a line to standard error; where that is closed or full, do without."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        discard(sys.stderr)
+
+
+def print_result(text: object, output: str | Path | None) -> None:
+    """Print a result to standard output, or to standard error if the output of the command is `-`.
+
+    Args:
+        text: the result.
+        output: where the command writes its output.
+    """
+    if str(output) == "-":
+        print_message(text)
+    else:
+        print(text)
+
+
+def discard(stream: TextIO) -> None:
+    """Send the rest of a standard stream to the null device.
+
+    Python flushes it again at exit, which must not fail a second time:
+    https://docs.python.org/3/library/signal.html#note-on-sigpipe
+    """
+    with suppress(OSError, ValueError):  # it is not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:

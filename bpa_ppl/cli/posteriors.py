@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -129,14 +128,13 @@ def rerank(
     if aligned.filled:
         missing = counted(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
-    file = sys.stderr if output == "-" else sys.stdout
     if summary.scores is not None:
-        print(summary.scores, file=file)
+        shared.print_result(summary.scores, output)
     else:
         changed = f"{summary.changed} of {summary.sentences} choices changed"
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
-        print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)
+        shared.print_result(f"\n{summary.baselines}\n{summary.baselines.summary}", output)
     elif (recorded := recorded_comparison(draws)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
     rule = bpa.decoding.RULES.name_of(options.rule_for(draws))

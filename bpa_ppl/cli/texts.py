@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -27,7 +26,7 @@ def estimate(
         output: ARPA file; .gz, .xz and .zst are compressed.
         test: Text to compute the perplexity of.
     """
-    from bpa_ppl.formats.streams import STANDARD, origin_name, require_writable
+    from bpa_ppl.formats.streams import origin_name, require_writable
     from bpa_ppl.text.arpa import write_arpa
     from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
 
@@ -46,7 +45,7 @@ def estimate(
     if output is not None:
         write_arpa(model, output)
     for line in lines:
-        print(line, file=sys.stderr if output == STANDARD else sys.stdout)
+        shared.print_result(line, output)
 
 
 def mix(

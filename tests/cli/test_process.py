@@ -186,6 +186,18 @@ def test_pipes_and_closed_streams_in_a_shell(folder: Path) -> None:
     assert not Path("new.txt").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full"])
+def test_without_a_standard_error_the_work_is_done(folder: Path, errors: str) -> None:
+    script = f"""
+        '{INSTALLED}' rerank nbest -p good.nc -o new.txt {errors}; echo "$?" "$(wc -l <new.txt)"
+        '{INSTALLED}' rerank missing -p good.nc -o new.txt {errors}; echo "$?"
+    """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
+    assert done.stdout.decode().splitlines() == ["0 12", "2"]
+
+
 def test_data_are_utf_8_where_the_terminal_is_not(folder: Path) -> None:
     rows = [line.split(" ||| ", 2)[2] for line in Path("nbest").read_text("utf-8").splitlines()]
     text = "".join(f"{n} ||| é ||| {row}\n" for n, row in enumerate(rows[:3]))
