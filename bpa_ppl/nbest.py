@@ -682,6 +682,32 @@ def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
     return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
 
 
+def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Return the correlation of each pair of features within lists, over all lists.
+
+    Args:
+        nbest: the lists.
+        names: features that vary within a list.
+
+    >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
+    >>> lists = NBest.from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
+    >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
+    -1.0
+    """
+    columns = nbest.features[:, [nbest.feature_names.index(name) for name in names]]
+    values = columns.astype(np.float64)
+    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes, axis=0)
+    means = np.add.reduceat(values, nbest.offsets[:-1], axis=0) / nbest.sizes[:, None]
+    values -= np.repeat(means, nbest.sizes, axis=0)
+    values /= np.sqrt(np.mean(values**2, axis=0))
+    matrix = values.T @ values / len(values)
+    return {
+        (first, second): float(matrix[i, j])
+        for i, first in enumerate(names)
+        for j, second in enumerate(names)
+    }
+
+
 def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
     """Raise a DataError unless each name is a feature of the lists, or the label of features.
 

@@ -8,15 +8,10 @@ The model is that of the likelihood `preference`. The score of a candidate is s 
 probability ε one of the three answers is given at random. The prior of λ is Gaussian. The mode
 takes a few Newton steps from the previous one, about a millisecond for a hundred answers.
 
-The scale τ of the prior of features without a canonical weight is learned from the answers. It
-maximises
-
-    log p(answers | τ) + log p(τ),   log τ ~ N(log (0.3 τ₀), 0.3²),   τ₀² = 1 / (2 K),
-
-for K such features, with Laplace's approximation of the first term (MacKay 1992). The evidence
-alone prefers scales that are too wide for the best choices where features explain the answers
-badly, so p(τ) is narrow. Its centre and width were chosen on random pairs of quality metrics,
-reward models, and computed features with and without systems.
+The weights of features without a canonical weight have an unknown common scale a priori (see
+`bpa_ppl.models.priors.isotropic.with_shared_scale`). The posterior is a mixture over values of this
+scale, each weighted by its prior probability and by Laplace's approximation of p(answers | scale)
+(MacKay 1992); what is returned is the Gaussian with its mean and its covariance.
 """
 
 from __future__ import annotations
@@ -28,11 +23,14 @@ import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.models.priors.isotropic import OF_ANSWERS
+from bpa_ppl.models.priors.base import log_density_of_scale
 from bpa_ppl.models.probabilities import normalised
 
-#: Values of log τ that are tried, in standard deviations from the median.
-_GRID = np.linspace(-2.0, 4.0, 7)
+#: Values of the logarithm of the scale that are tried, 0 for the typical one.
+LOG_SCALES = np.arange(-1.0, 4.01, 0.25)
+#: The second derivative is used if its smallest eigenvalue is at least this share of the one of
+#: expectation maximisation.
+_LEAST = 0.1
 _STEPS, _TOLERANCE = 100, 1e-7  # of Newton's method; a squared length in standard deviations
 
 
@@ -126,7 +124,7 @@ class Gaussian(NamedTuple):
 
 def density_at(
     theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0
-) -> tuple[float, Float64, Float64]:
+) -> tuple[float, Float64, Float64, Float64]:
     """Return the log posterior density of λ and log ν at a point, up to a constant.
 
     Args:
@@ -136,9 +134,10 @@ def density_at(
         slip: ε, from 0 to below 1.
 
     Returns:
-        the log density; (K + 1,) its gradient; and (K + 1, K + 1) minus its second derivative, or
-        that of expectation maximisation if there are slips: an answer counts as much as it is
-        probable not to be a slip. It is always positive definite.
+        the log density; (K + 1,) its gradient; (K + 1, K + 1) the curvature of expectation
+        maximisation, in which an answer counts as much as it is probable not to be a slip, and
+        which is positive definite; and (K + 1, K + 1) what minus the second derivative is less
+        than this, 0 without slips.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
@@ -156,12 +155,14 @@ def density_at(
     mean = np.einsum("na,nak->nk", p, features)
     scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
     centre = mean * np.sqrt(weight)[:, None]
+    lead = features[rows, chosen] - mean
     precision = np.linalg.inv(prior.covariance)
     pull = precision @ (prior.mean - theta)
     return (
         float(log_p.sum() - 0.5 * pull @ (prior.mean - theta)),
-        weight @ (features[rows, chosen] - mean) + pull,
+        weight @ lead + pull,
         scaled.T @ scaled - centre.T @ centre + precision,
+        lead.T @ (lead * (weight * (1 - weight))[:, None]),
     )
 
 
@@ -182,7 +183,7 @@ def posterior(
     [0.6, -0.25]
     """
     theta = prior.mean if start is None else start
-    value, gradient, curvature = density_at(theta, answers, prior, slip)
+    value, gradient, curvature, lost = density_at(theta, answers, prior, slip)
     for _ in range(_STEPS):
         step = np.linalg.solve(curvature, gradient)
         if gradient @ step < _TOLERANCE:
@@ -193,7 +194,10 @@ def posterior(
             if reached[0] >= value:
                 break
             scale /= 2
-        theta, (value, gradient, curvature) = theta + scale * step, reached
+        theta, (value, gradient, curvature, lost) = theta + scale * step, reached
+    smallest = [np.linalg.eigvalsh(matrix).min() for matrix in (curvature - lost, curvature)]
+    if smallest[0] > _LEAST * smallest[1]:
+        curvature = curvature - lost
     covariance = np.linalg.inv(curvature)
     return Gaussian(theta, (covariance + covariance.T) / 2)
 
@@ -217,35 +221,42 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
     return float(value + narrower / 2)
 
 
-def learn_scale(
-    answers: Answers, prior_of: Callable[[float], Gaussian], features: int, slip: float = 0.0
-) -> float:
-    """Return the scale τ of the prior that is most probable given the answers.
+def over_scales(
+    answers: Answers,
+    prior_of: Callable[[float], Gaussian],
+    degrees: float,
+    log_scales: Float64 = LOG_SCALES,
+    slip: float = 0.0,
+) -> tuple[Gaussian, Float64]:
+    """Return the posterior integrated over the scale of the prior.
 
     Args:
         answers: so far.
-        prior_of: returns the prior of λ and log ν with a scale.
-        features: K, how many features the prior scales.
+        prior_of: returns the prior of λ and log ν with a scale, in units of the typical one.
+        degrees: d; a priori scale² is d / χ²(d).
+        log_scales: (n,) ascending values in equal distances.
         slip: ε, from 0 to below 1.
 
+    Returns:
+        the Gaussian with mean and covariance of the posterior, and (n,) the probabilities of the
+        scales.
+
     >>> def prior_of(scale):
-    ...     return Gaussian.prior(np.zeros(1), scale**2 * np.eye(1))
+    ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
     >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
-    >>> answers = pairs, np.zeros(20, int)
-    >>> OF_ANSWERS.median(1) < learn_scale(answers, prior_of, 1)
-    True
+    >>> weights, probability = over_scales((pairs, np.zeros(20, int)), prior_of, 3)
+    >>> bool(weights.mean[0] > 0.5), bool(LOG_SCALES @ probability > 1)
+    (True, True)
     """
-    log_p, start = np.empty(len(_GRID)), None
-    scales = OF_ANSWERS.median(features) * np.exp(OF_ANSWERS.deviation * _GRID)
-    for number, scale in enumerate(scales):
-        prior = prior_of(float(scale))
-        weights = posterior(answers, prior, slip, start)
-        log_p[number] = log_evidence(answers, prior, weights, slip) - _GRID[number] ** 2 / 2
-        start = weights.mean  # the next mode is near
-    # The maximum of the parabola through the best value and its neighbours.
-    best = int(np.clip(np.argmax(log_p), 1, len(_GRID) - 2))
-    below, at, above = log_p[best - 1 : best + 2]
-    bend = 2 * at - below - above
-    shift = np.clip((above - below) / (2 * bend), -1, 1) if bend > 0 else np.sign(above - below)
-    step = OF_ANSWERS.deviation * (_GRID[1] - _GRID[0])
-    return float(scales[best] * np.exp(step * shift))
+    found, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
+    for number, log_scale in enumerate(log_scales):
+        prior = prior_of(float(np.exp(log_scale)))
+        found.append(posterior(answers, prior, slip, start))
+        log_p[number] = log_evidence(answers, prior, found[-1], slip)
+        start = found[-1].mean  # the next mode is near
+    probability = softmax(log_p + log_density_of_scale(degrees, log_scales))
+    means = np.array([weights.mean for weights in found])
+    mean = probability @ means
+    covariances = np.array([weights.covariance for weights in found])
+    between = (means - mean).T * probability @ (means - mean)
+    return Gaussian(mean, np.tensordot(probability, covariances, 1) + between), probability

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
+from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
     PLACES,
@@ -30,7 +31,6 @@ from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
-from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, replay, warn_user
 from bpa_ppl.posterior import Draws
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 #: Every so many questions an earlier pair is asked again, with the sides exchanged.
 _REPEAT_EVERY = 12
+#: Scales of the prior with a lower probability are left out.
+_NEGLIGIBLE = 1e-3
 #: Lists from which the outlook is computed.
 _LISTS = 200
 
@@ -100,6 +102,7 @@ class Session:
         lists: as given.
         features: names of the features with a free weight.
         weights: (K + 1) the Gaussian approximation of their posterior; log ν is the last value.
+        start: the same before the first answer.
 
     Raises:
         DataError: if there is no pair to compare, or the journal is of other lists.
@@ -142,8 +145,7 @@ class Session:
         self._file = None if journal is None else JournalFile(journal, header)
         self._likelihood, self._options = Preference(slip=slip), options
         start = _start(lists, prior, self._likelihood, options)
-        self._weights_start, self._prior_of, self._scaled, self._draws = start
-        self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
+        self._weights_start, self.prior, self._draws = start
         self.features = tuple(self.prior.names or ())
         self._candidates = _candidates(lists, self._draws)
         texts, starts = self._candidates.text, self._candidates.offsets[:-1]
@@ -153,13 +155,16 @@ class Session:
             problem = "no list has two different candidates: there is nothing to compare"
             raise DataError(problem, lists.origin, code="no-data")
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
-        self._before, self._learned = _gaussian(self.prior), 0
+        self._scales, self._learned = LOG_SCALES, -1
+        nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+        self._posterior(*nothing)  # finds the scales that are probable
+        self.start = self._posterior(*nothing)
         recorded = Journal(header) if self._file is None else self._file.journal
         self._lines, self._judgements = recorded.lines, dict(recorded.judgements)
         for number, judgement in self._judgements.items():
             self._check(judgement, number)
         self._question: Question | None = None
-        self._update(self._before.mean)
+        self._update()
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
@@ -212,7 +217,7 @@ class Session:
         record.pop("rater", None)  # the header has it
         self._judgements[self._append(record)] = judgement
         self._question = None
-        self._update(self.weights.mean)
+        self._update()
         return judgement
 
     def batch(self, count: int) -> list[Question]:
@@ -235,7 +240,7 @@ class Session:
         self._append({"undo": number})
         undone = self._judgements.pop(number)
         self._question = self._asked(undone.id, undone.candidates, undone.asked)
-        self._update(self._before.mean)
+        self._update()
         return undone
 
     def choices(self, lists: NBest | None = None) -> Int64:
@@ -255,7 +260,7 @@ class Session:
         rng, pool = np.random.default_rng(0), self._pool
         table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
         best, headroom, least, further = expected(table, self.weights, rng)
-        changed = self.choices() != self._candidates.choices(self._before)
+        changed = self.choices() != self._candidates.choices(self.start)
         answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
         random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0.0, 0.0
         first: dict[Any, int | None] = {}  # the best candidate of each question
@@ -268,7 +273,7 @@ class Session:
             if judgement.asked == RANDOM and chosen is not None:
                 random += 1
                 sign = 1 if chosen == judgement.candidates[0] else -1
-                before = self._scores(judgement, self._before)
+                before = self._scores(judgement, self.start)
                 for_first, for_second = judgement.predicted or (0.5, 0.5)
                 # A prediction of two equal candidates counts as half right.
                 predicted += float(np.heaviside(sign * (for_first - for_second), 0.5))
@@ -298,28 +303,41 @@ class Session:
         self._lines += 1
         return self._lines
 
-    def _update(self, start: Float64) -> None:
-        """Compute the posterior from the prior and all answers; the mode is searched from a point.
+    def _update(self) -> None:
+        """Compute the posterior from the prior and all answers.
 
-        The scale of the prior is learned from the first answers, up to seven of them, then from as
-        many as leave out less than a quarter. This depends on their number alone, so that a session
-        that is resumed from a journal has the same scale.
+        Which scales of the prior are probable is found from the first answers, up to seven of them,
+        then from as many as leave out less than a quarter. This depends on their number alone, so
+        that a session that is resumed from a journal has the same scales.
         """
         given = [judgement for judgement in self.judgements if judgement.chosen is not None]
         count, rows = len(given), np.array(list(map(self._rows, given)), np.int64).reshape(-1, 2)
         chosen = np.array([judgement.chosen for judgement in given], np.int64)
+        rounded = count - count % (1 << max(0, count.bit_length() - 3))
+        if rounded != self._learned:
+            self._scales, self._learned = LOG_SCALES, rounded
+            self._posterior(rows[:rounded], chosen[:rounded])
+        self.weights = self._posterior(rows, chosen)
 
-        def answers(end: int) -> Answers:
-            return self._candidates.alternatives(rows[:end]), chosen[:end]
+    def _posterior(self, rows: Int64, chosen: Int64) -> Gaussian:
+        """Return the posterior given some answers, and keep the scales that are probable by it.
+
+        Args:
+            rows: (n, 2) of the candidates.
+            chosen: (n,) the answers.
+        """
+        answers = self._candidates.alternatives(rows), chosen
+        if self.prior.degrees is None:
+            return posterior(answers, _gaussian(self.prior), self.slip)
 
         def prior_of(scale: float) -> Gaussian:
-            return _gaussian(self._prior_of(scale))
+            return _gaussian(self.prior.with_scale(scale))
 
-        rounded = count - count % (1 << max(0, count.bit_length() - 3))
-        if self._scaled and rounded != self._learned:
-            scale = learn_scale(answers(rounded), prior_of, self._scaled, self.slip)
-            self.prior, self._learned = self._prior_of(scale), rounded
-        self.weights = posterior(answers(count), _gaussian(self.prior), self.slip, start)
+        degrees = float(np.max(self.prior.degrees))
+        weights, probability = over_scales(answers, prior_of, degrees, self._scales, self.slip)
+        kept = np.flatnonzero(probability > _NEGLIGIBLE)
+        self._scales = self._scales[kept[0] : kept[-1] + 1]
+        return weights
 
     def _rows(self, judgement: Judgement) -> Int64:
         """Return the rows of the candidates of an answer."""
@@ -371,13 +389,12 @@ class Session:
 
 def _start(
     lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]
-) -> tuple[str | None, Callable[[float], Prior], int, Draws]:
+) -> tuple[str | None, Prior, Draws]:
     """Return where the weights of a session start: the prior is the one that `adapt` builds.
 
     Returns:
-        the initial weights for `adapt`; a function that returns the prior of the free weights with
-        a scale τ of those that it scales; how many these are; and draws that record how the
-        features of the lists are made.
+        the initial weights for `adapt`; the prior of the free weights; and draws that record how
+        the features of the lists are made.
 
     Raises:
         UsageError: if the prior is of another type.
@@ -403,7 +420,9 @@ def _start(
         names = {*draws.features, *draws.fixed}
         if unknown := [name for name in prior if name not in names]:
             warn_user(f"{', '.join(unknown)} left out, because the lists do not have it")
-    return start, problem.prior_of, problem.scaled, draws
+    arrays = problem.target.prior._replace(names=None)
+    built = jax.tree.map(np.asarray, arrays)._replace(names=draws.features)
+    return start, built, draws
 
 
 def _gaussian(prior: Prior) -> Gaussian:

@@ -134,7 +134,7 @@ def panel(session: Session) -> dict[str, Any]:
     (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])
     """
     state = session.outlook()
-    deviation = np.sqrt(np.diag(session.prior.full_covariance))
+    deviation = np.sqrt(np.diag(session.start.covariance)[:-1])
     unit = np.where(deviation > 0, deviation, 1.0)
     mean = session.weights.mean[:-1] / unit
     half = 1.96 * np.sqrt(np.diag(session.weights.covariance)[:-1]) / unit

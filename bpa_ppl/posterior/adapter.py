@@ -39,7 +39,7 @@ _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 _JOINT = "lprior"
 _OF_FEATURES = {"feature", "other_feature"}
 _ORACLE, _SITES = "oracle", "sites"
-_VECTORS = (WEIGHTS, "canonical", "prior_mean", "prior_variance", "mode")
+_VECTORS = (WEIGHTS, "canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
 _DIMS = {
     **{name: ["feature"] for name in _VECTORS},
     **{name: ["sentence"] for name in ("oracle_score", "observation_weight", "observation_rater")},

@@ -25,7 +25,7 @@ WEIGHTS = "weights"
 #: The attribute with the duration of the sampling in seconds, of ArviZ's schema.
 SAMPLING_TIME = "sampling_time"
 
-_BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "mode")
+_BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
 #: Attributes used in computations, with their types; other attributes are only displayed.
 _NUMBERS = ("likelihood_exponent", "pareto_k", "newton_decrement")
 _ATTRIBUTES = {"feature_sources": list, "gain_column": dict, **dict.fromkeys(_NUMBERS, Real)}

@@ -39,7 +39,7 @@ from bpa_ppl.models.likelihoods.default import default_likelihood, is_choice_of_
 from bpa_ppl.models.likelihoods.preference import RATER
 from bpa_ppl.models.preparing import preparation
 from bpa_ppl.models.priors import isotropic
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, correlation_within
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior import Draws
@@ -55,7 +55,7 @@ from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.sampling.prior_scale import learn_scale
+from bpa_ppl.sampling.prior_scale import OF_LISTS, OF_PAIRS, learn_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target
@@ -137,8 +137,6 @@ class Problem:
         lists: all adaptation lists, with the features of the posterior.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
-        prior_of: returns the prior with another scale τ.
-        scaled: how many features have a prior with a learned scale.
     """
 
     target: Target
@@ -146,8 +144,6 @@ class Problem:
     lists: NBest
     attrs: dict[str, Any]
     constants: dict[str, Any]
-    prior_of: Callable[[float], Prior]
-    scaled: int
 
     def sample(
         self, options: AdaptOptions, *, clock: Callable[[], float] = time.perf_counter
@@ -329,14 +325,18 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         model = family.model(matched) or model
     if not started:
         check_totals(nbest, matched.values)
-    intended, lists, scale_prior = likelihood, nbest, isotropic.OF_LISTS
+    intended, lists, scaled = likelihood, nbest, isotropic.learns_scale(family, matched)
     of_two = isinstance(intended, Oracle) and is_choice_of_two(goal, nbest)
-    if of_two or intended.observes == "preferences":
-        pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
-        scale_prior = isotropic.OF_PAIRS if pairs else isotropic.OF_ANSWERS
+    preferences = intended.observes == "preferences"
+    answers = of_two or preferences
+    of_pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
+    # Other models may use the variance of the prior.
+    unknown_scale = answers and model is log_linear and len(nbest) > 0
+    unknown_scale &= not of_pairs or (options.prior_only and preferences)
+    correlation = correlation_within(nbest, scaled) if scaled and unknown_scale else None
     if options.prior_only:
         nbest = nbest[:0]
-        likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
+        likelihood = Oracle() if preferences else likelihood
     # Neither of two candidates was chosen in a tie.
     shared = of_two or (started and nbest.totals is None)
     sentences = observe_sentences(
@@ -358,9 +358,11 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
     likelihood = sentences.resolve_defaults(likelihood)
     table = _table(sentences, matched, model)
-    scaled, scale = isotropic.learns_scale(family, matched), None
-    if scaled and not len(sentences.nbest):
-        scale = scale_prior.median(len(scaled))
+    scale = None
+    if correlation is not None:
+        scale = float(f"{isotropic.ANSWERS_FACTOR * isotropic.expected_scale(len(scaled)):.3g}")
+    elif scaled and not len(sentences.nbest):
+        scale = isotropic.expected_scale(len(scaled))
     elif scaled:
         of_evidence = _of_evidence(intended, sentences, canonical=not started)
         with reporter(options.progress, "learn the scale of the prior"), tracing():
@@ -368,9 +370,9 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
                 lambda prior: _target(table, prior, matched, of_evidence),
                 lambda scale: isotropic.build_prior(family, matched, scale),
                 len(scaled),
-                scale_prior,
+                OF_PAIRS if answers and of_pairs else OF_LISTS,
             )
-    recorded, prior = _prior(family, matched, scale)
+    recorded, prior = _prior(family, matched, scale, correlation)
     with tracing(), jax.enable_x64(True):
         target = _target(table, prior, matched, likelihood, model, int(options.seed))
         info = density.model_info(target)
@@ -394,15 +396,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         **prepared.record(columns),
     }
     constants = {**sentences.constants(), **stored(prepared.sources)}
-    return Problem(
-        target,
-        sentences,
-        lists,
-        attrs,
-        constants,
-        prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
-        scaled=len(scaled),
-    )
+    return Problem(target, sentences, lists, attrs, constants)
 
 
 @with_options(AdaptOptions, without=_OF_SAMPLERS)
@@ -592,16 +586,32 @@ def _family(options: AdaptOptions) -> PriorFamily | Prior:
 
 
 def _prior(
-    family: PriorFamily | Prior, matched: Match, learned: float | None
+    family: PriorFamily | Prior,
+    matched: Match,
+    learned: float | None,
+    correlation: Mapping[tuple[str, str], float] | None,
 ) -> tuple[dict[str, Any], Prior]:
     """Return the record of the prior, and the prior of the free features.
 
     Variances other than σ_T are logged.
+
+    Args:
+        family: the prior, or a family of priors.
+        matched: the canonical weights.
+        learned: τ, if it was not chosen.
+        correlation: of features with an unknown common scale, of which τ is the typical one.
     """
+
+    def with_scale(prior: Prior) -> Prior:
+        return isotropic.with_shared_scale(prior, correlation) if correlation else prior
+
+    degrees = {"degrees_of_freedom": isotropic.DEGREES} if correlation else {}
     if isinstance(family, Prior):
         prior, missing = isotropic.complete_prior(family, matched, learned)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
-        return {"name": kind, **({"isotropic": missing} if missing else {})}, prior
+        kind = kind if family.degrees is None else "Student t"
+        lacked = {"isotropic": missing, **degrees} if missing else {}
+        return {"name": kind, **lacked}, with_scale(prior)
     record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
     if isinstance(family, isotropic.Isotropic):
         record = {name: record[name] for name in ("variance", "single") if record[name]}
@@ -612,12 +622,13 @@ def _prior(
             log_info(
                 f"no canonical weight for {', '.join(scaled)}: the prior has "
                 + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-                + f" and standard deviation {scale:.3g} / spread, with the spread of each feature "
-                "within the lists"
+                + (" and an unknown scale, typically " if degrees else " and standard deviation ")
+                + f"{scale:.3g} / spread, with the spread of each feature within the lists"
             )
-            record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
+            fitted = learned is not None and not degrees
+            record |= {"scale": scale, "scale_learned": fitted, "spread": scaled, **degrees}
     prior = isotropic.build_prior(family, matched, learned)
-    return {"name": PRIORS.name_of(family), **record}, prior
+    return {"name": PRIORS.name_of(family), **record}, with_scale(prior)
 
 
 def _warn_single_system(draws: Draws, sentences: Sentences) -> None:

@@ -66,7 +66,9 @@ class Auto(Sampler, frozen=True):
     def _attempts(self, target: Target) -> Iterator[tuple[str, str, Sampled]]:
         """Yield the name of a sampler, why it was chosen, and its draws, until they are good."""
         (mode, pareto_k, finding), count = assess_proposals(target), _MORE * self.draws
-        fits, limit = _compared(pareto_k, GOOD_PARETO_K)
+        # A mixture over scales has the tails of the posterior.
+        mixed = target.prior.degrees is not None
+        fits, limit = _compared(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)

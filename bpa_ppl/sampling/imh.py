@@ -7,8 +7,9 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, CountOrNone, Positive
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.proposals import Proposal, pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.proposals import AnyProposal, pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.scale_mixture import ScaleMixture
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 _NEVER = -1e300
@@ -37,7 +38,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
         """Draw from the posterior by independence Metropolis–Hastings."""
         return self.sample_by(target, pilot_proposal(target, self.degrees_of_freedom))
 
-    def sample_by(self, target: Target, proposal: Proposal, thinning: int = 1) -> Sampled:
+    def sample_by(self, target: Target, proposal: AnyProposal, thinning: int = 1) -> Sampled:
         """Draw from the posterior with proposals of a given distribution.
 
         Args:
@@ -46,7 +47,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
             thinning: steps for each kept draw.
         """
         rng = np.random.default_rng([target.seed, 1])
-        mode, chain = require_mode(target), np.arange(self.chains)
+        mixed = isinstance(proposal, ScaleMixture)
+        mode, chain = mode_of(target), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:
@@ -58,9 +60,12 @@ class IndependenceMetropolis(Sampler, frozen=True):
         steps = thinning * self.draws
         count = 2 * ((steps + 1) // 2 + 1)
         proposals = propose(target, proposal, self.chains, count, first=last, antithetic=True)
-        position, acceptance = accept_pairs(
-            proposals.log_ratio, proposals.log_ratio_skewed, steps, rng
-        )
+        if mixed:  # its draws have no antithetic partners
+            position, acceptance = accept(proposals.log_ratio[:, :steps], rng)
+        else:
+            position, acceptance = accept_pairs(
+                proposals.log_ratio, proposals.log_ratio_skewed, steps, rng
+            )
         steps += self.warmup
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
         index = chain[:, None], position[:, thinning - 1 :: thinning]
@@ -69,9 +74,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
             log_density=proposals.log_density[index],
             statistics={"acceptance_rate": acceptance[:, thinning - 1 :: thinning]},
             warmup=warmup,
-            mode=mode.position,
+            mode=mode.position if mode.converged else None,
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
-            attrs={**mode.attrs(), "student_share": proposal.share},
+            attrs={**mode.attrs(), **proposal.attrs()},
         )
         return with_evaluations(sampled, thinning)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.proposals import TUNING_DRAWS, pilot_proposal, propose, with_tuned_mixture
 from bpa_ppl.sampling.target import Sampled, Target, with_evaluations
 
@@ -27,13 +28,14 @@ class Laplace(Sampler, frozen=True):
         proposals = propose(target, proposal, 1, self.draws)
         log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
+        mode = mode_of(target)
         sampled = Sampled(
             z=proposals.z,
             kind="weighted",
             log_density=proposals.log_density,
             log_weight=log_weight,
-            mode=proposal.mode.position,
+            mode=mode.position if mode.converged else None,
             log_likelihood=proposals.log_likelihood,
-            attrs={"pareto_k": k_hat, "student_share": proposal.share, **proposal.mode.attrs()},
+            attrs={"pareto_k": k_hat, **mode.attrs(), **proposal.attrs()},
         )
         return with_evaluations(sampled)

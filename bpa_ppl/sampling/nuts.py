@@ -115,7 +115,7 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
     Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
     and the result has no mode.
     """
-    if model_info(target).latent == (WEIGHTS,) and target.prior.other is None:
+    if model_info(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
         mode = mode_of(target)
         fit: Fit = (mode, 0.0, "") if mode.converged else (None, np.inf, "there is no mode")
     else:

@@ -21,6 +21,7 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
+from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
 from bpa_ppl.sampling.target import Sites, Target
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
@@ -228,6 +229,10 @@ class Proposal(NamedTuple):
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
+    def attrs(self) -> dict[str, float]:
+        """Return the share of the t, for a posterior's attributes."""
+        return {"student_share": self.share}
+
     def log_density(self, flat: Float64) -> Float64:
         """Return log q of flat z, (n, d) ↦ (n,), with its constant."""
         factor = np.linalg.cholesky(self.mode.covariance)
@@ -238,12 +243,21 @@ class Proposal(NamedTuple):
 
     def log_components(self, x: Float64) -> tuple[Float64, Float64]:
         """Return the log density of draws under the skewed Gaussian and the t, (n,) each."""
-        size, degrees = x.shape[1], self.degrees_of_freedom
         with np.errstate(all="ignore"):
-            constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
-            constant -= size / 2 * np.log(degrees * np.pi * _SCALE)
-            inside = np.log1p((x**2).sum(axis=1) / (_SCALE * degrees))
-            return self.skewed.log_density(x), constant - (degrees + size) / 2 * inside
+            squared, size = (x**2).sum(axis=1) / _SCALE, x.shape[1]
+            student = log_student(squared, size, self.degrees_of_freedom)
+            return self.skewed.log_density(x), student - size / 2 * np.log(_SCALE)
+
+
+def log_student(squared: Float64, size: int, degrees: float) -> Float64:
+    """Return the log density of a Student t of `size` values at squared distances of its centre.
+
+    >>> log_student(np.array([4.0]), 1, 3.0).round(4).tolist()
+    [-2.6955]
+    """
+    constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
+    constant -= size / 2 * np.log(degrees * np.pi)
+    return np.asarray(constant - (degrees + size) / 2 * np.log1p(squared / degrees))
 
 
 def log_mixture(first: Float64, second: Float64, share: float) -> Float64:
@@ -276,6 +290,7 @@ class Proposals(NamedTuple):
     position: Float64
 
 
+AnyProposal = Proposal | ScaleMixture
 #: How well proposals around the mode fit a posterior: the mode, or None if none was found; k̂ of
 #: the importance ratios of a pilot sample, infinite without a mode; and the finding in words.
 Fit = tuple[Mode | None, float, str]
@@ -287,23 +302,35 @@ def assess_proposals(target: Target) -> Fit:
     if latent != (WEIGHTS,) and size > MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
         return None, np.inf, reason
-    mode = mode_of(target)
-    if not mode.converged:
+    around = "around the mode"
+    student: AnyProposal | None = None
+    if target.prior.degrees is not None:
+        student, around = fit_scale_mixture(target), "for scales of the prior"
+    elif mode_of(target).converged:
+        student = Proposal(mode_of(target), Skewed(), _PILOT_DEGREES, 1.0)
+    if student is None:
         reason = "the search for the mode did not converge, and nuts needs none"
         return None, np.inf, reason
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    student = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0)
-    k_hat = pareto_smoothed(propose(separate, student, 1, _PILOT).log_ratio)[1]
-    return mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals around the mode")
+    log_ratio = propose(separate, student, 1, _PILOT).log_ratio
+    equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
+    k_hat = 0.0 if equal else pareto_smoothed(log_ratio)[1]
+    return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
 
 
-def pilot_proposal(target: Target, degrees_of_freedom: float) -> Proposal:
+def pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
     """Return a proposal around the mode with half of the draws from each component.
+
+    If the prior has an unknown scale, it is a mixture over scales.
 
     Raises:
         DataError: if there is no mode.
     """
+    if target.prior.degrees is not None:
+        mixture = fit_scale_mixture(target)
+        if mixture is not None:
+            return mixture
     mode = require_mode(target)
     return Proposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
@@ -345,10 +372,17 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
         flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
         weight = count * _tempered(drawn.log_ratio[0], 0)
         effective = float(1 / np.mean(weight**2))
-        k_hat = 0.0 if weight.max() < _NEARLY_EQUAL else pareto_smoothed(drawn.log_ratio)[1]
+        equal = _nearly_equal(drawn.log_ratio)
+        k_hat = 0.0 if equal else pareto_smoothed(drawn.log_ratio)[1]
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
     return student._replace(share=0.5), k_hat, effective
+
+
+def _nearly_equal(log_ratio: Float64) -> bool:
+    """Return whether the largest of some importance weights is near their mean."""
+    weight = log_ratio.size * _tempered(log_ratio.reshape(-1), 0)
+    return bool(weight.max() < _NEARLY_EQUAL)
 
 
 def _tempered(log_weight: Float64, effective: float) -> Float64:
@@ -370,12 +404,14 @@ def _tempered(log_weight: Float64, effective: float) -> Float64:
     return weights(low)
 
 
-def with_tuned_mixture(proposal: Proposal, pilot: Proposals | None) -> Proposal:
+def with_tuned_mixture(proposal: AnyProposal, pilot: Proposals | None) -> AnyProposal:
     """Return a proposal with the share of the t that suits the draws of a pilot sample best.
 
     Importance weights estimate the effective sample size of each share. Without a pilot sample, or
-    with one that is too small, the share is 0.1.
+    with one that is too small, the share is 0.1. A mixture over scales is not changed.
     """
+    if isinstance(proposal, ScaleMixture):
+        return proposal
     default = proposal._replace(share=_SHARES[1])
     if pilot is None:
         return default
@@ -395,7 +431,7 @@ def with_tuned_mixture(proposal: Proposal, pilot: Proposals | None) -> Proposal:
 
 def propose(
     target: Target,
-    proposal: Proposal,
+    proposal: AnyProposal,
     chains: int,
     draws: int,
     *,
@@ -414,13 +450,14 @@ def propose(
         draws: D of each chain; an even number for antithetic pairs.
         stream: number of the random stream; one seed has many.
         first: (C, d) the first draw of each chain; None draws it too.
-        antithetic: whether every second draw is the antithetic partner of the one before it.
+        antithetic: whether every second draw is the antithetic partner of the one before it; those
+            of a mixture over scales have none.
     """
     rng = np.random.default_rng([target.seed, 4, stream])
     position = proposal.draw(rng, chains * draws).reshape(chains, draws, -1)
     if first is not None:
         position[:, 0] = first
-    if antithetic:
+    if antithetic and isinstance(proposal, Proposal):
         position[:, 1::2] = proposal.skewed.antithetic(rng, position[:, ::2])
     x = position.reshape(chains * draws, -1)
     parts = proposal.log_components(x)

@@ -25,11 +25,12 @@ SITES = frozenset({LOG_NU, SLIP_LOCATION, SLIP_OFFSET})
 #: The value of `slip` for a rate of each rater, and the dimension of their rates.
 RATERS: Literal["raters"] = "raters"
 RATER = "rater"
-#: A typical rater slips in 5 % of the answers: 0.7 % to 27 % with a probability of 95 %.
-_LOCATION, _LOCATION_SCALE = float(np.log(0.05 / 0.95)), 1.0
+#: A typical rater slips in 10 % of the answers: 0.6 % to 68 % with a probability of 95 %.
+_LOCATION, _LOCATION_SCALE = float(np.log(0.1 / 0.9)), 1.5
 #: s, the standard deviation of raters around m. Two or three raters, as judgements usually have,
-#: say nothing about it, so it is fixed: 95 % of the odds of a slip are within a factor of 4.3.
-_SPREAD = 0.75
+#: say nothing about it, so it is fixed: 95 % of the odds of a slip are within a factor of 19. With
+#: less, 60 answers at random do not move a rate (`docs/results/judging.md`, "Slip rates").
+_SPREAD = 1.5
 #: Below 1: answers that are always random carry no information.
 Slip = Annotated[float, Meta(ge=0, lt=1)]
 
@@ -43,9 +44,9 @@ class Preference(Likelihood, frozen=True):
     probability ε the judge slips and gives one of the n possible answers at random: p is then
     (1 − ε) p + ε / n. Log-concave in λ and log ν if ε is 0.
 
-    With `slip="raters"` each rater r has an own rate, logit ε_r = m + 0.75 z_r, with
-    m ~ N(logit 0.05, 1) and z_r ~ N(0, 1). The sites are `slip_location` (m), `slip_offset` (z) and
-    `slip` (ε); all answers without the name of a rater have one rate.
+    With `slip="raters"` each rater r has an own rate, logit ε_r = m + 1.5 z_r, with
+    m ~ N(logit 0.1, 1.5²) and z_r ~ N(0, 1). The sites are `slip_location` (m), `slip_offset` (z)
+    and `slip` (ε); all answers without the name of a rater have one rate.
 
     An answer of weight w contributes w log p. With other weights than 1 the posterior is a power
     posterior, as if answers were repeated w times: they cannot be simulated.

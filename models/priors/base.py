@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.registry import Registry
 from bpa_ppl.weights import Match
@@ -53,8 +54,12 @@ class Prior(NamedTuple):
         mean: (Q,) float64; samplers start there.
         variance: (Q,) float64 of independent Gaussians, or None.
         covariance: (Q, Q) float64 of a Gaussian, or None.
-        other: a NumPyro distribution of event shape (Q,), if the prior is not Gaussian.
+        other: a NumPyro distribution of event shape (Q,), if the prior is neither Gaussian nor a
+            Student t.
         names: the features, in order; None while the prior is inside a model.
+        degrees: (Q,) of weights that are a Student t together: its degrees of freedom, the same
+            for all of them, and 0 for weights that are Gaussian; `covariance` then is that of a
+            Gaussian with the typical scale. None if all are Gaussian.
 
     >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, variance=0.1)
     >>> prior.distribution().event_shape, prior.full_covariance.tolist()
@@ -68,11 +73,21 @@ class Prior(NamedTuple):
     covariance: Any = None
     other: Any = None
     names: Any = None
+    degrees: Any = None
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether it is a Gaussian."""
+        return self.other is None and self.degrees is None
 
     def distribution(self) -> dist.Distribution:
         """Return the prior as a NumPyro distribution of event shape (Q,)."""
         if self.other is not None:
             return self.other
+        if self.degrees is not None:
+            from bpa_ppl.models.priors.student import SharedScale
+
+            return SharedScale(self.mean, self.covariance, self.degrees)
         import numpyro.distributions as dist
 
         if self.covariance is not None:
@@ -200,7 +215,9 @@ class Prior(NamedTuple):
 
     @classmethod
     def recorded(cls, posterior: Posterior) -> Prior:
-        """Return the prior that a posterior was adapted from.
+        """Return the Gaussian prior that a posterior was adapted from.
+
+        Of a Student t it is the Gaussian whose precision is the posterior mean of the precision.
 
         Raises:
             DataError: if it does not record a Gaussian prior.
@@ -212,8 +229,9 @@ class Prior(NamedTuple):
         [0.1]
         """
         draws = as_draws(posterior)
-        mean, variance, covariance = (
-            draws.constants.get(f"prior_{name}") for name in ("mean", "variance", "covariance")
+        mean, variance, covariance, degrees = (
+            draws.constants.get(f"prior_{name}")
+            for name in ("mean", "variance", "covariance", "degrees")
         )
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
@@ -221,9 +239,39 @@ class Prior(NamedTuple):
             problem = "the posterior does not record a Gaussian prior"
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
+        if degrees is not None:
+            student = cls(np.asarray(mean), covariance=np.asarray(covariance), degrees=degrees)
+            scale = student._precision(draws) ** -0.5
+            covariance = student.with_scale(scale).covariance
         if covariance is not None:
             return cls.gaussian(means, covariance)
         return cls.isotropic(means, np.asarray(variance))
+
+    def _precision(self, draws: Draws) -> float:
+        """Return the mean of 1 / scale² of a Student t given the weights, over draws of them."""
+        shared, degrees = self._shared_scale()
+        factor = np.linalg.cholesky(self.full_covariance)
+        units = np.linalg.solve(factor, (draws.flat - self.mean).T)[shared]
+        precision = (degrees + shared.sum()) / (degrees + (units**2).sum(axis=0))
+        return float(np.average(precision, weights=draws.importance))
+
+    def _shared_scale(self) -> tuple[npt.NDArray[np.bool_], float]:
+        """Return which weights a Student t has, and its degrees of freedom."""
+        degrees = np.asarray(self.degrees, np.float64)
+        return degrees > 0, float(degrees.max())
+
+    def with_scale(self, scale: float) -> Prior:
+        """Return a Student t given its scale, in units of the typical one: a Gaussian.
+
+        >>> prior = Prior.gaussian({"a": 0.0, "b": 0.0}, [[1.0, 0.5], [0.5, 1.0]])
+        >>> student = prior._replace(degrees=np.array([3.0, 3.0]))
+        >>> student.with_scale(2.0).covariance.tolist()
+        [[4.0, 2.0], [2.0, 4.0]]
+        """
+        if self.degrees is None:
+            return self
+        factor = np.where(self.degrees > 0, scale, 1.0)
+        return self._replace(covariance=self.covariance * np.outer(factor, factor), degrees=None)
 
     def matched(self, names: Sequence[str]) -> Prior:
         """Return the prior of some features, in their order, given that the other weights are 0.
@@ -246,7 +294,7 @@ class Prior(NamedTuple):
                 parameter="prior",
                 code="missing-feature",
             )
-        if self.other is not None:
+        if not self.is_gaussian:
             problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
             raise _invalid("prior", problem, "mismatch")
         zeros = {name: 0.0 for name in features if name not in names}
@@ -269,7 +317,7 @@ class Prior(NamedTuple):
         rest = [name for name in features if name not in weights]
         if len(rest) == len(features):
             return self
-        if self.other is not None:
+        if not self.is_gaussian:
             problem = f"Gaussian to be restricted to {', '.join(rest)}: build it for those"
             raise _invalid("prior", problem, "not-supported")
         if self.covariance is None:
@@ -312,9 +360,9 @@ class Prior(NamedTuple):
         """
         names = tuple(others.names or ())
         common = [name for name in names if name in (self.names or ())]
-        if len(common) in (0, len(names)) or self.other is not None:
+        if len(common) in (0, len(names)) or not self.is_gaussian:
             return self.matched(names)
-        if others.other is not None:
+        if not others.is_gaussian:
             raise _invalid("others", "a Gaussian prior", "not-supported")
         mean, covariance = others.mean.copy(), others.full_covariance
         index, part = [names.index(name) for name in common], self.matched(common)
@@ -323,26 +371,36 @@ class Prior(NamedTuple):
 
     @property
     def full_covariance(self) -> Float64:
-        """(Q, Q) the covariance of a Gaussian, with zeros where features are independent."""
+        """(Q, Q) the covariance of a Gaussian, with zeros where features are independent.
+
+        Of a Student t it is that of a Gaussian with the typical scale.
+        """
         return np.diag(self.variance) if self.covariance is None else np.array(self.covariance)
 
     def sample(self, rng: np.random.Generator, count: int) -> Float64:
-        """Draw from a Gaussian prior, (count, Q).
+        """Draw from a prior that is Gaussian or a Student t, (count, Q).
 
         >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, [1.0, 4.0])
         >>> prior.sample(np.random.default_rng(0), 10_000).std(axis=0).round(1).tolist()
         [1.0, 2.0]
         """
         unit = rng.normal(size=(count, len(self.mean)))
+        if self.degrees is not None:
+            shared, degrees = self._shared_scale()
+            unit[:, shared] *= np.sqrt(degrees / rng.chisquare(degrees, size=(count, 1)))
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
 
     def as_dict(self) -> dict[str, Any]:
-        """Return a Gaussian prior as plain data, for JSON.
+        """Return a prior that is Gaussian or a Student t as plain data, for JSON.
 
         >>> Prior.isotropic({"LM0": 0.5}).as_dict()
         {'mean': {'LM0': 0.5}, 'variance': {'LM0': 0.1}}
         """
         mean = dict(zip(self.names, self.mean.tolist(), strict=True))
+        if self.degrees is not None:
+            covariance = np.asarray(self.covariance).tolist()
+            degrees = np.asarray(self.degrees).tolist()
+            return {"mean": mean, "covariance": covariance, "degrees": degrees}
         if self.covariance is not None:
             return {"mean": mean, "covariance": self.covariance.tolist()}
         return {"mean": mean, "variance": dict(zip(mean, self.variance.tolist(), strict=True))}
@@ -356,11 +414,13 @@ class Prior(NamedTuple):
         """
         mean = {str(name): float(value) for name, value in content["mean"].items()}
         if "covariance" in content:
-            return cls.gaussian(mean, content["covariance"])
+            prior = cls.gaussian(mean, content["covariance"])
+            degrees = content.get("degrees")
+            return prior if degrees is None else prior._replace(degrees=np.array(degrees, float))
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
-        """Write a Gaussian prior as JSON; the file is replaced only when it is complete.
+        """Write a prior as JSON; the file is replaced only when it is complete.
 
         Args:
             path: of the file.
@@ -404,6 +464,22 @@ class Prior(NamedTuple):
                 path,
                 code="unknown-format",
             ) from error
+
+
+def log_density_of_scale(degrees: float, log_scale: float | Float64) -> Any:
+    """Return log p(log τ) of a scale with τ² = d / χ²(d).
+
+    Args:
+        degrees: d, the degrees of freedom of the Student t.
+        log_scale: log τ.
+
+    >>> grid = np.linspace(-3, 9, 10_001)
+    >>> round(float(np.exp(log_density_of_scale(3.0, grid)).sum() * (grid[1] - grid[0])), 6)
+    1.0
+    """
+    half = degrees / 2
+    constant = math.log(2) + half * math.log(half) - math.lgamma(half)
+    return constant - degrees * (log_scale + np.exp(-2 * log_scale) / 2)
 
 
 class PriorFamily(Component, frozen=True):

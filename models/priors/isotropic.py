@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ _NAMED = 5  # features in a message
 _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
+#: The typical τ of answers to pairs or more in lists of three candidates or more, in units of τ₀,
+#: and the degrees of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
+ANSWERS_FACTOR, DEGREES = 0.2, 3.0
 
 
 class Isotropic(PriorFamily, frozen=True):
@@ -61,7 +64,7 @@ class Isotropic(PriorFamily, frozen=True):
         base, spread = _numbers(self.variance), self.scaled(match)
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
-        scale = OF_LISTS.median(len(spread)) if self.scale is None else self.scale
+        scale = expected_scale(len(spread)) if self.scale is None else self.scale
         values = np.array(np.broadcast_to(base, len(names)))
         for k, name in enumerate(names):
             if name in spread:
@@ -113,36 +116,41 @@ def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) 
     return Isotropic(family.variance, {**rest, **family.single}, family.scale)
 
 
-class ScalePrior(NamedTuple):
-    """log τ ~ N(log(factor τ₀), deviation²), with τ₀² = 1 / (2 K) for K features.
+def expected_scale(features: int) -> float:
+    """Return τ₀ = 1 / √(2 K) for K features without a canonical weight.
 
     A priori, the score of K uncorrelated features with τ₀ has the variance ½ within a list.
 
-    Attributes:
-        factor: the median of τ, in units of τ₀.
-        deviation: the standard deviation of log τ.
-
-    >>> round(OF_LISTS.median(2), 2), round(OF_ANSWERS.median(2), 2)
-    (0.5, 0.15)
+    >>> expected_scale(2)
+    0.5
     """
-
-    factor: float
-    deviation: float
-
-    def median(self, features: int) -> float:
-        """Return the median of τ for a number of features without a canonical weight."""
-        return self.factor * float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
+    return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
 
 
-#: Deviations of 0.5 and 1 do the same on held-out judged lists, on average over five data sets; 0.5
-#: keeps τ away from 0 where features say little.
-OF_LISTS = ScalePrior(1.0, 0.5)
-#: Of data sets of pairs of which one is chosen. Twice the deviation, so that easy and hard pairs
-#: have calibrated probabilities: docs/results/confidence.md.
-OF_PAIRS = ScalePrior(1.0, 1.0)
-#: Of answers to pairs in lists of three candidates or more. Of factors from 0.2 to 1 and deviations
-#: from 0.3 to 0.5 the best for 20 to 100 answers on WMT 2023; data sets of pairs prefer `OF_PAIRS`.
-OF_ANSWERS = ScalePrior(0.3, 0.3)
+def with_shared_scale(prior: Prior, correlation: Mapping[tuple[str, str], float]) -> Prior:
+    """Return the prior of answers: weights have an unknown common scale, and are correlated.
+
+    It is a Student t; the correlation of two weights is half of that of their features within the
+    lists, so that features that agree have similar weights.
+
+    Args:
+        prior: Gaussian, with independent weights for these features.
+        correlation: of pairs of features whose weights have the common scale.
+
+    >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0, "c": 1.0}, [1.0, 4.0, 0.1])
+    >>> correlation = {(x, y): float(x == y) or 0.8 for x in "ab" for y in "ab"}
+    >>> student = with_shared_scale(prior, correlation)
+    >>> student.covariance.round(3).tolist(), student.degrees.tolist()
+    ([[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]], [3.0, 3.0, 0.0])
+    """
+    names, covariance = tuple(prior.names), prior.full_covariance
+    degrees = np.zeros(len(names))
+    for (first, second), value in correlation.items():
+        i, j = names.index(first), names.index(second)
+        degrees[i] = DEGREES
+        if i != j:
+            covariance[i, j] = value / 2 * np.sqrt(covariance[i, i] * covariance[j, j])
+    return Prior(prior.mean, covariance=covariance, names=names, degrees=degrees)
 
 
 def complete_prior(

@@ -6,21 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize, minimize_scalar
+from scipy.optimize import approx_fprime, minimize
+from scipy.stats import t as student
 
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
+from bpa_ppl.judging import Session
 from bpa_ppl.judging.answers import (
     Alternatives,
     Answers,
     Gaussian,
     density_at,
-    learn_scale,
     log_evidence,
+    over_scales,
     posterior,
 )
 from bpa_ppl.models import Preference, Prior
-from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 
@@ -145,41 +146,50 @@ def test_the_evidence_is_nearly_that_of_quadrature(scale: float, slip: float) ->
     )
 
 
-def test_the_learned_scale_is_that_of_adapt() -> None:
-    """Without slips, where the evidence is that of the mode that JAX finds."""
-    features = np.random.default_rng(0).normal(size=(20, 3, 2))
-    features[:, 0, 0] += 4
-    lists = NBest.from_lists([["a", "b", "c"]] * 20, features, ["x", "y"])
-    lists = lists.with_sentence_extras(
-        preferences=[[[0, 1]] if s % 4 else None for s in range(20)],
-        ties=[None if s % 4 else [[0, 1]] for s in range(20)],
+@pytest.mark.parametrize(("count", "slip"), [(5, 0.05), (20, 0.0), (60, 0.0), (60, 0.05)])
+def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> None:
+    """Mean and deviation of one weight, compared with quadrature of its Student t prior.
+
+    With slips the posterior is skewed, which a Gaussian given the scale does not describe.
+    """
+    typical, degrees = 0.2, 3.0
+    answers = clear_answers(count)
+    weights, probability = over_scales(
+        answers, lambda scale: of_scale(typical * scale), degrees, slip=slip
     )
-    tables = lists.features.reshape(20, 3, 2)[:, :2].astype(np.float64)
-    answers = together([(about(table), FIRST if s % 4 else TIE) for s, table in enumerate(tables)])
-    adapted = problem_of(lists, None, AdaptOptions(likelihood=Preference(slip=0.0)))
+    grid, log_nus = np.linspace(-12, 12, 401), np.linspace(-8, 4, 49)
+    values = np.array(
+        [
+            [log_density(answers, of_scale(1e6), np.array([x, log_nu]), slip) for log_nu in log_nus]
+            for x in grid
+        ]
+    )
+    log_p = np.logaddexp.reduce(values, axis=1) + student.logpdf(grid, degrees, scale=typical)
+    p = np.exp(log_p - np.logaddexp.reduce(log_p))
+    mean = p @ grid
+    deviation = np.sqrt(p @ (grid - mean) ** 2)
+    assert probability.sum() == pytest.approx(1.0)
+    assert weights.mean[0] == pytest.approx(mean, abs=(0.15 if slip else 0.08) * deviation)
+    found = np.sqrt(weights.covariance[0, 0])
+    assert found == pytest.approx(deviation, rel=0.12 if slip else 0.06)
 
-    def prior_of(scale: float) -> Gaussian:
-        prior = adapted.prior_of(scale)
-        return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
 
-    scale = learn_scale(answers, prior_of, adapted.scaled)
-    assert scale == pytest.approx(adapted.attrs["prior"]["scale"], rel=0.05)
-    assert abs(np.log(scale / OF_ANSWERS.median(2))) > 0.1
-
-
-def test_the_scale_maximises_the_posterior() -> None:
-    """Compared with SciPy; of no answers it is the median of the prior."""
-    answers, centre = clear_answers(60), OF_ANSWERS.median(1)
-
-    def loss(log_scale: float) -> float:
-        prior = of_scale(float(np.exp(log_scale)))
-        distance = (log_scale - np.log(centre)) / OF_ANSWERS.deviation
-        return distance**2 / 2 - log_evidence(answers, prior, posterior(answers, prior, 0.05), 0.05)
-
-    best = minimize_scalar(loss, bounds=(np.log(centre) - 2, np.log(centre) + 3)).x
-    assert learn_scale(answers, of_scale, 1, 0.05) == pytest.approx(np.exp(best), rel=0.05)
-    assert learn_scale(together([], 1), of_scale, 1) == pytest.approx(centre)
-    assert centre == pytest.approx(OF_ANSWERS.factor * np.sqrt(0.5))
+def test_the_prior_is_that_of_adapt() -> None:
+    """Of a session and of `adapt` with its answers."""
+    features = np.random.default_rng(0).normal(size=(20, 3, 2))
+    lists = NBest.from_lists([["a", "b", "c"]] * 20, features, ["x", "y"])
+    session = Session(lists)
+    for _ in range(3):
+        session.next()
+        session.answer("first")
+    options = AdaptOptions(likelihood=Preference(slip=0.05))
+    prior = problem_of(session.judged, None, options).target.prior
+    for name in ("mean", "covariance", "degrees"):
+        np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))
+    r = np.corrcoef((features - features.mean(axis=1, keepdims=True)).reshape(-1, 2).T)[0, 1]
+    deviation = 0.1 / lists.spread  # 0.2 / √(2 K)
+    expected = np.outer(deviation, deviation) * np.array([[1, r / 2], [r / 2, 1]])
+    np.testing.assert_allclose(prior.covariance, expected, rtol=1e-5)
 
 
 def test_a_million_to_one_does_not_overflow() -> None:

@@ -233,7 +233,7 @@ def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
         session.next()
         session.answer("first")
     state = panel(session)
-    unit = np.sqrt(np.diag(session.prior.full_covariance))
+    unit = np.sqrt(np.diag(session.start.covariance)[:-1])
     means = dict(zip(names, session.weights.mean[:-1] / unit, strict=True))
     largest = sorted(names, key=lambda name: -abs(means[name]))[:20]
     expected = {name: pytest.approx(means[name], abs=1e-4) for name in largest}

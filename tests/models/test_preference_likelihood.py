@@ -141,7 +141,7 @@ def reference_values(
     nu = float(np.exp(z["log_nu"])) if "log_nu" in z else likelihood.nu
     slip: Slip = likelihood.slip if isinstance(likelihood.slip, float) else 0.0
     if "slip_offset" in z:
-        rates = expit(z["slip_location"] + 0.75 * z["slip_offset"])
+        rates = expit(z["slip_location"] + 1.5 * z["slip_offset"])
         slip = dict(zip((None, "ann", "bob"), rates.tolist(), strict=True))
     return z["weights"], nu, slip
 
@@ -149,8 +149,8 @@ def reference_values(
 def log_density(lists: NBest, likelihood: Preference, z: Mapping[str, Array]) -> float:
     """Return log p(z, data) by the formulas."""
     prior = log_prior(z["weights"], [0.4, -0.2], VARIANCE)
-    for name, mean in (("log_nu", 0.0), ("slip_location", logit(0.05)), ("slip_offset", 0.0)):
-        prior += float(norm.logpdf(z[name], mean).sum()) if name in z else 0.0
+    for name, *of_site in (("log_nu",), ("slip_location", logit(0.1), 1.5), ("slip_offset",)):
+        prior += float(norm.logpdf(z[name], *of_site).sum()) if name in z else 0.0
     values = reference_values(likelihood, z)
     return float(reference_log_likelihood(lists, *values).sum()) + prior
 
@@ -196,15 +196,15 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     options: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": "laplace", "seed": 4}
     posterior = as_draws(adapt(judged, {"LM0": 0.4}, **options))
     assert posterior.coords["rater"] == ("ann", "bob")
-    weight, odds = np.linspace(-1.8, 4.2, 41), np.linspace(-8.0, 3.0, 51)
+    weight, odds = np.linspace(-1.8, 4.2, 41), np.linspace(-12.0, 8.0, 81)
     p = expit(weight[:, None] * np.where(best, x, -x))[:, None]  # (weights, 1, answers)
     slip = expit(odds)[None, :, None]
     log_p = np.log((1 - slip) * p + slip / 2)
     each = [log_p[..., rater == name].sum(axis=-1) for name in ("ann", "bob")]
     grid = np.stack(np.meshgrid(odds, odds, indexing="ij"), axis=-1)
-    covariance = 0.75**2 * np.eye(2) + 1.0
+    covariance = 1.5**2 * (np.eye(2) + 1.0)
     total = each[0][:, :, None] + each[1][:, None, :]
-    total += multivariate_normal(np.full(2, logit(0.05)), covariance).logpdf(grid)
+    total += multivariate_normal(np.full(2, logit(0.1)), covariance).logpdf(grid)
     total += norm.logpdf(weight, 0.4, np.sqrt(VARIANCE))[:, None, None]
     mass = np.exp(total - total.max())
     mass /= mass.sum()

@@ -11,11 +11,11 @@ import reference_model
 from raising import raises
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
 from bpa_ppl.models import Margin, Prior
-from bpa_ppl.models.priors.isotropic import OF_LISTS
+from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.notes import Note, capture_notes
 from bpa_ppl.weights import equal_weights
 
@@ -43,9 +43,8 @@ def scale_of(pool: NBest, **options: Any) -> float:
 
 
 GRID = np.linspace(-12, 12, 4_001)
-#: The median of τ for one feature, √½ or 0.3 of it, and the standard deviation of log τ.
-LISTS, ANSWERS = (np.sqrt(0.5), 0.5), (0.3 * np.sqrt(0.5), 0.3)
-PAIRS = np.sqrt(0.5), 1.0
+#: The median of τ for one feature, and the standard deviation of log τ.
+LISTS, PAIRS = (np.sqrt(0.5), 0.5), (np.sqrt(0.5), 1.0)
 
 
 def best_log_scale(log_p: np.ndarray, spread: float, median: float, deviation: float) -> float:
@@ -118,10 +117,8 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.parametrize("size", [2, SIZE])
-@pytest.mark.parametrize("weight", [0.1, 2.5])
-def test_answers_determine_the_scale_of_preferences(weight: float, size: int) -> None:
-    """Data sets of pairs have a wide prior of τ, answers about longer lists a narrow one."""
+def answered(weight: float, size: int) -> tuple[NBest, np.ndarray]:
+    """Lists with an answer to a random pair each, and its log p on `GRID`."""
     rng = np.random.default_rng(6)
     pool = simulated(40, np.array([weight]), size=size)
     answers, log_p = [], np.zeros_like(GRID)
@@ -132,12 +129,47 @@ def test_answers_determine_the_scale_of_preferences(weight: float, size: int) ->
         winner, loser = pair if rng.uniform() < expit(lead) else pair[::-1]
         answers.append([[int(winner), int(loser)]])
         log_p += log_expit(scores[:, winner] - scores[:, loser])
-    judged = pool.without("gain").with_sentence_extras(preferences=answers)
+    return pool.without("gain").with_sentence_extras(preferences=answers), log_p
+
+
+@pytest.mark.parametrize("weight", [0.1, 2.5])
+def test_data_sets_of_pairs_determine_the_scale(weight: float) -> None:
+    judged, log_p = answered(weight, 2)
     draws = as_draws(adapt(judged, None, sampler="map"))
     assert draws.attrs["likelihood"]["name"] == "preference"
     assert draws.attrs["prior"]["scale_learned"]
-    expected = best_log_scale(log_p, float(judged.spread[0]), *(PAIRS if size == 2 else ANSWERS))
+    expected = best_log_scale(log_p, float(judged.spread[0]), *PAIRS)
     assert np.log(draws.attrs["prior"]["scale"]) == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("weight", [0.1, 2.5])
+@pytest.mark.parametrize("sampler", ["auto", "laplace"])
+def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampler: str) -> None:
+    """Of lists of three candidates or more; τ² has a scaled inverse χ² with 3 degrees of freedom.
+
+    Compared with quadrature over the weight and over τ.
+    """
+    judged, log_p = answered(weight, SIZE)
+    draws = as_draws(adapt(judged, None, sampler=sampler))
+    typical = float(f"{0.2 * np.sqrt(0.5):.3g}")
+    assert draws.attrs["prior"]["scale"] == typical
+    assert draws.attrs["prior"]["degrees_of_freedom"] == 3
+    log_scales = np.linspace(-3, 6, 400)
+    log_prior = chi2.logpdf(3 * np.exp(-2 * log_scales), 3) + np.log(6) - 2 * log_scales
+    deviation = typical / float(judged.spread[0]) * np.exp(log_scales)
+    given_scale = norm.logpdf(GRID, 0.0, deviation[:, None]) + log_prior[:, None]
+    joint = log_p + logsumexp(given_scale, axis=0) + np.log(log_scales[1] - log_scales[0])
+    log_total = logsumexp(joint)
+    p = np.exp(joint - log_total)
+    mean = p @ GRID
+    expected = np.sqrt(p @ (GRID - mean) ** 2)
+    assert abs(draws.mean[0] - mean) < 0.15 * expected
+    assert draws.deviation[0] == pytest.approx(expected, rel=0.1)
+    below = np.interp([0.025, 0.5, 0.975], np.cumsum(p), GRID)
+    found = [draws.importance @ (draws.flat[:, 0] < value) for value in below]
+    assert found == pytest.approx([0.025, 0.5, 0.975], abs=0.04)
+    log_evidence = log_total + np.log(GRID[1] - GRID[0])
+    assert draws.attrs["log_evidence"] == pytest.approx(log_evidence, abs=0.1)
 
 
 def test_a_given_scale_is_not_learned() -> None:
@@ -152,7 +184,7 @@ def test_a_given_scale_is_not_learned() -> None:
     expected_note = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, expected_note) in notes
     assert all(note.level == logging.INFO for note in notes)
-    assert empty.attrs["prior"]["scale"] == pytest.approx(OF_LISTS.median(2))
+    assert empty.attrs["prior"]["scale"] == pytest.approx(expected_scale(2))
     assert empty.attrs["adaptation_sentences"] == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
     known = as_draws(adapt(pool, None, prior=whole, **options))

@@ -53,7 +53,7 @@ _NOTE = (
     "ESS: effective draws for the posterior mean of the worst weight; interval: of the spread over "
     "runs; in brackets: not ranked, because of the verdict"
 )
-_PRIOR = {"prior_mean", "prior_variance", "prior_covariance"}
+_PRIOR = {"prior_mean", "prior_variance", "prior_covariance", "prior_degrees"}
 _MAX_NAMED = 3  # features that are named in a message
 
 

@@ -1,0 +1,133 @@
+"""Proposals for weights whose prior has an unknown common scale.
+
+Given the scale the prior is Gaussian, and the posterior nearly so; integrated over the scale it is
+not. So proposals are a mixture over values of the scale, of a Student t around the mode given each,
+weighted by the prior of the scale and by Laplace's approximation of the evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from bpa_ppl.arrays import Float64
+from bpa_ppl.models.priors.base import log_density_of_scale
+from bpa_ppl.sampling.density import unflatten
+from bpa_ppl.sampling.mode import Mode, mode_of
+from bpa_ppl.sampling.target import Target
+
+#: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
+#: 1 / √(2 K) given the scale, and their Student t is wider.
+_STEP = 0.25
+#: The share of a component with the degrees of freedom of the prior: the posterior has its tails in
+#: directions that the data say nothing about.
+_DEFENSIVE = 0.1
+#: The degrees of freedom of the other components.
+_DEGREES = 10.0
+#: Scales are left out if they are less probable than the best one by this factor, in nats.
+_NEGLIGIBLE = 7.0
+_MOST = 40  # steps from the typical scale
+
+
+class ScaleMixture(NamedTuple):
+    """A mixture of Student t (n components of d values), with the interface of `Proposal`.
+
+    Attributes:
+        mode: its `position` and `covariance` are mean and covariance of the mixture of Gaussians;
+            draws are in units of them.
+        log_share: (n,) the logarithms of the shares.
+        centre: (n, d) of the components.
+        factor: (n, d, d) Cholesky factors of their covariances.
+        degrees_of_freedom: (n,) of each.
+        log_evidence: log p(A), by Laplace's approximation given each scale.
+        share: that of the Student t, which is all of it.
+    """
+
+    mode: Mode
+    log_share: Float64
+    centre: Float64
+    factor: Float64
+    degrees_of_freedom: Float64
+    log_evidence: float
+    share: float = 1.0
+
+    def attrs(self) -> dict[str, float]:
+        """Return the share of the t and the evidence, for a posterior's attributes."""
+        return {"student_share": self.share, "log_evidence": self.log_evidence}
+
+    def draw(self, rng: np.random.Generator, count: int) -> Float64:
+        """Return draws, (count, d), in standard deviations of the mixture."""
+        unit = rng.normal(size=(count, self.centre.shape[1]))
+        component = rng.choice(len(self.log_share), size=count, p=softmax(self.log_share))
+        with np.errstate(all="ignore"):  # very few degrees of freedom give infinite draws
+            degrees = self.degrees_of_freedom[component]
+            scale = rng.chisquare(degrees) / degrees
+            unit /= np.sqrt(scale)[:, None]
+            moved = np.einsum("nij,nj->ni", self.factor[component], unit)
+        return np.asarray(self.centre[component] + moved)
+
+    def log_components(self, x: Float64) -> tuple[Float64, Float64]:
+        """Return the log density of draws, (n, d) ↦ (n,), twice."""
+        from bpa_ppl.sampling.proposals import log_student
+
+        parts = []
+        with np.errstate(all="ignore"):  # draws may be infinitely far
+            for log_share, centre, factor, degrees in zip(
+                self.log_share, self.centre, self.factor, self.degrees_of_freedom, strict=True
+            ):
+                squared = np.square((x - centre) @ np.linalg.inv(factor).T).sum(axis=1)
+                log_q = log_student(squared, x.shape[1], degrees)
+                parts.append(log_share + log_q - np.log(np.diag(factor)).sum())
+        log_density = np.asarray(logsumexp(parts, axis=0))
+        return log_density, log_density
+
+
+def fit_scale_mixture(target: Target) -> ScaleMixture | None:
+    """Return the mixture for a target with an unknown scale; None if there is no mode."""
+    modes: dict[int, tuple[Mode, float]] = {}
+
+    def log_probability(step: int, start: Any) -> float:
+        """Add the mode given a scale, and return the log probability of this scale."""
+        prior, log_scale = target.prior, step * _STEP
+        given = replace(target, prior=prior.with_scale(np.exp(log_scale)), start=start)
+        mode = mode_of(given)
+        if not mode.converged:
+            return -np.inf
+        degrees = float(np.max(prior.degrees))
+        modes[step] = mode, mode.log_evidence + log_density_of_scale(degrees, log_scale)
+        return modes[step][1]
+
+    best = log_probability(0, target.start)
+    for direction in (1, -1):
+        start = target.start
+        for step in range(direction, direction * _MOST, direction):
+            if step - direction in modes:
+                start = unflatten(modes[step - direction][0].position, target.start)
+            value = log_probability(step, start)
+            best = max(best, value)
+            if value < best - _NEGLIGIBLE:
+                break
+    if not modes:
+        return None
+    kept = [pair for pair in modes.values() if pair[1] >= best - _NEGLIGIBLE]
+    log_p = np.array([value for _, value in kept])
+    share = softmax(log_p)
+    centres = np.array([mode.position for mode, _ in kept])
+    covariances = np.array([mode.covariance for mode, _ in kept])
+    mean = share @ centres
+    between = (centres - mean).T * share @ (centres - mean)
+    covariance = np.tensordot(share, covariances, 1) + between
+    unit = np.linalg.inv(np.linalg.cholesky(covariance))
+    likely = int(np.argmax(share))
+    repeated = [*range(len(kept)), likely]
+    return ScaleMixture(
+        kept[likely][0]._replace(position=mean, covariance=covariance),
+        np.log(np.append((1 - _DEFENSIVE) * share, _DEFENSIVE)),
+        ((centres - mean) @ unit.T)[repeated],
+        (unit @ np.linalg.cholesky(covariances))[repeated],
+        np.append(np.full(len(kept), _DEGREES), np.max(target.prior.degrees)),
+        float(logsumexp(log_p) + np.log(_STEP)),
+    )
