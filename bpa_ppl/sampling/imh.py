@@ -22,6 +22,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
     proposal depends on the state of a chain (Tierney 1994, §2.3.3), so all proposals are evaluated
     at once, and only accepting them is sequential.
 
+    If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
+    without skew, and without a share to tune.
+
     Args:
         warmup: proposals of each chain that tune the share of the Student t.
         draws: of each chain.

@@ -14,6 +14,9 @@ Tables:
     noise     a fifth of the answers random
     six       the six features that most people have, from nothing and from one trusted metric
     learned   priors learned from the other domains
+    intervals  how often 95 % intervals of weights have the true ones: the best of four candidates,
+              100 answers, four weights of a size, or drawn from the prior; draws data sets each
+    slips     the same of slip rates of two or three raters, with 60 and 300 answers of each
     raters    two simulated raters who slip in 3 % and 30 % of 300 answers each: the error of the
               weights with one slip rate and with a rate of each rater; draws × 4 data sets
     speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
@@ -260,6 +263,81 @@ def raters(options: Any) -> None:
         print(f"{name} {slip}: mean {mean:.3f}, in the 95 % interval {share:.3f} of the time")
 
 
+def best_of_four(truth: np.ndarray, slips: tuple[float, ...], answers: int, seed: int) -> NBest:
+    """Return lists of which raters chose the best of four candidates.
+
+    Args:
+        truth: (K,) weights.
+        slips: the slip rates of the raters.
+        answers: of each rater.
+        seed: of the data.
+    """
+    rng, count = np.random.default_rng([seed, 11]), answers * len(slips)
+    features = rng.normal(size=(count, 4, len(truth))).astype(np.float32)
+    chosen = (features @ truth + rng.gumbel(size=(count, 4))).argmax(axis=1)
+    rater = np.arange(count) % len(slips)
+    at_random = rng.uniform(size=count) < np.array(slips)[rater]
+    chosen = np.where(at_random, rng.integers(4, size=count), chosen).tolist()
+    rankings = [
+        [{"candidates": [best, [k for k in range(4) if k != best]], "rater": f"r{number}"}]
+        for best, number in zip(chosen, rater.tolist(), strict=True)
+    ]
+    texts = [[f"{s} {k}" for k in range(4)] for s in range(count)]
+    lists = NBest.from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
+    return lists.with_sentence_extras(rankings=rankings)
+
+
+def covered(draws: bpa.Draws, truth: np.ndarray) -> int:
+    """Return how many 95 % intervals of weights have the true ones."""
+    low, high = np.quantile(draws.flat, [0.025, 0.975], axis=0)
+    return int(np.count_nonzero((low < truth) & (truth < high)))
+
+
+def intervals(options: Any) -> None:
+    """Print how often intervals have the true weights, and how many posteriors pass their check."""
+    table = Table("best of four, 100 answers", "covered", "of", "passed", "data sets")
+    for size in (0.5, 1.0, 1.5, None):
+        inside, passed = 0, 0
+        for seed in range(options.draws):
+            rng = np.random.default_rng([seed, 12])
+            truth = (size or 0.0) * rng.choice([-1.0, 1.0], size=4)
+            if size is None:
+                lists = best_of_four(truth, (0.0,), 100, seed)
+                truth = bpa.log_density(lists, None).prior.sample(rng, 1)[0]
+            lists = best_of_four(truth, (0.0,), 100, seed)
+            draws = as_draws(bpa.adapt(lists, None, seed=seed))
+            inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
+        name = "drawn from the prior" if size is None else f"size {size}"
+        table.row(name, inside, 4 * options.draws, passed, options.draws)
+
+
+def slips(options: Any) -> None:
+    """Print how often intervals have the true slip rates, and the weights that are learned."""
+    columns = "covered", "of", "mean of the last", "weights covered", "of", "passed"
+    table = Table("slip rates", *columns)
+    for rates in ((0.02, 0.02), (0.05, 0.05), (0.2, 0.2), (0.45, 0.45), (0.05, 0.05, 0.45)):
+        for answers in (60, 300):
+            inside, weights, passed, last = 0, 0, 0, list[float]()
+            for seed in range(options.draws):
+                truth = np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=4)
+                lists = best_of_four(truth, rates, answers, seed)
+                posterior = bpa.adapt(lists, None, seed=seed)
+                found = raters_of(posterior)
+                assert found is not None
+                of_raters = [found.slips[f"r{k}"] for k in range(len(rates))]
+                pairs = zip(of_raters, rates, strict=True)
+                inside += sum(low < rate < high for (_, low, high), rate in pairs)
+                weights += covered(as_draws(posterior), truth)
+                passed += bool(bpa.check(posterior))
+                last.append(of_raters[-1][0])
+            name = f"{', '.join(map(str, rates))}: {answers} answers"
+            count = options.draws
+            table.row(
+                *(name, inside, len(rates) * count, float(np.mean(last))),
+                *(weights, 4 * count, passed),
+            )
+
+
 def speed(options: Any) -> None:
     """Print the median and the longest time of each part of an answer."""
     rng = np.random.default_rng(0)
@@ -288,6 +366,8 @@ if __name__ == "__main__":
             "noise": noise,
             "six": six,
             "learned": learned,
+            "intervals": intervals,
+            "slips": slips,
             "raters": raters,
             "speed": speed,
         },

@@ -125,7 +125,7 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
 
 RATED = 300
 SLIPS = {"ann": 0.03, "bob": 0.3}
-SMALL: dict[str, Any] = {"prior_variance": 4.0, "sampler": "imh", "draws": 500}
+SMALL: dict[str, Any] = {"prior_variance": 4.0, "sampler": "imh", "draws": 1000}
 NONE = {f"F{k}": 0.0 for k in range(4)}
 
 
