@@ -11,7 +11,10 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
-from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baselines.comparing import (
+    notes_on_indicators,
+    recorded_comparison,
+)
 from bpa_ppl.diagnostics.checks import Report, check, sampled_components
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -134,8 +137,8 @@ def _comparison(draws: Draws) -> list[Section]:
         return []
     parts = [comparison.warning, comparison.share_of_best]
     sentences = parts if comparison.warning else [comparison.summary]
-    text = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences if part)
-    blocks = (text, comparison.block())
+    sentences += notes_on_indicators(draws)
+    blocks = (*(f"{s[:1].upper()}{s[1:]}." for s in sentences if s), comparison.block())
     return [Section("Compared with simple baselines", blocks)]
 
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from bpa_ppl.caching import prepare_jax
-from bpa_ppl.diagnostics.baselines.comparing import with_baselines
+from bpa_ppl.diagnostics.baselines.comparing import (
+    left_out_note,
+    recorded_comparison,
+    with_baselines,
+    with_indicators_compared,
+)
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked, has_passed
 from bpa_ppl.drift import record_scales
 from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.labels import matches
@@ -37,7 +43,7 @@ from bpa_ppl.models import (
 )
 from bpa_ppl.models.likelihoods.default import default_likelihood, is_choice_of_two
 from bpa_ppl.models.likelihoods.preference import RATER
-from bpa_ppl.models.preparing import preparation
+from bpa_ppl.models.preparing import Preparation, preparation
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest, correlation_within
 from bpa_ppl.notes import log_info, warn_user
@@ -53,7 +59,7 @@ from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
-from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.mode import find_mode, mode_of
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import OF_LISTS, OF_PAIRS, learn_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
@@ -76,6 +82,11 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
+#: The likelihood of the order of the candidates by which indicators are left out. With this
+#: exponent its intervals are about as wide as they should be: see `Pairs`.
+_OF_ORDER = Pairs(exponent=1.5)
+#: Indicators are left out if their log Bayes factor is below: docs/results/judged-lists.md.
+LEFT_OUT_BELOW = -3.0
 #: Fewer lists with several systems say little on a posterior that chooses one system.
 _MIN_LISTS = 5
 #: The message if the posterior has no observation.
@@ -137,6 +148,8 @@ class Problem:
         lists: all adaptation lists, with the features of the posterior.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
+        without_indicators: returns the target where the weights of indicators, such as those of
+            systems, are 0; None if there are none, or no other feature.
     """
 
     target: Target
@@ -144,6 +157,7 @@ class Problem:
     lists: NBest
     attrs: dict[str, Any]
     constants: dict[str, Any]
+    without_indicators: Callable[[], Target] | None = None
 
     def sample(
         self, options: AdaptOptions, *, clock: Callable[[], float] = time.perf_counter
@@ -176,15 +190,53 @@ class Problem:
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
 
-        The prior is recorded only if the density depends on it: a custom model may have another
-        one.
-
         Args:
             sampled: the result.
             sampler: the record of the sampler: `sampler`, its name, and `settings`.
 
         Raises:
             UsageError: if the sampler did not return draws of the sites of the target.
+        """
+        draws, sentences = self.plain_draws(sampled, sampler), self.sentences
+        _warn_single_system(draws, sentences)
+        mean = draws.aligned(self.lists, draws.mean[None])[0]
+        draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
+        lists = sentences.nbest if sentences.choices is None else self.lists
+        return with_baselines(draws, lists, sentences.metric, sentences.gains)
+
+    def compare_indicators(self, draws: Draws) -> Draws:
+        """Return draws with a comparison to the weights without indicators, and log the result.
+
+        The posterior without indicators is that of `laplace`, which takes less than a second. There
+        is no comparison where choices cannot be evaluated by leave-one-out, or no mode is found.
+
+        Args:
+            draws: from `sample`, with the comparison with simple baselines.
+        """
+        if self.without_indicators is None or draws.kind == "point":
+            return draws
+        if recorded_comparison(draws) is None:
+            return draws
+        with tracing(), jax.enable_x64(True):
+            target = self.without_indicators()
+            if not mode_of(target).converged:
+                return draws
+            sampled = SAMPLERS.resolve("laplace").sample(target)
+        sentences = self.sentences
+        without = replace(self, target=target).plain_draws(sampled, {})
+        return with_indicators_compared(
+            draws, without, sentences.nbest, sentences.metric, sentences.gains
+        )
+
+    def plain_draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+        """Return the result of a sampler with everything that `adapt` records but comparisons.
+
+        The prior is recorded only if the density depends on it: a custom model may have another
+        one.
+
+        Args:
+            sampled: as for `draws`.
+            sampler: as for `draws`.
         """
         require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
         target, sentences, match = self.target, self.sentences, self.target.match
@@ -215,7 +267,7 @@ class Problem:
             log_prior = density.log_priors(target, values)
         dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
         choices = sentences.choices
-        draws = Draws(
+        return Draws(
             values,
             match.free_names,
             kind=sampled.kind,
@@ -236,11 +288,6 @@ class Problem:
             sentence_ids=sentences.nbest.sentence_ids,
             attrs={**sampler, **self.attrs, **sampled.attrs},
         )
-        _warn_single_system(draws, sentences)
-        mean = draws.aligned(self.lists, draws.mean[None])[0]
-        draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
-        lists = sentences.nbest if choices is None else self.lists
-        return with_baselines(draws, lists, sentences.metric, sentences.gains)
 
 
 def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
@@ -257,7 +304,8 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    draws = problem_of(nbest, weights, options).sample(options)
+    problem = problem_of(nbest, weights, options)
+    draws = problem.compare_indicators(problem.sample(options))
     return draws.with_attrs(**{OPTIONS: record_of(options, weights)})
 
 
@@ -372,6 +420,20 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
                 len(scaled),
                 OF_PAIRS if answers and of_pairs else OF_LISTS,
             )
+    given = _Given(matched, family, likelihood, table, scale)
+    others, compared = None, {}
+    names = _names_of_indicators(prepared, columns)
+    if sentences.gains is not None and len(sentences.nbest) and model is log_linear:
+        chosen = options.chosen()[1] is not None or engine.likelihood is not None
+        plain = intended if chosen else default_likelihood(goal, nbest)
+        others = _without(given, names, plain, sentences, canonical=not started)
+    if others is not None and set(names) & set(scaled):
+        difference = given.log_evidence() - others.log_evidence()
+        compared = {"log_bayes_factor": difference, "left_out": difference < LEFT_OUT_BELOW}
+        if difference < LEFT_OUT_BELOW:
+            columns_left_out = [s.column for s in prepared.sources if isinstance(s, Indicators)]
+            warn_user(left_out_note(columns_left_out, difference))
+            (matched, family, likelihood, table, scale), others = others, None
     recorded, prior = _prior(family, matched, scale, correlation)
     with tracing(), jax.enable_x64(True):
         target = _target(table, prior, matched, likelihood, model, int(options.seed))
@@ -385,6 +447,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({"pretrained": learned} if learned else {}),
+        **({"indicators": compared} if compared else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": int(options.seed),
         "model": getattr(model, "__name__", str(model)),
@@ -396,7 +459,8 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         **prepared.record(columns),
     }
     constants = {**sentences.constants(), **stored(prepared.sources)}
-    return Problem(target, sentences, lists, attrs, constants)
+    without = None if others is None else others.target
+    return Problem(target, sentences, lists, attrs, constants, without_indicators=without)
 
 
 @with_options(AdaptOptions, without=_OF_SAMPLERS)
@@ -572,6 +636,71 @@ def _target(
     return replace(target, start=start)
 
 
+class _Given(NamedTuple):
+    """What a posterior of the adaptation sentences depends on."""
+
+    match: Match
+    family: PriorFamily | Prior
+    likelihood: Likelihood
+    table: Lists
+    scale: float | None
+
+    def target(self, likelihood: Likelihood | None = None) -> Target:
+        """Return the posterior; to be called with x64 enabled."""
+        prior = isotropic.build_prior(self.family, self.match, self.scale)
+        return _target(self.table, prior, self.match, likelihood or self.likelihood)
+
+    def log_evidence(self) -> float:
+        """Return the log evidence of the order of the candidates."""
+        with tracing(), jax.enable_x64(True):
+            return mode_of(self.target(_OF_ORDER)).log_evidence
+
+
+def _names_of_indicators(prepared: Preparation, columns: Sequence[Sequence[str]]) -> list[str]:
+    """Return the features that are indicators of a category, such as a system."""
+    sources = zip(prepared.sources, columns, strict=True)
+    return [n for source, names in sources if isinstance(source, Indicators) for n in names]
+
+
+def _without(
+    given: _Given,
+    names: Sequence[str],
+    likelihood: Likelihood,
+    sentences: Sentences,
+    *,
+    canonical: bool,
+) -> _Given | None:
+    """Return the same with the weights of some features fixed at 0, and a scale of its own.
+
+    None if there are no such features or no others, or if the prior is not isotropic.
+
+    Args:
+        given: with all features.
+        names: the features.
+        likelihood: that of the other features alone.
+        sentences: the adaptation sentences.
+        canonical: whether there are canonical weights.
+    """
+    match = given.match
+    fixed = np.isin(match.names, list(names))
+    match = match._replace(values=np.where(fixed, 0.0, match.values), free=match.free & ~fixed)
+    family = isotropic.restricted(given.family, match.free_names)
+    if not fixed.any() or not match.free.any() or family is None:
+        return None
+    table = _table(sentences, match, log_linear)
+    others = _Given(match, family, sentences.resolve_defaults(likelihood), table, None)
+    if not (scaled := isotropic.learns_scale(family, match)):
+        return others
+    of_evidence = _of_evidence(likelihood, sentences, canonical=canonical)
+    with tracing():
+        scale = learn_scale(
+            lambda prior: _target(table, prior, match, of_evidence),
+            lambda scale: isotropic.build_prior(family, match, scale),
+            len(scaled),
+        )
+    return others._replace(scale=scale)
+
+
 def _family(options: AdaptOptions) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings."""
     prior, variance = options.prior, options.chosen_prior_variance()
@@ -634,7 +763,8 @@ def _prior(
 def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
     """Warn if the mean of the weights chooses candidates of one system from all lists."""
     nbest, sources = sentences.nbest, draws.attrs.get("feature_sources", ())
-    categorical = [s["column"] for s in sources if s["source"] == "indicators"]
+    left_out = draws.attrs.get("indicators", {}).get("left_out", False)
+    categorical = [s["column"] for s in sources if s["source"] == "indicators" and not left_out]
     # Choices between two are no lists.
     if sentences.choices is not None or len(nbest) < _MIN_LISTS:
         return

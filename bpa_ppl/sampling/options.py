@@ -90,7 +90,9 @@ class AdaptOptions:
             become extras, here and in `rerank`. By default every column of numbers is one.
         exclude: Do not use these columns as features, by name or label.
         categorical: Columns of texts or numbers, such as `system` or `temperature`, whose values
-            become features of 0 and 1 with mean 0, here and in `rerank`.
+            become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
+            learned scale of the prior their weights are 0 if they do not explain the order of the
+            candidates, which is warned about.
         add: sources of further features with mean 0, by name or with their settings, such as
             `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
             of their files, and `rerank` computes the same features of new lists.

@@ -5,7 +5,7 @@ The metric None stands for preferences, whose gain is the accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ from bpa_ppl.diagnostics.baselines.table import (
     LEFT_OUT,
     MEAN,
     RANDOM,
+    WITHOUT,
+    WORSE,
     BaselineComparison,
     Baselines,
     gain_sums,
@@ -148,6 +150,73 @@ def with_baselines(
     if message := comparison.share_of_best if comparison.warning else comparison.summary:
         log_info(message)
     return draws.with_attrs(**{_RECORD: comparison.record()})
+
+
+def with_indicators_compared(
+    draws: Draws, without: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior whose comparison has a row of the weights without indicators.
+
+    Both are evaluated by leave-one-out. The result is logged: it is a warning if the choices
+    without indicators are clearly better.
+
+    Args:
+        draws: from `with_baselines`.
+        without: the posterior of the same lists where the weights of indicators are 0.
+        lists: the adaptation sentences, prepared.
+        metric: of the gains.
+        gains: (hypotheses,) if they are available.
+    """
+    comparison = recorded_comparison(draws)
+    if comparison is None or metric is None or comparison.evaluation != LEFT_OUT:
+        return draws
+    all_gains = gains_in(lists, metric) if gains is None else gains
+    nbest, judged = with_judged(lists, np.isfinite(all_gains))
+    gains, by_mean = all_gains[judged], draws.attrs.get("rule") == "mean"
+    with_them, of_others = (
+        gains_of_best(nbest, np.concatenate(leave_one_out(one, nbest, by_mean=by_mean)[0]), gains)
+        for one in (draws, without)
+    )
+    row = next(
+        row
+        for row in rows_of(gain_sums(_bounds(nbest, gains), {WITHOUT: of_others}, {}, with_them))
+        if row.name == WITHOUT
+    )
+    baselines = replace(
+        comparison.baselines,
+        indicators=", ".join(source.column for source in indicators_of(draws)),
+        without={name: w for name, w in without.at_point("mean").items() if w},
+    )
+    at = next((k for k, r in enumerate(comparison.rows) if r.kind == "feature"), None)
+    position = len(comparison.rows) - 2 if at is None else at  # before features and bounds
+    rows = (*comparison.rows[:position], row, *comparison.rows[position:])
+    comparison = replace(comparison, rows=rows, baselines=baselines)
+    if row.verdict == WORSE:
+        warn_user(comparison.of_indicators)
+    else:
+        log_info(comparison.of_indicators)
+    return draws.with_attrs(**{_RECORD: comparison.record()})
+
+
+def left_out_note(columns: Sequence[str], log_bayes_factor: float) -> str:
+    """Return a sentence on indicators that `adapt` has left out.
+
+    >>> left_out_note(["system"], -4.1)[:43]
+    'the indicators of system are left out: they'
+    """
+    return (
+        f"the indicators of {', '.join(columns)} are left out: they do not explain the order of "
+        f"the candidates of the judged lists (log Bayes factor {log_bayes_factor:.1f}); to keep "
+        "them, choose a prior variance"
+    )
+
+
+def notes_on_indicators(draws: Draws) -> list[str]:
+    """Return the sentences on the indicators of a posterior, such as those of systems."""
+    record, comparison = draws.attrs.get("indicators", {}), recorded_comparison(draws)
+    columns = [source.column for source in indicators_of(draws)]
+    left_out = record.get("left_out") and left_out_note(columns, record["log_bayes_factor"])
+    return [note for note in (left_out, comparison and comparison.of_indicators) if note]
 
 
 def recorded_comparison(draws: Draws) -> BaselineComparison | None:

@@ -31,6 +31,7 @@ RIDGE = "ridge regression"
 LOGISTIC = "logistic regression"
 #: The unit of the gain of a way to choose where preferences are observed.
 ACCURACY = "accuracy"
+WITHOUT = "adapted weights without indicators"
 #: Extras that may name the system of each candidate.
 _SYSTEM_COLUMNS = ("system", "model")
 #: A system is considered if it has a candidate in at least this share of the lists.
@@ -70,6 +71,8 @@ _ADDED, _ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
 #: If the first candidate is the preferred one in so many lists or more, and in all of them, the
 #: order of the candidates was made from the answers.
 _ORDERED = 5
+#: Fields of baselines that are recorded if there are indicators.
+_OF_INDICATORS = ("indicators", "without")
 #: Fields of a comparison that are recorded as they are.
 _RECORDED = ("unit", "evaluation", "unjudged", "doubtful", "association")
 
@@ -91,6 +94,9 @@ class Baselines:
             not fitted.
         slope: the factor of the mean of the standardised features in the same regression on this
             mean alone.
+        indicators: the columns whose values are features of 0 and 1, such as `system`; empty if
+            there are none, or weights without them were not adapted.
+        without: the weight of each other feature, adapted without these indicators.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 3.0]]], ["LM0", "Length"])
     >>> baselines = Baselines({"LM0": 0.5, "Length": 1.5}, {"LM0": 1, "Length": 1}, {"Length": -1})
@@ -108,6 +114,8 @@ class Baselines:
     ridge: Mapping[str, float] = field(default_factory=dict)
     logistic: Mapping[str, float] = field(default_factory=dict)
     slope: float = 0.0
+    indicators: str = ""
+    without: Mapping[str, float] = field(default_factory=dict)
 
     def scores(self, nbest: NBest, canonical: Float64 | None = None) -> dict[str, Float64]:
         """Return the scores by which each baseline chooses, (hypotheses,) by name.
@@ -134,10 +142,10 @@ class Baselines:
             names = {name: -rank for rank, name in enumerate(self.systems)}
             texts = nbest.extras[self.column]
             result[SYSTEM] = np.array([names.get(str(t), -len(names)) for t in texts], np.float64)
-        for name, weights in {RIDGE: self.ridge, LOGISTIC: self.logistic}.items():
+        of_features = {RIDGE: self.ridge, LOGISTIC: self.logistic, WITHOUT: self.without}
+        for name, weights in of_features.items():
             if weights:
-                terms = (weight * _column(nbest, name) for name, weight in weights.items())
-                result[name] = np.asarray(sum(terms))
+                result[name] = _weighted(nbest, weights)
         return result
 
     def utilities(self, scores: Mapping[str, Float64]) -> dict[str, Float64]:
@@ -173,6 +181,8 @@ class Baselines:
         detail = self.described(self.feature) if name == FEATURE else ""
         if name == SYSTEM:
             detail = self.systems[0]
+        if name == WITHOUT:
+            detail = self.indicators
         return f"{name} ({detail})" if detail else name
 
     def advice(self, name: str) -> str:
@@ -194,6 +204,7 @@ class Baselines:
             "means of each list",
             LOGISTIC: "choose by LogisticRegression of scikit-learn, fitted to the differences of "
             "the features of two candidates",
+            WITHOUT: f"leave out categorical {self.indicators}",
         }[name]
 
 
@@ -535,6 +546,11 @@ def _column(nbest: NBest, name: str) -> Float64:
     return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
 
 
+def _weighted(nbest: NBest, weights: Mapping[str, float]) -> Float64:
+    """Return the scores by the weights of some features, (hypotheses,)."""
+    return np.asarray(sum(weight * _column(nbest, name) for name, weight in weights.items()))
+
+
 class BaselineRow(NamedTuple):
     """One way to choose, compared with the adapted weights.
 
@@ -724,6 +740,35 @@ class BaselineComparison:
         )
 
     @property
+    def of_indicators(self) -> str:
+        """One sentence on whether to keep the indicators; empty if they were not compared.
+
+        >>> rows = [
+        ...     BaselineRow("adapted weights", "adapted", 20, -1.5, 0.25),
+        ...     BaselineRow(WITHOUT, "baseline", 20, -1.25, 0.5, -0.25, -0.375, -0.125),
+        ... ]
+        >>> result = BaselineComparison(tuple(rows), Baselines(indicators="system"), "mqm")
+        >>> print(result.of_indicators)
+        with the indicators of system the choices have a mean mqm of -1.5, without them -1.25 ...
+        """
+        row = self.row(WITHOUT)
+        if row is None or not row.verdict:
+            return ""
+        remedy = self.baselines.advice(WITHOUT)
+        advice = {
+            BETTER: f"keep categorical {self.baselines.indicators}",
+            WORSE: remedy,
+            TIE: "the difference is not clear"
+            + (f"; {remedy} if more lists confirm it" if row.difference < 0 else ""),
+        }[row.verdict]
+        return (
+            f"with the indicators of {self.baselines.indicators} the choices have a mean "
+            f"{self.unit} of {row.gain + row.difference:.3g}, without them {row.gain:.3g} "
+            f"({counted(row.lists, 'list')}, {self.evaluation}; difference {row.cells[-3]}, "
+            f"{_PERCENT} interval {row.cells[-2]}): {advice}"
+        )
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
         used = "answers" if self.unit == ACCURACY else "gains"
@@ -787,7 +832,10 @@ class BaselineComparison:
             for row in self.rows
         ]
         rest = {name: getattr(self, name) for name in _RECORDED}
-        return {**rest, "best": self.best, "baselines": asdict(self.baselines), "rows": rows}
+        baselines = asdict(self.baselines)
+        if not self.baselines.indicators:
+            baselines = {n: v for n, v in baselines.items() if n not in _OF_INDICATORS}
+        return {**rest, "best": self.best, "baselines": baselines, "rows": rows}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> BaselineComparison:

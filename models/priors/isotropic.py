@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,18 @@ def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) 
         return family
     rest = {n: v for n, v in variances.items() if not matches(n, family.single)}
     return Isotropic(family.variance, {**rest, **family.single}, family.scale)
+
+
+def restricted(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic | None:
+    """Return an isotropic prior of some of its features; None if it depends on all features.
+
+    >>> restricted(Isotropic(single={"a": 2.0, "b": 3.0}), ["b", "c"]).single
+    {'b': 3.0}
+    """
+    if not isinstance(family, Isotropic) or _numbers(family.variance).ndim:
+        return None
+    single = {k: v for k, v in family.single.items() if any(matches(n, [k]) for n in names)}
+    return Isotropic(family.variance, single, family.scale)
 
 
 def expected_scale(features: int) -> float:

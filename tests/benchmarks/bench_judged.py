@@ -19,6 +19,7 @@ Tables:
     ted          talks, with consensus, length gap and the systems as features
     others       medical texts and WMT 2021, with the same features
     likelihoods  the likelihoods, on pools only
+    indicators   without the systems, with them, and by default, with modes of the posterior
     checks       how many posteriors pass their check, and the median time of `adapt`
 """
 
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import measuring
 import numpy as np
@@ -38,9 +40,11 @@ from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.diagnostics.baselines.table import gains_of_best
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of, headroom_won
+from bpa_ppl.sampling import adapting
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")
@@ -489,6 +493,69 @@ def split_pool(half: Half, size: int, seed: int) -> Half:
     return Half(half.name, half.pool[order[:size]], half.pool[order[size:]])
 
 
+def indicators(options: Any) -> None:
+    """Print the scores without the systems, with them, and by default.
+
+    By default `adapt` leaves them out where they do not explain the order of the candidates. Equal
+    scores are shared: the alphabetical order of the systems would decide otherwise.
+    """
+    sets = [(WMT23, names) for names in (COMPUTED, SIX, ())]
+    sets += [((file,), (*COMPUTED, "chars")) for file in (*CONSENSUS_SETS, SUMMARIES)]
+    differences = []
+    for files, names in sets:
+        halves = read_halves(files, names)
+        features = len(halves[0].pool.feature_names)
+        print(f"\n{', '.join(files)}: {features} features, {len(halves)} halves")
+        scores = np.array(
+            [
+                [[with_and_without(h, size, seed) for h in halves] for seed in range(options.draws)]
+                for size in SIZES
+            ]
+        ).mean(axis=2)  # (sizes, draws, ways)
+        for way, name in enumerate(("without the systems", "with the systems", "default")):
+            cells = zip(SIZES, scores[:, :, way].tolist(), strict=True)
+            print_cells(name, [cell(size, means) for size, means in cells])
+        means = scores.mean(axis=1)
+        differences.append(means - means[:, :2].max(axis=1, keepdims=True))
+    print("\nminus the better of without and with")
+    for name, way in zip(("without", "with", "default"), np.stack(differences).T, strict=True):
+        below = f"{int((way < -0.02).sum())} of {way.size}"
+        print(f"{name:<8} mean {way.mean():+.3f}, lowest {way.min():+.3f}, below -0.02: {below}")
+
+
+def with_and_without(half: Half, size: int, seed: int) -> tuple[float, float, float]:
+    """Return the headroom won without the systems, with them, and by default."""
+    lists = draw_lists(half, size, seed)
+    without = shared_headroom(half, adapt_judged(lists))
+    default = adapt_judged(lists, categorical="system")
+    if not default.attrs["indicators"]["left_out"]:
+        both = shared_headroom(half, default)
+        return without, both, both
+    with patch.object(adapting, "LEFT_OUT_BELOW", -np.inf):
+        both = shared_headroom(half, adapt_judged(lists, categorical="system"))
+    return without, both, shared_headroom(half, default)
+
+
+def adapt_judged(lists: NBest, **options: Any) -> Any:
+    """Return the mode of the posterior."""
+    return bpa.as_draws(bpa.adapt(lists, None, metric="gain", sampler="map", **options))
+
+
+def shared_headroom(half: Half, posterior: Any) -> float:
+    """Return the headroom won by the mean of the candidates of the highest score."""
+    test, mqm = half.test, column_of(half.test, "mqm")
+    weights = posterior.at_point("mean")
+    scores = np.zeros(len(mqm))
+    for name, weight in weights.items():
+        system = name.removeprefix("system=")
+        column = np.array(test.extras["system"]) == system
+        scores += weight * (column if system != name else column_of(test, name))
+    starts = test.offsets[:-1]
+    mean = np.add.reduceat(mqm, starts) / test.sizes
+    best = np.maximum.reduceat(mqm, starts)
+    return float((gains_of_best(test, scores, mqm) - mean).mean() / (best - mean).mean())
+
+
 def checks(options: Any) -> None:
     """Print how many posteriors of 5 to 100 lists pass their check, over all data."""
     halves = [*read_halves(WMT23), *read_halves(WMT23, SIX), *read_halves(OTHERS, COMPUTED)]
@@ -514,6 +581,7 @@ if __name__ == "__main__":
         ted,
         others,
         likelihoods,
+        indicators,
         checks,
     )
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=10, collections="all")

@@ -203,7 +203,8 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
     texts = [["a cat", "a black cat", "the black cat"]] * 30
     systems = [["online", "local", "online"]] * 30
     table = rng.normal(size=(30, 3, 1))
-    gains = [2 * lm[:, 0] + 0.3 * rng.normal(size=3) for lm in table]
+    online = np.array([1.0, 0.0, 1.0])
+    gains = [2 * lm[:, 0] + online + 0.3 * rng.normal(size=3) for lm in table]
     lists = NBest.from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains})
     posterior = bpa.adapt(
         lists,

@@ -62,6 +62,7 @@ def lists() -> NBest:
         ("equal", {"lower_is_better": "wp", "prior_only": True}),
     ],
 )
+@pytest.mark.filterwarnings("ignore:the indicators of system are left out")
 def test_recorded_options_give_the_same_file(
     lists: NBest, weights: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:

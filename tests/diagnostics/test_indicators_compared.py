@@ -1,0 +1,171 @@
+"""Indicators of systems: left out by the evidence, or compared by leave-one-out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, rerank
+from bpa_ppl.diagnostics.baselines.comparing import (
+    left_out_note,
+    notes_on_indicators,
+    recorded_comparison,
+)
+from bpa_ppl.diagnostics.baselines.table import ADAPTED, WITHOUT, BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.notes import Note, capture_notes
+
+NAMES = [f"S{k}" for k in range(10)]
+LAPLACE: dict[str, Any] = {"metric": "mqm", "sampler": "laplace"}
+WITH: dict[str, Any] = {**LAPLACE, "categorical": "system"}
+
+
+def lists(effect: float, noise: float, count: int = 30, seed: int = 0) -> NBest:
+    """Return one candidate of each system, whose gain is its quality plus that of its system.
+
+    Args:
+        effect: the standard deviation of the quality of the systems.
+        noise: that of the error of the feature `comet`, which measures the rest of the quality.
+        count: the number of lists.
+        seed: of the random numbers.
+    """
+    rng = np.random.default_rng(seed)
+    of_system = effect * rng.normal(size=len(NAMES))
+    quality = rng.normal(size=(count, len(NAMES)))
+    score = quality + noise * rng.normal(size=quality.shape)
+    return NBest.from_lists(
+        [NAMES] * count,
+        score[..., None].tolist(),
+        ["comet"],
+        extras={"system": [NAMES] * count, "mqm": (quality + of_system).tolist()},
+    )
+
+
+def compared(nbest: NBest, **options: Any) -> tuple[Draws, BaselineComparison, Note]:
+    """Adapt, and return the draws, the comparison, and the only note on indicators."""
+    with capture_notes() as notes:
+        draws = as_draws(adapt(nbest, None, **{**WITH, **options}))
+    comparison = recorded_comparison(draws)
+    assert comparison is not None
+    (note,) = [note for note in notes if "the indicators of system" in note.message]
+    assert notes_on_indicators(draws) == [note.message]
+    return draws, comparison, note
+
+
+def row_of(comparison: BaselineComparison, name: str) -> BaselineRow:
+    row = comparison.row(name)
+    assert row is not None
+    return row
+
+
+def log_evidence(draws: Draws, nbest: NBest) -> float:
+    """Laplace's approximation for the order of all pairs of a list, with plain matrices."""
+    names, record = draws.features, draws.attrs["prior"]
+    systems = np.array(nbest.extras["system"])
+    columns = [
+        nbest.features[:, 0] if name == "comet" else systems == name.partition("=")[2]
+        for name in names
+    ]
+    precision = np.array([record["spread"][name] / record["scale"] for name in names]) ** 2
+    table = np.column_stack(columns).reshape(len(nbest), len(NAMES), -1).astype(float)
+    gains = np.array(nbest.extras["mqm"]).reshape(len(nbest), -1)
+    better = gains[:, :, None] > gains[:, None, :]
+    rows = (table[:, :, None] - table[:, None])[better]
+    weight = 2 * 1.5 / len(NAMES)
+
+    def loss(weights: np.ndarray) -> float:
+        fit = weight * np.logaddexp(0, -rows @ weights).sum()
+        return float(fit + precision @ weights**2 / 2)
+
+    mode = minimize(loss, np.zeros(len(names)), method="BFGS", options={"gtol": 1e-7})
+    p = expit(rows @ mode.x)
+    hessian = weight * rows.T @ (rows * (p * (1 - p))[:, None]) + np.diag(precision)
+    return -mode.fun + (np.log(precision).sum() - np.linalg.slogdet(hessian)[1]) / 2
+
+
+def test_indicators_that_explain_nothing_are_left_out() -> None:
+    pool = lists(effect=0.0, noise=1.0)
+    draws, comparison, note = compared(pool)
+    record = draws.attrs["indicators"]
+    assert record["left_out"]
+    assert record["log_bayes_factor"] < -3
+    assert note.level == logging.WARNING
+    assert note.message == left_out_note(["system"], record["log_bayes_factor"])
+    assert comparison.row(WITHOUT) is None
+    assert note.message[1:] in posterior_page(draws)
+    # The posterior is that of the lists without the column.
+    plain = as_draws(adapt(pool, None, **LAPLACE))
+    assert draws.features == plain.features == ("comet",)
+    assert draws.attrs["likelihood"] == plain.attrs["likelihood"]
+    np.testing.assert_allclose(draws.flat, plain.flat, rtol=1e-5)
+    new = lists(effect=0.0, noise=1.0, seed=1)
+    assert rerank(new, draws).choice.tolist() == rerank(new, plain).choice.tolist()
+    # A prior that the user has chosen keeps them.
+    kept = as_draws(adapt(pool, None, **WITH, prior_variance=0.1))
+    assert len(kept.features) == 11
+    assert "indicators" not in kept.attrs
+
+
+def test_indicators_that_help_are_kept() -> None:
+    pool = lists(effect=2.0, noise=2.0)
+    draws, comparison, note = compared(pool)
+    record = draws.attrs["indicators"]
+    assert not record["left_out"]
+    with capture_notes():  # the best system alone is better
+        plain = as_draws(adapt(pool, None, **LAPLACE))
+    expected = log_evidence(draws, pool) - log_evidence(plain, pool)
+    assert record["log_bayes_factor"] == pytest.approx(expected, abs=0.01)
+    assert row_of(comparison, WITHOUT).low > 0
+    assert (note.level, note.message) == (logging.INFO, comparison.of_indicators)
+    assert note.message.endswith(": keep categorical system")
+
+
+def test_the_row_without_indicators_is_that_of_lists_without_the_column() -> None:
+    pool = lists(effect=1.0, noise=1.0)
+    _, comparison, note = compared(pool)
+    plain = adapt(pool, None, **LAPLACE)
+    alone = row_of(compare_baselines(pool, plain), ADAPTED)
+    row = row_of(comparison, WITHOUT)
+    assert (row.lists, row.gain) == (30, pytest.approx(alone.gain))
+    assert row.difference == pytest.approx(row_of(comparison, ADAPTED).gain - alone.gain)
+    new = lists(effect=1.0, noise=1.0, seed=1)
+    chosen = comparison.baselines.choice(new, WITHOUT)
+    assert chosen.tolist() == rerank(new, plain).choice.tolist()
+    # The record is read back as it was.
+    record = json.loads(json.dumps(comparison.record()))
+    assert BaselineComparison.from_record(record).of_indicators == note.message
+    assert "adapted weights without indicators (system)" in str(comparison)
+
+
+def test_adapt_warns_of_indicators_that_cost() -> None:
+    """Each system has the best candidate once, so that the other lists speak against it."""
+    names = [f"S{k}" for k in range(20)]
+    gains = 3.0 * np.eye(20)
+    score = gains + np.random.default_rng(0).normal(size=gains.shape)
+    extras = {"system": [names] * 20, "mqm": gains.tolist()}
+    pool = NBest.from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
+    _, comparison, note = compared(pool, prior_variance=4.0)
+    assert row_of(comparison, WITHOUT).high < 0
+    assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)
+    assert note.message.endswith(": leave out categorical system")
+
+
+def test_lists_without_a_comparison() -> None:
+    pool = lists(effect=1.0, noise=1.0)
+    plain = as_draws(adapt(pool, None, **LAPLACE))
+    comparison = recorded_comparison(plain)
+    assert comparison is not None
+    assert notes_on_indicators(plain) == []
+    assert "indicators" not in comparison.record()["baselines"]
+    assert "indicators" not in plain.attrs
+    # A single point is evaluated in-sample, and systems alone leave no other feature.
+    assert notes_on_indicators(as_draws(adapt(pool, None, **{**WITH, "sampler": "map"}))) == []
+    with capture_notes():  # of choices from one system
+        alone = as_draws(adapt(pool, None, **WITH, exclude=["comet"]))
+    assert notes_on_indicators(alone) == []
