@@ -135,11 +135,12 @@ def _comparison(draws: Draws) -> list[Section]:
     comparison = recorded_comparison(draws)
     if comparison is None:
         return []
-    parts = [comparison.warning, comparison.share_of_best]
-    sentences = parts if comparison.warning else [comparison.summary]
-    sentences += notes_on_indicators(draws)
-    blocks = (*(f"{s[:1].upper()}{s[1:]}." for s in sentences if s), comparison.block())
-    return [Section("Compared with simple baselines", blocks)]
+    warned = [comparison.warning, comparison.share_of_best]
+    notes = warned if comparison.warning else [comparison.summary]
+    sentences = [
+        f"{note[:1].upper()}{note[1:]}." for note in (*notes, *notes_on_indicators(draws)) if note
+    ]
+    return [Section("Compared with simple baselines", (*sentences, comparison.block()))]
 
 
 def _weights(draws: Draws, unit: str, report: Report) -> Section:
