@@ -406,7 +406,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
     likelihood = sentences.resolve_defaults(likelihood)
     table = _table(sentences, matched, model)
-    scale = None
+    scale, deviation = None, OF_PAIRS if answers and of_pairs else OF_LISTS
     if correlation is not None:
         scale = float(f"{isotropic.ANSWERS_FACTOR * isotropic.expected_scale(len(scaled)):.3g}")
     elif scaled and not len(sentences.nbest):
@@ -418,7 +418,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
                 lambda prior: _target(table, prior, matched, of_evidence),
                 lambda scale: isotropic.build_prior(family, matched, scale),
                 len(scaled),
-                OF_PAIRS if answers and of_pairs else OF_LISTS,
+                deviation,
             )
     given = _Given(matched, family, likelihood, table, scale)
     others, compared = None, {}
@@ -426,7 +426,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     if sentences.gains is not None and len(sentences.nbest) and model is log_linear:
         chosen = options.chosen()[1] is not None or engine.likelihood is not None
         plain = intended if chosen else default_likelihood(goal, nbest)
-        others = _without(given, names, plain, sentences, canonical=not started)
+        others = _without(given, names, plain, sentences, deviation, canonical=not started)
     if others is not None and set(names) & set(scaled):
         difference = given.log_evidence() - others.log_evidence()
         compared = {"log_bayes_factor": difference, "left_out": difference < LEFT_OUT_BELOW}
@@ -667,6 +667,7 @@ def _without(
     names: Sequence[str],
     likelihood: Likelihood,
     sentences: Sentences,
+    deviation: float,
     *,
     canonical: bool,
 ) -> _Given | None:
@@ -679,6 +680,7 @@ def _without(
         names: the features.
         likelihood: that of the other features alone.
         sentences: the adaptation sentences.
+        deviation: the standard deviation of log τ a priori.
         canonical: whether there are canonical weights.
     """
     match = given.match
@@ -697,6 +699,7 @@ def _without(
             lambda prior: _target(table, prior, match, of_evidence),
             lambda scale: isotropic.build_prior(family, match, scale),
             len(scaled),
+            deviation,
         )
     return others._replace(scale=scale)
 
