@@ -144,6 +144,7 @@ def test_data_sets_of_pairs_determine_the_scale(weight: float) -> None:
 
 @pytest.mark.parametrize("weight", [0.1, 2.5])
 @pytest.mark.parametrize("sampler", ["auto", "laplace"])
+@pytest.mark.filterwarnings("ignore:the answers do not separate the features")
 def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampler: str) -> None:
     """Of lists of three candidates or more; τ² has a scaled inverse χ² with 3 degrees of freedom.
 
