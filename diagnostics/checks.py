@@ -454,7 +454,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
         z = np.abs(chain_differences(values, level)).max(axis=0)
         findings.append(_worst("chain means (|z|)", z, names, max_z, apart))
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
-    k_hat = tail_shapes(draws.weights, bulk / (chains * count))
+    k_hat = tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
     findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
     stays = longest_equal(draws.weights) / max(count, _SHORT)
     labels = [f"chain {c}" for c in range(chains)]

@@ -21,20 +21,25 @@ TAILS = (0.05, 0.95)
 POOR_PARETO_K = 0.7
 #: With fewer importance weights, their tail cannot be fitted.
 _MIN_WEIGHTS = 25
-#: A tail is fitted if one draw makes up this share of the sum of absolute deviations: of draws of a
-#: Cauchy distribution it does in 19 of 20 sets of 4000, of a mixture of normals that is as long-
-#: tailed in none.
-_LARGE_SHARE = 0.04
+#: A tail is fitted if one draw makes up this share of the sum of absolute deviations, and this
+#: number over the root of the number of draws: of draws of a Cauchy distribution it does in 19 of
+#: 20 sets of 4000, of a mixture of normals that is as long-tailed in none.
+_LARGE_SHARE, _LARGE_DEVIATION = 0.04, 2.0
 #: Chains are copies if they have this share of their draws in common, of at least so many.
 _COPIED, _MIN_DIFFERENT = 0.25, 10
-#: Draws nearer than this, in interquartile ranges, are one: copies in single precision are.
-_NEAR = 1e-5
+#: Draws nearer than this, in local distances between draws, are one: copies in single precision
+#: are. The local distance is the mean of so many draws per chain on both sides.
+_NEAR, _NEIGHBOURS = 0.02, 5
+#: Values are discrete if this share of the distances between neighbouring ones are the smallest
+#: one, or if there are no more of them than this share of the draws; up to noise, in standard
+#: deviations.
+_EVEN, _FEW, _NOISE = 0.2, 0.1, 1e-5
 _TINY = np.finfo(np.float64).tiny
 #: Draws are constant if they differ by less.
 _SAME = 1e-15
 #: Draws per chain, whose halves have a variance.
 _FEWEST = 4
-#: With more effective draws, the tail of D weights is 3 √D of them; it has at least five.
+#: With more draws, the tail of D weights is 3 √D of them; it has at least five.
 _LARGE_SAMPLE, _MIN_TAIL = 225, 5
 
 
@@ -171,31 +176,42 @@ def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     """Return the pairs of chains that have at least a quarter of the shorter one in common.
 
     Draws, (D, Q) in each chain, are compared wherever they are in the chain, so that a run is
-    recognised after thinning or with another warm-up, and up to 1e-5 interquartile ranges, so that
-    it is recognised in single precision. A chain that returns to its own draws is a pair with
-    itself; equal draws in succession, as after rejected proposals, are one. Chains with fewer than
-    ten different draws are left out: they may not have left a common start.
+    recognised after thinning or with another warm-up. Two draws are one if they are nearer than a
+    fiftieth of the local distance between draws, so that a run is recognised in single precision
+    and after small noise. Draws of discrete values (integers, rounded numbers) coincide by chance;
+    of these chains a quarter has to be the same sequence, forwards or backwards. A chain that
+    returns to its own draws is a pair with itself; equal draws in succession, as after rejected
+    proposals, are one. Chains with fewer than ten different draws are left out: they may not have
+    left a common start.
 
     >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
     >>> copied_chains(chains[[0, 1, 0]]), copied_chains(np.tile(chains[:1], (1, 2, 1)))
     ([(0, 2)], [(0, 0)])
+    >>> copied_chains(np.random.default_rng(0).poisson(3.0, (4, 1000, 1)))
+    []
     """
-    chains = list(chains)
+    chains = [np.asarray(chain, np.float64) for chain in chains]
     flat = np.concatenate(chains)
-    spread = np.subtract(*np.quantile(flat, (0.75, 0.25), axis=0))
-    spread = np.where(spread > 0, spread, np.ptp(flat, axis=0))
-    moving = spread > 0
+    columns = flat[:, np.ptp(flat, axis=0) > 0]
+    if not columns.size:
+        return []
+    ends = np.cumsum([len(chain) for chain in chains])[:-1]
+    moved = (np.diff(columns, axis=0, prepend=np.nan) != 0).any(axis=1)
+    moved[ends] = True
+    if (discrete := _discrete_labels(columns, moved)) is not None:
+        sequences = np.split(discrete, ends)
+        pairs = [(c, c) for c in range(len(chains))] + list(combinations(range(len(chains)), 2))
+        return [(i, j) for i, j in pairs if _same_sequence(sequences[i], sequences[j], i == j)]
     # On a line in a random direction, draws that are not copies are farther apart.
-    direction = np.random.default_rng(0).normal(size=np.count_nonzero(moving)) / spread[moving]
-    line = (flat - np.median(flat, axis=0))[:, moving] @ direction
-    order = np.argsort(line)
-    label = np.empty(len(line), np.int64)
-    label[order] = np.cumsum(np.diff(line[order], prepend=-np.inf) > min(_NEAR, 0.1 / len(line)))
-    ends = np.cumsum([len(chain) for chain in chains])
-    runs = [chain[np.diff(chain, prepend=-1) != 0] for chain in np.split(label, ends[:-1])]
-    sets = [set(run.tolist()) for run in runs]
-    long = [c for c, labels in enumerate(sets) if len(labels) >= _MIN_DIFFERENT]
-    again = [(c, c) for c in long if len(sets[c]) <= (1 - _COPIED) * len(runs[c])]
+    direction = np.random.default_rng(0).normal(size=columns.shape[1])
+    line = ((columns - np.median(columns, axis=0)) / columns.std(axis=0)) @ direction
+    label = np.full(len(line), -1)
+    label[moved] = _nearby(line[moved], _NEIGHBOURS * len(chains))
+    parts = [part[part >= 0] for part in np.split(label, ends)]
+    counts = [np.unique(part[np.diff(part, prepend=-1) != 0], return_counts=True) for part in parts]
+    sets = [set(values.tolist()) for values, _ in counts]
+    long = [c for c, values in enumerate(sets) if len(values) >= _MIN_DIFFERENT]
+    again = [(c, c) for c in long if np.mean(counts[c][1] > 1) >= _COPIED]
     return again + [
         (i, j)
         for i, j in combinations(long, 2)
@@ -203,15 +219,89 @@ def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     ]
 
 
+def _discrete_labels(
+    columns: Float64, moved: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64] | None:
+    """Return labels of draws whose components all have discrete values, else None.
+
+    Values are discrete if neighbouring ones often have the same distance, up to noise of 1e-5
+    standard deviations, or if each occurs ten times.
+
+    Args:
+        columns: (N, Q) components of the draws.
+        moved: (N,) whether a draw differs from the one before it.
+    """
+    labels = np.zeros(len(columns), np.int64)
+    for column in columns.T:
+        order = np.argsort(column)
+        gaps = np.diff(column[order], prepend=-np.inf)
+        for least in (_NOISE * column.std(), 4 * np.spacing(np.abs(column).max())):
+            apart = gaps[1:][gaps[1:] > least]
+            even = apart.size and np.mean(apart <= apart.min() + least) >= _EVEN
+            if even and apart.min() > 10 * least:
+                break
+            if np.count_nonzero(gaps) < _FEW * np.count_nonzero(moved):
+                break
+        else:
+            return None
+        values = np.empty_like(labels)
+        values[order] = np.cumsum(gaps > least)
+        labels = np.unique(labels * (values.max() + 1) + values, return_inverse=True)[1]
+    return labels
+
+
+def _same_sequence(
+    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], itself: bool
+) -> bool:
+    """Return whether a quarter of the shorter sequence of labels occurs in the other one.
+
+    All sequences of that length are found that are a part of 3/8 of the shorter one.
+    """
+    if len(first) > len(second):
+        first, second = second, first
+    length = int(_COPIED * len(first))
+    texts = [labels.tobytes() for labels in (second, second[::-1])]
+    for start in range(0, len(first) - length + 1, max(length // 2, 1)):
+        part = first[start : start + length]
+        # Sequences that hardly change are equal by chance.
+        if np.count_nonzero(np.diff(part)) < _MIN_DIFFERENT:
+            continue
+        after = part.itemsize * (start + length) if itself else 0
+        if texts[0].find(part.tobytes(), after) >= 0 or (
+            not itself and texts[1].find(part.tobytes()) >= 0
+        ):
+            return True
+    return False
+
+
+def _nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
+    """Return labels of points on a line; the same for points much nearer than their neighbours.
+
+    Of independent draws, a fiftieth has another one as near, whatever their distribution is.
+    """
+    order = np.argsort(line)
+    sorted_line = line[order]
+    position = np.arange(len(line))
+    low = np.maximum(position - neighbours, 0)
+    high = np.minimum(position + neighbours, len(line) - 1)
+    spacing = (sorted_line[high] - sorted_line[low]) / np.maximum(high - low, 1)
+    apart = np.diff(sorted_line, prepend=-np.inf) > _NEAR * spacing
+    label = np.empty(len(line), np.int64)
+    label[order] = np.cumsum(apart)
+    return label
+
+
 def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     """Return the Pareto k̂ of the heavier tail of each component, (C, D, Q) ↦ (Q,).
 
     The generalised Pareto distribution is fitted to both tails, as to importance weights. The mean
     is unreliable above 0.7 (Vehtari et al. 2024, Section 4): k is 0 for the normal distribution, 1
-    / ν for Student's t with ν degrees of freedom, 1 for the Cauchy distribution. It is 0 where a
-    tail is one number, there are too few draws, or no draw makes up 4 % of the sum of absolute
-    deviations from the median: if the mean did not exist, one would (O'Brien 1980). A mixture of a
-    narrow and a wide normal distribution has a large k̂, too, but its mean exists.
+    / ν for Student's t with ν degrees of freedom, 1 for the Cauchy distribution. Chains are thinned
+    to their effective number n: a visit to a tail is many draws, and would look like a tail of many
+    independent ones. k̂ is 0 where a tail is one number, there are too few draws, or no draw makes
+    up 2 / √n, at least 4 %, of the sum of absolute deviations from the median: if the mean did
+    not exist, one would (O'Brien 1980). A mixture of a narrow and a wide normal distribution has a
+    large k̂, too, but its mean exists.
 
     Args:
         values: the draws.
@@ -223,32 +313,33 @@ def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     [0.0, 0.9]
     """
     cells = np.asarray(values, np.float64)
-    columns = cells.reshape(-1, cells.shape[-1]).T
-    shapes = np.zeros(len(columns))
-    for k, (column, share) in enumerate(zip(columns, efficiency, strict=False)):
+    shapes = np.zeros(cells.shape[-1])
+    for k in range(len(shapes)):
+        share = float(efficiency[k])
+        step = round(1 / min(share, 1.0)) if share > 0 else 1
+        column = cells[:, ::step, k].reshape(-1)
         deviations = np.abs(column - np.median(column))
-        if len(column) < _MIN_WEIGHTS or not deviations.max() > _LARGE_SHARE * deviations.sum():
+        least = max(_LARGE_SHARE, _LARGE_DEVIATION / np.sqrt(len(column)))
+        if len(column) < _MIN_WEIGHTS or not deviations.max() > least * deviations.sum():
             continue
-        r_eff = min(float(share), 1.0) if share > 0 else 1.0
         tails = column - column.min(), column.max() - column
-        fits = [_psis(np.log(np.maximum(tail, _TINY)), r_eff)[1] for tail in tails]
+        fits = [_psis(np.log(np.maximum(tail, _TINY)))[1] for tail in tails]
         shapes[k] = max(fit if np.isfinite(fit) else 0.0 for fit in fits)
     return shapes
 
 
-def _psis(log_weight: Float64, r_eff: float = 1.0) -> tuple[Float64, float]:
+def _psis(log_weight: Float64) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, normalised, (D,), and k̂.
 
     The largest weights are replaced by quantiles of a generalised Pareto distribution that is
-    fitted to them. With fewer effective draws than draws, `r_eff` of them, a longer tail is
-    smoothed. Without a tail to fit, as where all weights but a few are 0, they are as they were,
-    and k̂ is infinite.
+    fitted to them. Without a tail to fit, as where all weights but a few are 0, they are as they
+    were, and k̂ is infinite.
 
     >>> _psis(np.array([0.0] + 99 * [-1000.0]))[1]
     inf
     """
     count = len(log_weight)
-    size = int(3 * np.sqrt(count / r_eff) if count * r_eff > _LARGE_SAMPLE else count / 5)
+    size = int(3 * np.sqrt(count) if count > _LARGE_SAMPLE else count / 5)
     result = log_weight - log_weight.max()
     order = np.argsort(result)
     tail, largest = order[count - size :], result[order[count - size :]]

@@ -243,6 +243,18 @@ def test_means_that_hardly_exist_are_found(degrees: float) -> None:
     assert check(Draws({"weights": draws}, NAMES))
 
 
+def test_heavy_tails_of_correlated_draws_are_found() -> None:
+    """A visit to a tail is many draws; chains of samplers: tests/benchmarks/bench_copies.py."""
+
+    def refused(degrees: float, seed: int) -> bool:
+        visits = np.random.default_rng(seed).standard_t(degrees, size=(CHAINS, DRAWS, 1))
+        values = np.repeat(visits, 5, axis=1)
+        return "tails (Pareto k̂)" in failed(Draws({"weights": values}, ("LM0",)))
+
+    assert sum(refused(1.0, seed) for seed in range(20)) >= 18
+    assert not any(refused(3.0, seed) for seed in range(20))
+
+
 @pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
 def test_a_chain_that_is_stuck_is_found(length: int) -> None:
     draws = good()
