@@ -438,6 +438,12 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     with tracing(), jax.enable_x64(True):
         target = _target(table, prior, matched, likelihood, model, int(options.seed))
         info = density.model_info(target)
+    if not info.observes:
+        name = getattr(model, "__name__", str(model))
+        warn_user(
+            f"the model {name} observes nothing, so its posterior equals its prior: call "
+            "likelihood.observe(lists, weights)"
+        )
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
     uses_likelihood = info.uses_likelihood or target.likelihood != likelihood

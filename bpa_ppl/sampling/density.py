@@ -28,8 +28,10 @@ from bpa_ppl.errors import UsageError, require
 from bpa_ppl.models import Likelihood, log_linear
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.sampling.own_models import CheckedSites, explained, model_error, require_shape
 
 if TYPE_CHECKING:
+    from bpa_ppl.models import Lists
     from bpa_ppl.sampling.target import Sites, Target
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
@@ -51,6 +53,9 @@ class ModelInfo(NamedTuple):
         weights_shape: the shape of the site `weights`, or None.
         prior_fields: the arrays of the prior that the density depends on: `mean`, `variance`, …
         uses_likelihood: whether the program observes its likelihood; a custom model may not.
+        observes: whether it observes anything.
+        domains: the number of domains whose weights the likelihood gets; None if all sentences
+            share theirs.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
             the values of the sites.
     """
@@ -60,22 +65,40 @@ class ModelInfo(NamedTuple):
     weights_shape: tuple[int, ...] | None
     prior_fields: frozenset[str]
     uses_likelihood: bool
+    observes: bool
+    domains: int | None
     unconstrained: bool
 
 
 class _RecordingLikelihood:
-    """A likelihood that records whether it was observed."""
+    """A likelihood that records whether it was observed, and with the weights of how many domains.
+
+    Raises:
+        UsageError: if the weights do not have one value for each free feature.
+    """
 
     def __init__(self, likelihood: Likelihood):
-        self._likelihood, self.observed = likelihood, False
+        self._likelihood = likelihood
+        self.observed, self.domains = False, None
 
     def __getattr__(self, name: str) -> Any:
-        self.observed |= name == "observe"
         return getattr(self._likelihood, name)
 
     def sample_parameters(self) -> _RecordingLikelihood:
         self._likelihood = self._likelihood.sample_parameters()
         return self
+
+    def observe(self, lists: Lists, weights: Any) -> None:
+        """Observe the lists."""
+        shape, features = np.shape(weights), lists.features
+        if len(shape) not in (1, 2) or shape[-1] != features:
+            raise model_error(
+                f"likelihood.observe takes weights of shape ({features},), one value for each of "
+                f"the {features} free features, or (domains, {features}), not {shape}",
+                "mismatch",
+            )
+        self.observed, self.domains = True, shape[0] if len(shape) == 2 else None
+        self._likelihood.observe(lists, weights)
 
 
 def model_info(target: Target) -> ModelInfo:
@@ -92,7 +115,9 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
     likelihood = _RecordingLikelihood(target.likelihood)
 
     def run(target: Target) -> Sites:
-        seeded = handlers.seed(target.model, jax.random.key(0))
+        sentences = len(target.lists.oracle)
+        model = CheckedSites(target.model, target.lists.features, sentences)
+        seeded = handlers.seed(model, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data, likelihood))
         return _unconstrained(sites)
 
@@ -105,7 +130,8 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
         plates = {frame.name for frame in site["cond_indep_stack"]}
         return "sentence" in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
 
-    z = jax.eval_shape(run, target)
+    with explained(target.model):
+        z = jax.eval_shape(run, target)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
@@ -116,6 +142,8 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
         weights_shape=tuple(np.shape(sites[WEIGHTS]["value"])) if WEIGHTS in sites else None,
         prior_fields=_prior_fields(target, z),
         uses_likelihood=likelihood.observed,
+        observes=bool(observed),
+        domains=likelihood.domains,
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
     )
 
@@ -131,11 +159,11 @@ def _unconstrained(sites: Mapping[str, Any]) -> Sites:
         if site["type"] != "sample" or site["is_observed"]:
             continue
         if site["fn"].support.is_discrete:
-            raise UsageError(
+            raise model_error(
                 f"the site {name} of the model is discrete, and samplers need a density of real "
-                "values: sum over its values, for example by numpyro.distributions.MixtureGeneral",
-                parameter="model",
-                code="not-supported",
+                "values: observe it (obs=), or sum over its values, for example by "
+                "numpyro.distributions.MixtureGeneral",
+                "not-supported",
             )
         z[name] = biject_to(site["fn"].support).inv(site["value"])
     return z
@@ -158,13 +186,20 @@ def _prior_fields(target: Target, z: Sites) -> frozenset[str]:
 
 
 def require_weights(target: Target) -> None:
-    """Raise a UsageError unless the program has a site `weights` of one value a free feature."""
-    features = target.lists.features
-    if model_info(target).weights_shape != (features,):
-        raise UsageError(
-            f"the model needs a site `weights` with one value for each of the {features} free "
-            "features",
-            parameter="model",
+    """Refuse a program without weights of each free feature, and of each domain of the lists.
+
+    Raises:
+        UsageError: if the site `weights` is missing or has another shape, or if the weights of a
+            domain are missing.
+    """
+    info = model_info(target)
+    require_shape(info.weights_shape, target.lists.features)
+    count = int(np.max(target.lists.domain, initial=0)) + 1
+    if info.domains is not None and count > info.domains:
+        raise model_error(
+            f"likelihood.observe got the weights of {info.domains} domains, but the lists are of "
+            f"{count}: give it one row for each domain",
+            "mismatch",
         )
 
 
@@ -172,21 +207,23 @@ def starting_point(target: Target) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from probable values of scales, and in a hierarchy even farther
-    for everything that is multiplied by a scale.
+    for everything that is multiplied by a scale. Weights whose support does not contain the mean
+    of the prior start at their prior's median, too.
 
     Raises:
         UsageError: if the density is not finite there.
     """
     info = model_info(target)
-    if info.unconstrained and info.latent == (WEIGHTS,):
+    simple = info.unconstrained and info.latent == (WEIGHTS,)
+    if simple and target.model is log_linear:
         return {WEIGHTS: target.prior.mean}
-    z: Sites = _start(target)
+    z: Sites = {WEIGHTS: target.prior.mean} if simple else _start(target)
     if not np.isfinite(potential(target, z)):
-        raise UsageError(
+        raise model_error(
             "the density of the model is 0 or not a number where samplers start: with the weights "
-            "at the mean of their prior, and other sites at the medians of theirs",
-            parameter="model",
-            code="bad-number",
+            "at the canonical ones if the model allows these, and other sites at the medians of "
+            "their priors; give it a density that is positive there, or other canonical weights",
+            "bad-number",
         )
     return z
 
@@ -207,19 +244,20 @@ def _initial_value(mean: Any, site: Any) -> Any:
     """
     if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
         return init_to_uniform(site)
-    if site["name"] == WEIGHTS:
-        return mean
     prior, options = site["fn"], site["kwargs"]
     transform = biject_to(prior.support)
 
     def draw(key: jax.Array) -> Any:
         return transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
 
-    try:
-        draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
-    except NotImplementedError:  # an improper prior has no draws
-        return init_to_uniform(site)
-    return transform(jnp.median(draws, axis=0))
+    draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
+    median = transform(jnp.median(draws, axis=0))
+    if site["name"] != WEIGHTS:
+        return median
+    # A mean outside of the support, or at its edge, is not the value of any finite z.
+    z = transform.inv(mean)
+    same = jnp.isfinite(z).all() & jnp.allclose(transform(z), mean, rtol=1e-6, atol=1e-9)
+    return jnp.where(same, mean, median)
 
 
 def potential(target: Target, z: Sites) -> jax.Array:
