@@ -188,9 +188,10 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     acceptance, divergences and BFMI, as far as they are recorded. Chains that are copies of one
     another, or repeat their own draws, fail, because draws would be counted twice. For weighted
     samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
-    convergence of the optimisation. A recorded log density must be finite. Draws that are not
-    finite, that are fewer than four per chain or the same in all chains fail without further
-    diagnostics of the draws.
+    convergence of the optimisation. A recorded log density must be finite. How far a Gaussian in
+    place of a posterior, as the prior, shifts the weights is reported without a limit. Draws that
+    are not finite, that are fewer than four per chain or the same in all chains fail without
+    further diagnostics of the draws.
 
     A pass is no proof. A check sees the draws alone, so it cannot find modes and tails that no
     chain has visited, a wrong model or wrong data, or a sampler of another density that mixes well
@@ -228,7 +229,7 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
         findings = list(_of_unusable_draws(draws))
         findings = findings or [*_of_copies(draws), *_of_components(draws, limits, remedies)]
         findings += _of_statistics(draws, limits, remedies)
-    findings += _of_density(draws)
+    findings += [*_of_density(draws), *_of_gaussian_prior(draws)]
     return Report(sampler, draws.shape, tuple(findings))
 
 
@@ -633,6 +634,17 @@ def _of_density(draws: Draws) -> Iterator[Finding]:
     if draws.log_density is not None and (count := int(np.sum(~np.isfinite(draws.log_density)))):
         advice = f"the log density of {count} draws is not finite: the model cannot be evaluated"
         yield Finding("log density", float(count), "", "all finite", False, advice)
+
+
+def _of_gaussian_prior(draws: Draws) -> Iterator[Finding]:
+    """Yield how far the Gaussian of a posterior, as a prior, shifts the weights; it never fails."""
+    record = draws.attrs.get("gaussian_prior", {})
+    name, limit = "shift by the prior's Gaussian (sd)", "reported"
+    if "shift" in record:
+        feature, shift = max(record["shift"].items(), key=lambda item: abs(item[1]))
+        yield Finding(name, abs(float(shift)), feature, limit, True, "")
+    elif record:
+        yield Finding(name, float("nan"), "unknown", limit, True, "")
 
 
 def _of_copies(draws: Draws) -> Iterator[Finding]:

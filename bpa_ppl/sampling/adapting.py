@@ -66,6 +66,7 @@ from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target
 from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.sampling.updating import SHIFT, gaussian_shift, report_shift
 from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
@@ -150,6 +151,7 @@ class Problem:
         constants: arrays that the posterior keeps.
         without_indicators: returns the target where the weights of indicators, such as those of
             systems, are 0; None if there are none, or no other feature.
+        represented: the posterior that a Gaussian prior represents, or None.
     """
 
     target: Target
@@ -158,6 +160,7 @@ class Problem:
     attrs: dict[str, Any]
     constants: dict[str, Any]
     without_indicators: Callable[[], Target] | None = None
+    represented: Draws | None = None
 
     def sample(
         self, options: AdaptOptions, *, clock: Callable[[], float] = time.perf_counter
@@ -198,6 +201,11 @@ class Problem:
             UsageError: if the sampler did not return draws of the sites of the target.
         """
         draws, sentences = self.plain_draws(sampled, sampler), self.sentences
+        if self.represented is not None and draws.kind != "point":
+            with tracing(), jax.enable_x64(True):
+                record = gaussian_shift(self.target, self.represented, draws)
+            report_shift(record, self.represented, draws)
+            draws = draws.with_attrs(**({SHIFT: record} if record else {}))
         _warn_single_system(draws, sentences)
         mean = draws.aligned(self.lists, draws.mean[None])[0]
         draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
@@ -465,8 +473,26 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         **prepared.record(columns),
     }
     constants = {**sentences.constants(), **stored(prepared.sources)}
-    without = None if others is None else others.target
-    return Problem(target, sentences, lists, attrs, constants, without_indicators=without)
+    return Problem(
+        target,
+        sentences,
+        lists,
+        attrs,
+        constants,
+        without_indicators=None if others is None else others.target,
+        represented=_represented(family, matched),
+    )
+
+
+def _represented(family: PriorFamily | Prior, matched: Match) -> Draws | None:
+    """Return the posterior whose Gaussian is the prior, with the free features in their order.
+
+    None if there is no such posterior, or if it has other features.
+    """
+    posterior: Draws | None = family.posterior if isinstance(family, Prior) else None
+    if posterior is None or set(posterior.features) != set(matched.free_names):
+        return None
+    return replace(posterior.reordered(matched.free_names), attrs=posterior.attrs)
 
 
 @with_options(AdaptOptions, without=_OF_SAMPLERS)
@@ -627,7 +653,8 @@ def _target(
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        on_device, arrays = jax.device_put((prepared, prior._replace(names=None)))
+        arrays = prior._replace(names=None, posterior=None)
+        on_device, arrays = jax.device_put((prepared, arrays))
         return Target(model, observing, on_device, arrays, {}, matched, seed)
 
     target = build(likelihood)

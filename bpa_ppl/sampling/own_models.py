@@ -23,7 +23,7 @@ def model_error(problem: str, code: str) -> UsageError:
     return UsageError(problem, parameter="model", code=code)
 
 
-class CheckedSites(Messenger):
+class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
     """Refuses sites and plates that samplers cannot use, as soon as a model reaches them.
 
     Args:

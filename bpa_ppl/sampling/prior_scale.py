@@ -68,7 +68,7 @@ def learn_scale(
 
         def loss(log_scale: float) -> float:
             nonlocal target
-            prior = prior_of(float(np.exp(log_scale)))._replace(names=None)
+            prior = prior_of(float(np.exp(log_scale)))._replace(names=None, posterior=None)
             target = replace(target, prior=prior)
             mode = mode_of(target)
             if not mode.converged:

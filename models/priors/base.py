@@ -60,6 +60,7 @@ class Prior(NamedTuple):
         degrees: (Q,) of weights that are a Student t together: its degrees of freedom, the same
             for all of them, and 0 for weights that are Gaussian; `covariance` then is that of a
             Gaussian with the typical scale. None if all are Gaussian.
+        posterior: the draws that the Gaussian of `of` represents; None inside a model.
 
     >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, variance=0.1)
     >>> prior.distribution().event_shape, prior.full_covariance.tolist()
@@ -74,6 +75,7 @@ class Prior(NamedTuple):
     other: Any = None
     names: Any = None
     degrees: Any = None
+    posterior: Any = None
 
     @property
     def is_gaussian(self) -> bool:
@@ -190,7 +192,8 @@ class Prior(NamedTuple):
     def of(cls, posterior: Posterior) -> Prior:
         """Return the Gaussian with the mean and the covariance of a posterior's weights.
 
-        The posterior of one domain is a prior for the next one.
+        The posterior of one domain is a prior for the next one. `adapt` logs and records how far
+        the Gaussian in place of the posterior shifts the weights.
 
         Raises:
             UsageError: if it has fewer draws than a covariance needs.
@@ -211,7 +214,8 @@ class Prior(NamedTuple):
                 code="not-supported",
             )
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
-        return cls.gaussian(mean, np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance)))
+        covariance = np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance))
+        return cls.gaussian(mean, covariance)._replace(posterior=draws)
 
     @classmethod
     def recorded(cls, posterior: Posterior) -> Prior:
