@@ -34,7 +34,13 @@ _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 _MORE = 3  # times as many, as a warm-up or effective draws, where nothing says how many
 _RESERVE = 1.5  # times as many draws as the ESS that is missing calls for
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
-_STEP = 2.0  # factor for a step size that is too small or too large
+#: Of a random walk: its best step in √d standard deviations of a Gaussian posterior, how often it
+#: is then accepted, the lowest rate that says something, and steps a value and draw.
+_BEST_STEP, _BEST_RATE, _LEAST_RATE, _STEPS = 2.38, 0.234, 1e-3, 1.5
+_STEP = 2.0  # factor for steps of another walk that are too small or too large
+#: The steps of `rwm`, in posterior standard deviations, and of the published walk.
+_SCALE, _ISOTROPIC = "scale", "proposal_variance"
+_OTHER_WALK = "use rwm, whose steps have the shape of the posterior"
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
 _FEWEST = 4  # draws per chain, whose halves have a variance
@@ -296,17 +302,18 @@ def refuse_unconverged(posterior: Posterior) -> None:
 
 
 class Remedies:
-    """Advice for failed diagnostics, in terms of the settings of the sampler of some draws.
+    """Advice for failed diagnostics, in terms of the sampler of some draws and its settings.
 
     A setting is named with a value to try, `draws=4000`, as Python and `--set` take it. For draws
     of other programs, whose settings are unknown, the advice names no values.
 
     Args:
-        draws: with the attributes `sampler` and `settings`, if they are known.
+        draws: with the attributes `sampler`, `settings`, `chosen` and `step_setting`, if they are
+            known, and the acceptance rates of a random walk.
 
     >>> attrs = {"sampler": "imh", "settings": {"draws": 1000, "warmup": 100}}
-    >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=attrs)).longer_warmup()
-    'raise warmup (warmup=300), or draw more (draws=4500)'
+    >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=attrs)).more_draws(3.0)
+    'draw more (draws=4500), or use a sampler that mixes better (nuts)'
     """
 
     def __init__(self, draws: Draws):
@@ -316,8 +323,11 @@ class Remedies:
         # The sampler may have drawn more than its settings say.
         if "drawn_again_because" in draws.attrs and "draws" in self._settings:
             self._settings["draws"] = draws.shape[1]
+        self._draws = draws
         self._nuts = "diverging" in draws.statistics
         self._step = draws.attrs.get("step_setting")
+        # Its warm-up tunes the proposals, and no draw depends on it.
+        self._independent = "imh" in (draws.attrs.get("sampler"), draws.attrs.get("chosen"))
 
     def more_draws(self, shortage: float = _MORE) -> str:
         """Return how to get more effective draws.
@@ -325,10 +335,14 @@ class Remedies:
         Args:
             shortage: how many times as many effective draws are needed; infinite if unknown.
         """
+        if self._steps_are_wrong:
+            return self.other_steps(larger=self._rate > _BEST_RATE)
         more = self._draw_more(shortage)
         if self._nuts:
             shorter = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
             return more or f"raising draws is not enough; {shorter}"
+        if self._known and self._step == _ISOTROPIC:
+            return f"{more}, or {_OTHER_WALK}" if shortage <= _MORE else self._isotropic_walk()
         better = "use a sampler that mixes better (nuts)"
         return f"{more}, or {better}" if more else f"raising draws is not enough; {better}"
 
@@ -341,19 +355,26 @@ class Remedies:
         more = self._draw_more(shortage) if "draws" in self._settings or not self._known else ""
         return f"{more}, or {_MARKOV_CHAIN}" if more else _MARKOV_CHAIN
 
-    def longer_warmup(self, shortage: float = _MORE) -> str:
-        """Return how to make chains independent of their initial values.
+    def agreement(self, shortage: float, settled: bool) -> str:
+        """Return how to make chains agree.
 
         Args:
             shortage: as for `more_draws`.
+            settled: whether the second half of the draws agrees better than all of them. Only then
+                a longer warm-up helps.
         """
         if not self._known:
             return "raise warmup (burn-in), then draws"
-        first = f"use nuts with warmup={_WARMUP}"
-        if "warmup" in self._settings:
-            first = f"raise warmup (warmup={max(_MORE * int(self._settings['warmup'] or 0), 100)})"
-        more = self._draw_more(max(shortage, _MORE))
-        return f"{first}, or {more}" if more else first
+        warmup = None if self._independent else self._settings.get("warmup")
+        if warmup is None or not settled or self._steps_are_wrong:
+            return self.more_draws(shortage)
+        return f"raise warmup (warmup={_rounded_up(int(warmup) + self._draws.shape[1])})"
+
+    def movement(self) -> str:
+        """Return how to keep chains from staying where they are."""
+        if not self._known:
+            return "raise warmup (burn-in), then draws"
+        return self.other_steps(larger=False)
 
     def other_steps(self, larger: bool) -> str:
         """Return how to change the step size."""
@@ -361,13 +382,49 @@ class Remedies:
             return self.of_nuts(_ACCEPT, "let the warm-up find it")
         if not self._step:
             return "use nuts"
+        if self._known and self._step == _ISOTROPIC:
+            return self._isotropic_walk()
         change, factor = ("raise", _STEP) if larger else ("lower", 1 / _STEP)
-        return f"{change} {self._step}{self._value(str(self._step), factor)}, or use nuts"
+        value = self._value(str(self._step), factor)
+        if self._step == _SCALE and self._known:
+            value = f" ({_SCALE}={_BEST_STEP})"
+        return f"{change} {self._step}{value}, or use nuts"
 
     def of_nuts(self, target: float, action: str) -> str:
         """Return an action with the target acceptance of NUTS to try."""
         name = "" if "target_accept" in self._settings or not self._known else "nuts with "
         return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
+
+    @property
+    def _rate(self) -> float:
+        """The acceptance rate; the best one if it is unknown."""
+        return float(np.mean(self._draws.statistics.get("acceptance_rate", _BEST_RATE)))
+
+    @property
+    def _steps_are_wrong(self) -> bool:
+        """Whether the acceptance rate of a random walk says that its steps do not suit it."""
+        low, high = Thresholds.acceptance_low, Thresholds.acceptance_high
+        return bool(self._known and self._step and not low <= self._rate <= high)
+
+    def _isotropic_walk(self) -> str:
+        """Return what to do instead of a walk with the same steps in all directions, or its steps.
+
+        With steps of l / √d posterior standard deviations 2 Φ(−l/2) of them are accepted, and l =
+        2.38 is best (Roberts, Gelman & Gilks 1997). Its widest direction then needs as many steps
+        from one draw to the next as `rwm` does in the number of dimensions for which this step is
+        the best one.
+        """
+        from scipy.special import ndtri
+
+        if not _LEAST_RATE < self._rate < 1 - _LEAST_RATE:
+            return _OTHER_WALK
+        factor = float(_BEST_STEP / (-2 * ndtri(self._rate / 2)))
+        variance = float(self._settings.get(_ISOTROPIC, 1.0)) * factor**2
+        widest = self._draws.weights.var(axis=(0, 1)).max()
+        steps = _rounded_up(max(_STEPS * _BEST_STEP**2 * widest / variance, 1.0))
+        change = "lower" if factor < 1 else "raise"
+        setting = f"{_ISOTROPIC} ({_ISOTROPIC}={_two_digits(variance)}, thinning={steps})"
+        return f"{_OTHER_WALK}, or {change} {setting}"
 
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
@@ -382,11 +439,56 @@ class Remedies:
         value = self._settings.get(name)
         if not (value and isinstance(value, int | float)):
             return ""
-        raised = value * factor
         if isinstance(value, int):
-            unit = max(10 ** int(np.log10(raised)) // 10, 1)
-            raised = -(-int(np.ceil(raised)) // unit) * unit
-        return f" ({name}={raised:.10g})"
+            return f" ({name}={_rounded_up(value * factor)})"
+        return f" ({name}={_two_digits(value * factor)})"
+
+
+def _two_digits(value: float) -> str:
+    """Return a number rounded to two digits, without an exponent.
+
+    >>> _two_digits(0.0000123), _two_digits(4.0)
+    ('0.000012', '4')
+    """
+    return str(np.format_float_positional(value, 2, fractional=False, trim="-"))
+
+
+def _rounded_up(value: float) -> int:
+    """Return a whole number rounded up to two digits.
+
+    >>> _rounded_up(1001), _rounded_up(7.2)
+    (1100, 8)
+    """
+    unit: int = max(10 ** int(np.log10(value)) // 10, 1)
+    return -(-int(np.ceil(value)) // unit) * unit
+
+
+def shortage_of(report: Report) -> float:
+    """Return how many times as many draws the failed diagnostics of a report call for.
+
+    1 if none failed; infinite if one failed that more draws do not help.
+
+    >>> few = Finding("bulk ESS", 200.0, "LM0", "≥ 400", False, "draw more")
+    >>> shortage_of(Report("nuts", (4, 1000), (few,)))
+    2.0
+    """
+    limits = Thresholds()
+    return max((_shortage(one.name, one.value, limits) for one in report.failures), default=1.0)
+
+
+def _shortage(name: str, value: float, limits: Thresholds) -> float:
+    """Return how many times as many effective draws a diagnostic calls for.
+
+    R-hat − 1 is a ratio of variances, and falls with the number of effective draws.
+    """
+    with np.errstate(divide="ignore"):
+        ratios = {
+            "R-hat": (value - 1) / (limits.r_hat - 1),
+            "bulk ESS": limits.ess / np.float64(value),
+            "tail ESS": limits.ess / np.float64(value),
+            "MCSE / sd": (value / limits.mcse) ** 2,
+        }
+    return float(np.nan_to_num(ratios.get(name, np.inf), nan=np.inf, posinf=np.inf))
 
 
 def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
@@ -417,6 +519,7 @@ def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
 
 
 def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
+    """Return the findings on all components of all sites."""
     from scipy.special import ndtri
 
     names, values = sampled_components(draws)
@@ -424,28 +527,31 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     min_ess = limits.ess
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
-    bulk, tail = ess(values), ess(values, "tail")
-    shortages = [min_ess / bulk, min_ess / tail, (error / limits.mcse) ** 2]
+    bulk, tail, mixing = ess(values), ess(values, "tail"), r_hat(values)
     # A chain that never moves has no finite diagnostic: no number of draws is enough.
-    shortage = float(np.max(np.nan_to_num(shortages, nan=np.inf, posinf=np.inf)))
-    more_draws, longer_warmup = remedies.more_draws(shortage), remedies.longer_warmup(shortage)
+    worst = {"R-hat": mixing.max(), "bulk ESS": bulk.min(), "tail ESS": tail.min()}
+    worst["MCSE / sd"] = error.max()
+    shortage = max(_shortage(name, float(value), limits) for name, value in worst.items())
+    settled = bool(2 * (r_hat(values[:, count // 2 :]).max() - 1) < mixing.max() - 1)
+    more_draws = remedies.more_draws(shortage)
+    agreement = remedies.agreement(max(shortage, _MORE), settled)
     parts = "chains" if chains > 1 else "parts of the chain"
-    disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {longer_warmup}"
+    disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {agreement}"
     few = "{value:.0f} effective draws of {where}: " + more_draws
     few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
-    drifting = "the kept draws of {where} still drift: " + longer_warmup
-    apart = f"the mean of {{where}} differs between chains: {longer_warmup}"
+    drifting = "the kept draws of {where} still drift: " + agreement
+    apart = f"the mean of {{where}} differs between chains: {agreement}"
     heavy = (
         "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does not "
         "exist: draw more, or use a prior with lighter tails"
     )
-    stuck = f"{{where}} stays where it is for {{value:.0%}} of its draws: {longer_warmup}"
+    stuck = f"{{where}} stays where it is for {{value:.0%}} of its draws: {remedies.movement()}"
     tests = len(names) * (1 + chains if chains > 1 else 1)
     level = limits.drift / (2 * tests)
     max_z = float(-ndtri(level))
     findings = [
-        _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
+        _worst("R-hat", mixing, names, limits.r_hat, disagree),
         _worst("bulk ESS", bulk, names, min_ess, few, -1),
         _worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
@@ -623,8 +729,8 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
         fractions = bfmi(draws.statistics["energy"])
         worst = int(np.argmin(fractions))
         value = float(fractions[worst])
-        remedy = f"{remedies.longer_warmup()}, or reparametrise the model"
-        advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}"
+        remedy = remedies.of_nuts(_MAX_ACCEPT, "take shorter steps")
+        advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}, or reparametrise the model"
         limit, passed = f"≥ {limits.bfmi:g}", value >= limits.bfmi
         yield Finding("BFMI", value, f"chain {worst}", limit, passed, advice)
 
@@ -675,7 +781,9 @@ def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
         f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "
         f"unreliable; {_MARKOV_CHAIN}"
     )
-    few, passed = f"{of_all}: {remedies.more_samples(min_ess / size)}", size >= min_ess
+    # More draws from too narrow a distribution have as heavy a tail.
+    shortage = min_ess / size if k_hat <= limits.pareto_k else np.inf
+    few, passed = f"{of_all}: {remedies.more_samples(shortage)}", size >= min_ess
     limit = f"≤ {limits.pareto_k:g}"
     return [
         Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", passed, few),
