@@ -49,5 +49,7 @@ def reporter(progress: bool | Reporter | None, title: str) -> Iterator[Reporter]
             bar.total = total or None
             bar.set_postfix_str(note, refresh=False)
             bar.update(done - bar.n)
+            if not done:  # a stage begins: the bar shows its name before its first step
+                bar.refresh()
 
         yield report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.component import Count, CountOrNone
+from bpa_ppl.notes import log_info
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
@@ -22,8 +24,11 @@ ARVIZ_NAMES = {
     "num_steps": "n_steps",
 }
 _STEPS = "num_steps"  # is added up over the steps between two draws
-_PIECES = 20
-_PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
+#: Pieces at least, and draws and steps of a piece at most, if a draw has fewer: an interrupted
+#: program ends after its piece, and the first ones give an estimate of the time.
+_PIECES, _PIECE_DRAWS, _PIECE_STEPS = 20, 100, 10_000
+#: Seconds from which on the time that remains is logged.
+_LONG = 20.0
 
 
 #: A kernel, applied to all chains at once: the initial state; a function that
@@ -68,18 +73,25 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
     """
     total = sampler.warmup + sampler.draws
     chains = len(next(iter(start.values())))
-    length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
+    most = min(max(_PIECE_STEPS // sampler.thinning, 1), _PIECE_DRAWS)
+    length = min(-(-total // _PIECES), most)
     keys = jax.random.split(jax.random.key(target.seed), chains)
     target.progress(0, total, "compiling")
     arguments = (target, covariance, keys, start)
     state = _initial_state(sampler, *arguments)
     pieces: list[dict[str, Any]] = []
+    compiled = 0.0
     for done in range(length, total + length, length):
         state, collected = _advance(sampler, length, state, *arguments)
         pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
         target.progress(min(done, total), total, note)
+        # The first piece has the time of the compilation.
+        if len(pieces) == 1:
+            compiled = perf_counter()
+        elif len(pieces) == 2:
+            _log_remaining((perf_counter() - compiled) * (total - done) / length, total)
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
     z = joined.pop("z")
     warmup, kept = slice(sampler.warmup), slice(sampler.warmup, total)
@@ -90,6 +102,13 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
         statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
         warmup={name: value[:, warmup] for name, value in z.items()},
     )
+
+
+def _log_remaining(seconds: float, total: int) -> None:
+    """Log a first estimate of the time that remains, if it is long."""
+    if seconds >= _LONG:
+        duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+        log_info(f"sampling takes about {duration} ({total:,} draws a chain with the warm-up)")
 
 
 def repeat_start(z: Sites, chains: int) -> Sites:

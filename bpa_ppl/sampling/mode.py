@@ -110,6 +110,7 @@ def find_mode(target: Target) -> Mode:
                 break
         return evaluate(position + scale * direction)
 
+    target.progress(0, 1, "search for the mode")
     point = evaluate(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)]))
     curvature, definite = np.full((), np.nan), False
     decrement, iteration = np.inf, 0
