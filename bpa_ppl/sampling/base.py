@@ -40,8 +40,9 @@ class Sampler(Component, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         draws = getattr(self, "warmup", 0) + getattr(self, "draws", 1)
-        chains = getattr(self, "chains", 1) or 1  # None is chosen by the sampler
-        steps = chains * getattr(self, "thinning", 1) * draws
+        # None is chosen by the sampler.
+        chains, thinning = (getattr(self, name, 1) or 1 for name in ("chains", "thinning"))
+        steps = chains * thinning * draws
         if steps > _MAX_STEPS:
             raise UsageError(
                 f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "

@@ -6,13 +6,27 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, CountOrNone, Positive
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.sampling.proposals import AnyProposal, pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.proposals import (
+    AnyProposal,
+    Proposal,
+    can_be_fitted,
+    effective_share_of_mixture,
+    fit_moments,
+    pilot_proposal,
+    propose,
+    thinning_of,
+    with_tuned_mixture,
+)
 from bpa_ppl.sampling.scale_mixture import ScaleMixture
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 _NEVER = -1e300
+#: Share of proposals of the warm-up that is effective if they fit the posterior. It is 0.95 to 1
+#: for 14 weights and a hundred lists, and 0.6 to 1 for ten lists, whose tails they may then miss.
+_FITS = 0.95
 
 
 class IndependenceMetropolis(Sampler, frozen=True):
@@ -20,7 +34,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
 
     The warm-up is a pilot sample that tunes the proposal, which is then fixed (see `Proposal`). No
     proposal depends on the state of a chain (Tierney 1994, §2.3.3), so all proposals are evaluated
-    at once, and only accepting them is sequential.
+    at once, and only accepting them is sequential. If they fit badly in the warm-up, proposals are
+    fitted to mean and covariance of the posterior (see `fit_moments`).
 
     If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
     without skew, and without a share to tune.
@@ -39,7 +54,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by independence Metropolis–Hastings."""
-        return self.sample_by(target, pilot_proposal(target, self.degrees_of_freedom))
+        proposal = pilot_proposal(target, self.degrees_of_freedom)
+        if self.warmup and isinstance(proposal, Proposal) and can_be_fitted(target):
+            pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
+            if not effective_share_of_mixture(proposal, pilot) >= _FITS:
+                fitted, pareto_k, effective = fit_moments(target, proposal.mode)
+                if pareto_k <= POOR_PARETO_K:
+                    return self.sample_by(target, fitted, thinning_of(effective) + 1)
+        return self.sample_by(target, proposal)
 
     def sample_by(self, target: Target, proposal: AnyProposal, thinning: int = 1) -> Sampled:
         """Draw from the posterior with proposals of a given distribution.
@@ -49,6 +71,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
             proposal: with half of the draws from each component; the warm-up tunes their shares.
             thinning: steps for each kept draw.
         """
+        target.progress(0, 1, "proposals")
         rng = np.random.default_rng([target.seed, 1])
         mixed = isinstance(proposal, ScaleMixture)
         mode, chain = mode_of(target), np.arange(self.chains)

@@ -21,6 +21,7 @@ from bpa_ppl.errors import UsageError, one_of, quoted
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
 from bpa_ppl.sampling.density import evaluate, potential
+from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.nuts import starting_points
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
@@ -113,7 +114,8 @@ class NumpyroKernel(Sampler, frozen=True):
                 parameter="chains",
                 code="invalid-setting",
             )
-        start, (mode, *_) = starting_points(target, chains)
+        start, (moments, *_) = starting_points(target, chains)
+        mode = None if moments is None else mode_of(target)
         sampled = run_chains(self, target, None, start)
         log_density, log_likelihood = evaluate(target, sampled.z)
         return replace(

@@ -18,7 +18,7 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import dispersed_starts, mode_of
-from bpa_ppl.sampling.proposals import GOOD_PARETO_K, Fit, assess_proposals
+from bpa_ppl.sampling.proposals import GOOD_PARETO_K, Fit, assess_proposals, typical_moments
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
@@ -42,7 +42,8 @@ class Nuts(ChainSampler, frozen=True):
     standard Gaussian, so the best step is known: with a step of `step_size` standard deviations a
     trajectory turns after three steps. The warm-up only has to forget the start. With a
     `target_accept` it tunes the step instead, for other posteriors; it does so, too, if a pilot
-    sample shows that the Laplace approximation is rough (Pareto k̂ above 0.5).
+    sample shows that the Laplace approximation is rough (Pareto k̂ above 0.5, or a small share of
+    effective draws, where fitted moments take its place: see `refit`).
 
     Another model, or a prior that is not Gaussian, may differ from its Laplace approximation, which
     a pilot sample detects, and may have no mode. Then chains start near the medians of the prior,
@@ -100,24 +101,30 @@ class Nuts(ChainSampler, frozen=True):
             warmup=max(self.warmup, _MIN_TUNING),
             target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
         )
-        start, (mode, pareto_k, reason) = starting_points(target, self.chains)
-        if mode is None:
+        start, (moments, pareto_k, reason) = starting_points(target, self.chains)
+        if moments is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
         near = small and pareto_k <= GOOD_PARETO_K
-        sampled = run_chains(self if near else tuning, target, mode.covariance, start)
+        sampled = run_chains(self if near else tuning, target, moments.covariance, start)
+        mode = mode_of(target)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
 
 
 def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
-    """Return z of a start for each chain, and the mode around which they are, if there is one.
+    """Return z of a start for each chain, and the moments around which they are.
 
-    Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
-    and the result has no mode.
+    These are the mode and its Laplace covariance, or fitted ones (see `typical_moments`). If there
+    is no mode, or its covariance is no good metric, the starts are near the medians of the prior,
+    and the result has no moments.
     """
     if model_info(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
         mode = mode_of(target)
-        fit: Fit = (mode, 0.0, "") if mode.converged else (None, np.inf, "there is no mode")
+        fit: Fit = (None, np.inf, "there is no mode")
+        if mode.converged:
+            moments = typical_moments(target)
+            # A posterior whose moments are fitted is far from a Gaussian: the step is tuned.
+            fit = moments, 0.0 if moments is mode else np.inf, ""
     else:
         fitted, pareto_k, reason = assess_proposals(target)
         fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason

@@ -17,8 +17,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.models import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
 from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
@@ -44,6 +45,12 @@ _MIN_TUNING_DRAWS = 50
 #: Rounds of adaptive importance sampling: at least and at most. They end when this share of the
 #: draws of a round is effective: more would improve the proposal by less than they cost.
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
+#: Proposals for more values are not fitted: a covariance needs too many draws.
+MAX_FITTED = 50
+#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
+_MAX_THINNING = 8
+#: Proposals around the mode are poor if less than this share of them is effective.
+_POOR = 0.5
 #: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
 _NEARLY_EQUAL = 3.0
 #: For each value, draws of a round, and effective draws that estimate mean and covariance.
@@ -307,16 +314,27 @@ def assess_proposals(target: Target) -> Fit:
     if target.prior.degrees is not None:
         student, around = fit_scale_mixture(target), "for scales of the prior"
     elif mode_of(target).converged:
-        student = Proposal(mode_of(target), Skewed(), _PILOT_DEGREES, 1.0)
+        student = _student(mode_of(target))
     if student is None:
         reason = "the search for the mode did not converge, and nuts needs none"
         return None, np.inf, reason
-    # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
-    separate = replace(target, seed=target.seed + _PILOT_SEED)
-    log_ratio = propose(separate, student, 1, _PILOT).log_ratio
+    log_ratio = _pilot(target, student).log_ratio
     equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
     k_hat = 0.0 if equal else pareto_smoothed(log_ratio)[1]
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
+
+
+def _student(mode: Mode) -> Proposal:
+    """Return a Student t around the mode."""
+    return Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0)
+
+
+def _pilot(target: Target, proposal: AnyProposal) -> Proposals:
+    """Return a pilot sample of a proposal."""
+    target.progress(0, 1, "pilot sample")
+    # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
+    separate = replace(target, seed=target.seed + _PILOT_SEED)
+    return propose(separate, proposal, 1, _PILOT)
 
 
 def pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
@@ -357,6 +375,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
     flat, log_p, log_q = np.empty((0, len(mode.position))), np.empty(0), np.empty(0)
     count, k_hat, effective = max(_PILOT, _PER_VALUE * len(mode.position)), np.inf, 0.0
     for number in range(_MAX_ROUNDS):
+        target.progress(number, _MAX_ROUNDS, "fitting proposals")
         if number:
             weight = _tempered(log_p - log_q, _EFFECTIVE * (flat.shape[1] + 1))
             mean = weight @ flat
@@ -370,8 +389,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
         log_q = np.logaddexp(log_q, student.log_density(flat))
         log_q = np.append(log_q, np.logaddexp.reduce([s.log_density(new) for s in students]))
         flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
-        weight = count * _tempered(drawn.log_ratio[0], 0)
-        effective = float(1 / np.mean(weight**2))
+        effective = _effective_share(drawn.log_ratio[0])
         equal = _nearly_equal(drawn.log_ratio)
         k_hat = 0.0 if equal else pareto_smoothed(drawn.log_ratio)[1]
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
@@ -383,6 +401,63 @@ def _nearly_equal(log_ratio: Float64) -> bool:
     """Return whether the largest of some importance weights is near their mean."""
     weight = log_ratio.size * _tempered(log_ratio.reshape(-1), 0)
     return bool(weight.max() < _NEARLY_EQUAL)
+
+
+def can_be_fitted(target: Target) -> bool:
+    """Return whether mean and covariance may describe a posterior.
+
+    Other models, such as hierarchies, have shapes that they do not describe.
+    """
+    return target.model is log_linear and target.dimension <= MAX_FITTED
+
+
+def thinning_of(effective: float) -> int:
+    """Return the steps for each kept draw, given the share of proposals that are effective."""
+    return min(int(1 / effective), _MAX_THINNING)
+
+
+def refit(target: Target) -> tuple[Proposal, float] | None:
+    """Return proposals fitted to a posterior for which those around its mode are poor.
+
+    They are poor if fewer than half of a pilot sample are effective: 0.6 to 0.9 are with 14 weights
+    and a log-concave likelihood, and 0.03 to 0.7 with `risk`.
+
+    Returns:
+        the proposal and the share of its draws that are effective (see `fit_moments`); None if the
+        proposals around the mode suffice, or the fitted ones are no better.
+
+    Raises:
+        DataError: if there is no mode.
+    """
+    mode = require_mode(target)
+    if not can_be_fitted(target):
+        return None
+    around_mode = _effective_share(_pilot(target, _student(mode)).log_ratio[0])
+    if around_mode >= _POOR:
+        return None
+    proposal, pareto_k, effective = fit_moments(target, mode)
+    is_better = effective > around_mode and pareto_k <= POOR_PARETO_K
+    return (proposal, effective) if is_better else None
+
+
+def typical_moments(target: Target) -> Mode:
+    """Return the mode and the Laplace covariance, or moments that describe the posterior better.
+
+    Raises:
+        DataError: if there is no mode.
+    """
+    refitted = refit(target)
+    return require_mode(target) if refitted is None else refitted[0].mode
+
+
+def _effective_share(log_weight: Float64) -> float:
+    """Return the share of weighted draws that are effective, (n,) ↦ ().
+
+    >>> _effective_share(np.log([3.0, 1.0]))
+    0.8
+    """
+    weight = len(log_weight) * _tempered(log_weight, 0)
+    return float(1 / np.mean(weight**2))
 
 
 def _tempered(log_weight: Float64, effective: float) -> Float64:
@@ -412,21 +487,37 @@ def with_tuned_mixture(proposal: AnyProposal, pilot: Proposals | None) -> AnyPro
     """
     if isinstance(proposal, ScaleMixture):
         return proposal
-    default = proposal._replace(share=_SHARES[1])
-    if pilot is None:
-        return default
+    losses = {} if pilot is None else _losses(proposal, pilot)
+    return proposal._replace(share=min(losses, key=losses.__getitem__, default=_SHARES[1]))
+
+
+def effective_share_of_mixture(proposal: Proposal, pilot: Proposals) -> float:
+    """Return the share of the draws that is effective with the tuned share of the t; or NaN.
+
+    It is estimated by importance weights, and may be slightly above 1.
+    """
+    losses = _losses(proposal, pilot)
+    if not losses:
+        return float("nan")
+    log_ratio, count = pilot.log_ratio[np.isfinite(pilot.log_ratio)], pilot.log_ratio.size
+    return float(np.exp(2 * np.logaddexp.reduce(log_ratio) - min(losses.values())) / count)
+
+
+def _losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
+    """Return log Σ p²/q of the draws of a pilot sample for each share of the t.
+
+    It grows with the variance of the importance weights. Empty if the sample is too small.
+    """
     x = pilot.position.reshape(-1, pilot.position.shape[-1])
     finite = np.isfinite(pilot.log_density.reshape(-1)) & np.isfinite(x).all(axis=1)
     if finite.sum() < _MIN_TUNING_DRAWS:
-        return default
+        return {}
     log_p, parts = pilot.log_density.reshape(-1)[finite], proposal.log_components(x[finite])
     log_q = log_mixture(*parts, proposal.share)
-
-    def loss(share: float) -> float:
-        """Return log ∫ p²/q, which grows with the variance of the importance weights."""
-        return float(np.logaddexp.reduce(2 * log_p - log_mixture(*parts, share) - log_q))
-
-    return proposal._replace(share=min(_SHARES, key=loss))
+    return {
+        share: float(np.logaddexp.reduce(2 * log_p - log_mixture(*parts, share) - log_q))
+        for share in _SHARES
+    }
 
 
 def propose(

@@ -8,12 +8,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import msgspec
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import potential_energy
 
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
+from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.chains import Chains, run_chains
 from bpa_ppl.sampling.mode import dispersed_starts, require_mode
+from bpa_ppl.sampling.proposals import typical_moments
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 
@@ -62,16 +66,32 @@ def random_walk(
     return jax.vmap(first)(keys, z), jax.vmap(step), collect
 
 
-class RandomWalkMetropolis(ChainSampler, frozen=True):
+#: Steps for each kept draw: for each value, and at least. An effective draw takes about three steps
+#: of each value, and with 14 weights R-hat is below 1.01 only from a thousand effective draws on.
+_STEPS_PER_VALUE, _MIN_STEPS = 1.5, 10
+
+
+class RandomWalkMetropolis(Sampler, frozen=True):
     """A walk of N(0, scale² / d × Laplace covariance); 2.38 is best for a Gaussian posterior.
 
     Gelman, Roberts & Gilks (1996), for d → ∞. Each chain starts at a draw of N(mode, 2 × Laplace).
-    Successive steps are strongly correlated, so one in ten is kept.
+    Where that approximation is poor, fitted moments take its place (see `refit`).
+    Successive steps are strongly correlated, the more so the more weights there are.
+
+    Args:
+        scale: of the steps.
+        warmup: draws of each chain that are discarded.
+        draws: of each chain.
+        chains: how many.
+        thinning: steps from one draw to the next. None is 1.5 for each of d values, and at least
+            10: 21 for the 14 weights of Moses.
     """
 
     scale: Positive = 2.38
     warmup: CountOrNone = 50
-    thinning: Count = 10
+    draws: Count = 1000
+    chains: Count = 4
+    thinning: Count | None = None
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains of a walk in the metric of the posterior."""
@@ -83,7 +103,11 @@ class RandomWalkMetropolis(ChainSampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by a random walk."""
         mode = require_mode(target)
-        start = dispersed_starts(target, mode, self.chains)
-        sampled = run_chains(self, target, mode.covariance, start)
+        moments = typical_moments(target)
+        start = dispersed_starts(target, moments, self.chains)
+        steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
+        thinning = self.thinning or steps
+        walk = msgspec.structs.replace(self, thinning=thinning)
+        sampled = run_chains(walk, target, moments.covariance, start)
         attrs = {**mode.attrs(), "step_setting": "scale"}
-        return replace(with_evaluations(sampled, self.thinning), mode=mode.position, attrs=attrs)
+        return replace(with_evaluations(sampled, thinning), mode=mode.position, attrs=attrs)

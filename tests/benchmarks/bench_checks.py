@@ -1,27 +1,38 @@
-"""False alarms and detections of the convergence check, on chains from known posteriors.
+"""False alarms and detections of the convergence check, and how often samplers pass it.
 
     python tests/benchmarks/bench_checks.py [--tables alarms faults] [--runs 1000]
+    python tests/benchmarks/bench_checks.py --tables passes --runs 100 [--samplers rwm imh nuts]
+        [--sizes 10 100 500] [--weights 14]
 
 * alarms: the chains start in their posterior, so each refusal is a false alarm. They are
   autoregressive, or from independence Metropolis-Hastings with the proposals of `imh` for a
   Gaussian posterior.
 * faults: how often the check refuses chains with one fault, in a tenth of the runs.
+* passes: how often samplers pass the check at their defaults. Each run has a seed and lists of its
+  own: lists of the demo with 14 Moses weights, or simulated lists whose candidates have that many
+  metrics, a gain, or a preference. All have five candidates. A row also has the seconds of a run,
+  and the effective draws a second.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 from measuring import Table, run_tables
 from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
-from bpa_ppl import check
+from bpa_ppl import NBest, Weights, check, read_nbest, read_weights
 from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior import Draws
+from bpa_ppl.sampling.adapting import Problem, problem_of
 from bpa_ppl.sampling.imh import accept
+from bpa_ppl.sampling.options import AdaptOptions
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 
@@ -128,6 +139,90 @@ def faults(options: argparse.Namespace) -> None:
         table.row(name, *shares)
 
 
+CANDIDATES = 5
+KINDS = {
+    "oracle, Moses lists": ("oracle", True),
+    "margin, Moses lists": ("margin", True),
+    "risk, Moses lists": ("risk", True),
+    "risk, simulated lists": ("risk", False),
+    "pairs, simulated lists": ("pairs", False),
+    "preference, simulated lists": ("preference", False),
+}
+
+
+@cache
+def demo_lists() -> tuple[NBest, Weights]:
+    """Return the lists of the demo and their canonical weights."""
+    demo = files("bpa_ppl.demo_data")
+    pool = read_nbest(demo / "leaflet.nbest100.gz", references=demo / "leaflet.ref")
+    return pool.truncate(CANDIDATES), read_weights(demo / "moses.ini")
+
+
+def moses_problem(likelihood: str, size: int, seed: int) -> Problem:
+    """Return the adaptation to lists of the demo, drawn with replacement."""
+    pool, canonical = demo_lists()
+    rows = np.random.default_rng([seed, size]).integers(len(pool), size=size)
+    return problem_of(pool.select(rows), canonical, AdaptOptions(likelihood=likelihood))
+
+
+def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Problem:
+    """Return the adaptation to simulated gains or preferences, without canonical weights."""
+    rng = np.random.default_rng([seed, size])
+    shape = (size, CANDIDATES)
+    features = rng.normal(size=(*shape, weights)) + 0.7 * rng.normal(size=(*shape, 1))
+    gain = features @ rng.normal(0.1, 0.3, size=weights) + rng.gumbel(size=shape)
+    texts = [[f"{s} {k}" for k in range(CANDIDATES)] for s in range(size)]
+    names = [f"metric{k}" for k in range(weights)]
+    lists = NBest.from_lists(texts, features, names, extras={"gain": gain.round(1).tolist()})
+    if likelihood != "preference":
+        return problem_of(lists, None, AdaptOptions(metric="gain", likelihood=likelihood))
+    better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in gain]
+    compared = lists.without("gain").with_sentence_extras(preferences=better)
+    return problem_of(compared, None, AdaptOptions())
+
+
+def passes(options: argparse.Namespace) -> None:
+    """Print the shares of runs of each sampler that pass the check."""
+    sizes = [f"{size} lists" for size in options.sizes]
+    table = Table(f"passed, {options.runs} runs", *sizes, "s", "ESS/s")
+    for name, (likelihood, is_moses) in KINDS.items():
+        if is_moses and options.weights != 14:
+            continue
+        cells: dict[str, list[str]] = {sampler: [] for sampler in options.samplers}
+        times: dict[str, list[float]] = {sampler: [] for sampler in options.samplers}
+        rates: dict[str, list[float]] = {sampler: [] for sampler in options.samplers}
+        for size in options.sizes:
+            passed = dict.fromkeys(options.samplers, 0)
+            for seed in range(options.runs):
+                if is_moses:
+                    problem = moses_problem(likelihood, size, seed)
+                else:
+                    problem = simulated_problem(likelihood, size, seed, options.weights)
+                for sampler in options.samplers:
+                    start = time.process_time()
+                    draws = problem.sample(AdaptOptions(sampler=sampler, seed=seed))
+                    seconds = time.process_time() - start
+                    report = check(draws)
+                    passed[sampler] += report.passed
+                    if seed:  # the first run compiles
+                        times[sampler].append(seconds)
+                        bulk = next(f.value for f in report.findings if f.name == "bulk ESS")
+                        rates[sampler].append(bulk / seconds)
+            for sampler, count in passed.items():
+                cells[sampler].append(f"{count / options.runs:.0%}")
+        for sampler in options.samplers:
+            speed = f"{np.mean(times[sampler]):.2f}", f"{np.median(rates[sampler]):.0f}"
+            table.row(f"{sampler}: {name}", *cells[sampler], *speed)
+
+
 if __name__ == "__main__":
     assert __doc__
-    run_tables(__doc__, {"alarms": alarms, "faults": faults}, needs_data=False, runs=1000)
+    run_tables(
+        __doc__,
+        {"alarms": alarms, "faults": faults, "passes": passes},
+        needs_data=False,
+        runs=1000,
+        sizes=(10, 100, 500),
+        samplers=("rwm", "imh", "nuts", "auto"),
+        weights=14,
+    )
