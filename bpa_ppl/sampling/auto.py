@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from bpa_ppl.component import Count
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.checks import checked, shortage_of
 from bpa_ppl.models import log_linear
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
@@ -20,7 +22,10 @@ from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.proposals import (
     GOOD_PARETO_K,
     assess_proposals,
+    can_be_fitted,
     fit_moments,
+    pilot_proposal,
+    thinning_of,
 )
 from bpa_ppl.sampling.target import Sampled, Target
 
@@ -28,12 +33,24 @@ from bpa_ppl.sampling.target import Sampled, Target
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
-#: Proposals for more values are not fitted: a covariance needs too many draws.
-_MAX_FITTED = 50
-#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
-_MAX_THINNING = 8
-#: The last attempts: NUTS with a longer warm-up and shorter steps.
+#: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
+
+
+class Attempt(NamedTuple):
+    """A way to draw.
+
+    Attributes:
+        name: of the sampler.
+        reason: why it is chosen, besides the failures of earlier attempts; may be empty.
+        draw: the function that draws.
+        limit: the largest shortage of the draws before it that this attempt may make up for.
+    """
+
+    name: str
+    reason: str
+    draw: Callable[[Target], Sampled]
+    limit: float = np.inf
 
 
 class Auto(Sampler, frozen=True):
@@ -42,7 +59,11 @@ class Auto(Sampler, frozen=True):
     If proposals around the mode do not fit, or their draws fail their check, they are fitted to the
     mean and the covariance of the posterior (see `fit_moments`), and assessed again. If these draws
     fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
-    either, NUTS draws, then with shorter steps, and at last four times as many.
+    either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
+    but four times as many may be enough, it draws so many; else it ends.
+
+    Another model with several sites of more than one value is a hierarchy, whose shape independent
+    proposals do not fit: NUTS draws at once.
     """
 
     draws: Count = 1000
@@ -50,51 +71,77 @@ class Auto(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw with the sampler that suits the posterior, and record which and why."""
-        failed, attrs = list[str](), dict[str, Any]()
-        for chosen, reason, sampled in self._attempts(target):
-            attrs |= {"chosen": chosen, "chosen_because": reason}
-            if failed:
-                attrs["drawn_again_because"] = ", ".join(failed)
+        stage, shortage = "", 1.0
+        earlier, attrs = list[str](), dict[str, Any]()
+
+        def report(done: int, total: int, note: str) -> None:
+            target.progress(done, total, ": ".join(filter(None, (stage, note))))
+
+        # One target for all attempts: its mode is searched once.
+        named = replace(target, progress=report)
+        for attempt in self._attempts(named):
+            if shortage > attempt.limit:
+                break
+            stage = attempt.name
+            sampled = attempt.draw(named)
+            before = f"the draws of {', those of '.join(earlier)}" if earlier else ""
+            reason = "; ".join(filter(None, (before, attempt.reason)))
+            attrs |= {"chosen": attempt.name, "chosen_because": reason}
             if self.draws < MIN_CHECKED_DRAWS:
                 break
-            failed, passed = failures(target, sampled)
+            failed, shortage, passed = failures(target, sampled)
             attrs |= passed
             if not failed:
                 break
+            stage = ""
+            earlier.append(f"{attempt.name} failed {' and '.join(failed)}")
+            attrs["drawn_again_because"] = ", ".join(failed)
         return replace(sampled, attrs={**sampled.attrs, **attrs})
 
-    def _attempts(self, target: Target) -> Iterator[tuple[str, str, Sampled]]:
-        """Yield the name of a sampler, why it was chosen, and its draws, until they are good."""
-        (mode, pareto_k, finding), count = assess_proposals(target), _MORE * self.draws
+    def _attempts(self, target: Target) -> Iterator[Attempt]:
+        """Yield ways to draw, in the order in which they are tried."""
+        sites = [name for name, value in target.start.items() if np.size(value) > 1]
+        if target.model is not log_linear and len(sites) > 1:
+            reason = f"{' and '.join(sites)} are a hierarchy"
+        else:
+            reason = yield from self._independence_attempts(target)
+        nuts = Nuts(draws=self.draws, chains=self.chains)
+        yield Attempt("nuts", reason, nuts.sample)
+        more, most = (
+            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+            for draws in (_MORE * self.draws, _MORE**2 * self.draws)
+        )
+        yield Attempt("nuts", "", more.sample)
+        yield Attempt("nuts", "", most.sample, limit=_MORE)
+
+    def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
+        """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
+        mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales has the tails of the posterior.
         mixed = target.prior.degrees is not None
         fits, limit = _compared(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
-            IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
+            IndependenceMetropolis(draws=draws, chains=self.chains)
+            for draws in (self.draws, _MORE * self.draws)
         ]
-        # Other models, such as hierarchies, have shapes that mean and covariance do not describe.
-        simple = target.model is log_linear and target.dimension <= _MAX_FITTED
+        simple = can_be_fitted(target)
         if fits:
+            around_mode = pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
-                yield "imh", reason, imh.sample(target)
+                yield Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
             fits, limit = _compared(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:
                 # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = min(int(1 / effective), _MAX_THINNING)
+                thinning = thinning_of(effective)
                 for imh in independence:
-                    yield "imh", reason, imh.sample_by(target, proposal, thinning)
-        if not fits:
-            yield "nuts", reason, Nuts(draws=self.draws, chains=self.chains).sample(target)
-        for draws in (count, _MORE * count):
-            nuts = Nuts(
-                draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT
-            )
-            yield "nuts", reason, nuts.sample(target)
+                    draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
+                    yield Attempt("imh", reason, draw)
+        return "" if fits else reason
 
 
 def _compared(value: float, limit: float) -> tuple[bool, str]:
@@ -103,12 +150,12 @@ def _compared(value: float, limit: float) -> tuple[bool, str]:
     return within, f"{'≤' if within else '>'} {limit}"
 
 
-def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any]]:
+def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, dict[str, Any]]:
     """Return the names of the diagnostics that the draws fail.
 
     Returns:
-        the names, and, if there are none, the attributes that record this: the posterior is then
-        not checked again.
+        the names; how many times as many draws they call for; and, if there are none, the
+        attributes that record this: the posterior is then not checked again.
     """
     values = jax.device_get(constrained_draws(target, sampled.z))
     draws = Draws(
@@ -118,4 +165,5 @@ def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any
         sites=model_info(target).latent,
     )
     recorded, report = checked(draws)
-    return [finding.name for finding in report.failures], dict(recorded.attrs)
+    names = [finding.name for finding in report.failures]
+    return names, shortage_of(report), dict(recorded.attrs)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 import pytest
@@ -35,19 +37,67 @@ def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failures", "chosen", "count"),
-    [(0, "imh", 100), (1, "imh", 100), (2, "imh", 400), (4, "nuts", 1600)],
+    ("failures", "shortage", "chosen", "count", "reason"),
+    [
+        (0, 1.0, "imh", 100, "Pareto k̂ {} ≤ 0.5 of proposals around the mode"),
+        (1, 2.0, "imh", 100, "the draws of imh failed R-hat; Pareto k̂ {}, {} ≤ 0.7 of those with"),
+        (2, 2.0, "imh", 400, "the draws of imh failed R-hat, those of imh failed bulk ESS and "),
+        (3, 2.0, "nuts", 100, "of imh failed R-hat, those of imh failed bulk ESS and tail ESS,"),
+        (4, 2.0, "nuts", 400, "those of nuts failed divergences"),
+        (5, 4.0, "nuts", 1600, "those of nuts failed bulk ESS"),
+        (5, 4.1, "nuts", 400, "those of nuts failed divergences"),
+    ],
 )
 def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
-    pool: NBest, monkeypatch: pytest.MonkeyPatch, failures: int, chosen: str, count: int
+    pool: NBest,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    shortage: float,
+    chosen: str,
+    count: int,
+    reason: str,
 ) -> None:
-    found = iter([*[["R-hat"], ["bulk ESS"], ["R-hat"], ["tail ESS"]][:failures], []])
-    monkeypatch.setattr(auto, "failures", lambda target, sampled: (next(found), {}))
-    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100, chains=1)
+    """And the title of the check says why; NUTS ends where four times as many draws are too few."""
+    diagnostics = [["R-hat"], ["bulk ESS", "tail ESS"], ["R-hat"], ["divergences"], ["bulk ESS"]]
+    found = iter([*[(names, shortage, {}) for names in diagnostics[:failures]], ([], 1.0, {})])
+    monkeypatch.setattr(auto, "failures", lambda target, sampled: next(found))
+    options = {"sampler": "auto", "seed": 1, "draws": 100, "chains": 1}
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, **options)
     assert post.attrs["chosen"] == chosen
-    assert ("fitted moments" in post.attrs["chosen_because"]) == (failures > 0)
-    assert ("drawn_again_because" in post.attrs) == (failures > 0)
     assert post["posterior"]["weights"].shape[:2] == (1, count)
+    assert ("drawn_again_because" in post.attrs) == (failures > 0)
+    title = str(check(post)).splitlines()[0]
+    assert re.search(re.escape(reason).replace(r"\{\}", ".*"), title), title
+    assert ("Pareto" in title) == (chosen == "imh")
+
+
+def _hierarchy(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+    """λ_d ~ N(μ, 0.4²) of three domains."""
+    shared = numpyro.sample("shared", prior.distribution())
+    own = numpyro.sample("own", dist.Normal(jnp.stack([shared] * 3), 0.4).to_event(2))
+    numpyro.deterministic("weights", own[0])
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, own)
+
+
+def test_nuts_draws_at_once_from_a_hierarchy(pool: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Independent proposals around the mode seemed to fit, and their draws failed."""
+    monkeypatch.setattr(auto.IndependenceMetropolis, "sample_by", None)
+    lists = pool.with_sentence_extras(domain=[*"abc"] * 6 + ["a", "b"])
+    stages: list[str] = []
+    options = {"model": _hierarchy, "likelihood": "oracle", "draws": 50, "chains": 2}
+    post = adapt(
+        lists,
+        {"A": 0.1, "B": 0.2},
+        progress=lambda done, total, note: stages.append(note),
+        **options,
+    )
+    assert post.attrs["chosen"] == "nuts"
+    assert post.attrs["chosen_because"] == "own and shared are a hierarchy"
+    order = ["nuts: search for the mode", "nuts: pilot sample", "nuts: compiling", "nuts: acc"]
+    assert [next(k for k, n in enumerate(stages) if n.startswith(o)) for o in order] == sorted(
+        next(k for k, n in enumerate(stages) if n.startswith(o)) for o in order
+    )
 
 
 def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
