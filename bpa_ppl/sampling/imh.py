@@ -6,6 +6,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, CountOrNone, Positive
+from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.mode import mode_of
@@ -55,7 +56,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by independence Metropolis–Hastings."""
         proposal = pilot_proposal(target, self.degrees_of_freedom)
-        if self.warmup and isinstance(proposal, Proposal) and can_be_fitted(target):
+        # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
+        only_weights = isinstance(proposal, Proposal) and set(target.start) == {WEIGHTS}
+        if self.warmup and only_weights and can_be_fitted(target):
             pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
             if not effective_share_of_mixture(proposal, pilot) >= _FITS:
                 fitted, pareto_k, effective = fit_moments(target, proposal.mode)

@@ -430,7 +430,7 @@ def refit(target: Target) -> tuple[Proposal, float] | None:
         DataError: if there is no mode.
     """
     mode = require_mode(target)
-    if not can_be_fitted(target):
+    if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
         return None
     around_mode = _effective_share(_pilot(target, _student(mode)).log_ratio[0])
     if around_mode >= _POOR:

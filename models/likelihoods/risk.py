@@ -25,11 +25,11 @@ class Risk(OfLoss, frozen=True):
     The posterior is proportional to p(λ) exp(−κ Σ_a E_λ[loss]) (Bissiri, Holmes & Walker 2016): it
     minimises the risk of choosing by a draw from p(e | f, λ), and κ sets the weight of a sentence.
     It is not a distribution of data and not log-concave: the search for the mode begins at that of
-    `margin`. `nuts` and `rwm` need only a start; `imh` and `laplace` draw around one mode, and
-    their acceptance, or Pareto k̂, shows if that is not enough (k̂ is 0.96 for 14 weights, κ = 1 and
-    100 sentences of one domain); `auto` detects this and fits the proposals to the posterior, or
-    uses `nuts`. If chains end in different modes, their R̂ fails the check. `map` returns the mode
-    near that of the margin.
+    `margin`. Where the Laplace approximation there is poor, `imh`, `nuts` and `rwm` fit their
+    moments to the posterior. Four in five runs of `imh` with 100 Moses lists then pass their check;
+    `auto` detects the others, and draws again or uses `nuts`. Pareto k̂ of `laplace` is 0.96 for 14
+    weights, κ = 1 and 100 sentences of one domain. If chains end in different modes, their R̂ fails
+    the check. `map` returns the mode near that of the margin.
 
     Args:
         kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
