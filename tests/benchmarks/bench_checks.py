@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_checks.py [--tables alarms faults] [--runs 1000]
     python tests/benchmarks/bench_checks.py --tables passes --runs 100 [--samplers rwm imh nuts]
-        [--sizes 10 100 500] [--weights 14]
+        [--sizes 10 100 500] [--likelihoods oracle margin risk pairs preference] [--weights 14]
 
 * alarms: the chains start in their posterior, so each refusal is a false alarm. They are
   autoregressive, or from independence Metropolis-Hastings with the proposals of `imh` for a
@@ -186,7 +186,7 @@ def passes(options: argparse.Namespace) -> None:
     sizes = [f"{size} lists" for size in options.sizes]
     table = Table(f"passed, {options.runs} runs", *sizes, "s", "ESS/s")
     for name, (likelihood, is_moses) in KINDS.items():
-        if is_moses and options.weights != 14:
+        if (is_moses and options.weights != 14) or likelihood not in options.likelihoods:
             continue
         cells: dict[str, list[str]] = {sampler: [] for sampler in options.samplers}
         times: dict[str, list[float]] = {sampler: [] for sampler in options.samplers}
@@ -224,5 +224,6 @@ if __name__ == "__main__":
         runs=1000,
         sizes=(10, 100, 500),
         samplers=("rwm", "imh", "nuts", "auto"),
+        likelihoods=("oracle", "margin", "risk", "pairs", "preference"),
         weights=14,
     )
