@@ -57,8 +57,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
         """Draw from the posterior by independence Metropolis–Hastings."""
         proposal = pilot_proposal(target, self.degrees_of_freedom)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
-        only_weights = isinstance(proposal, Proposal) and set(target.start) == {WEIGHTS}
-        if self.warmup and only_weights and can_be_fitted(target):
+        fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}
+        if self.warmup and fittable and isinstance(proposal, Proposal):
             pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
             if not effective_share_of_mixture(proposal, pilot) >= _FITS:
                 fitted, pareto_k, effective = fit_moments(target, proposal.mode)
