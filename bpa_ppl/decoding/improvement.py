@@ -100,6 +100,7 @@ class Improvement:
         unknown: why it is unknown whether adapting helped; empty if there are gains.
         drift: features that have changed since the adaptation lists, see `Reranker.drift`.
 
+    >>> from bpa_ppl import Draws
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = NBest.from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
     >>> constants = {"canonical": [1.0]}

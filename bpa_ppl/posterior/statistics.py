@@ -34,6 +34,8 @@ _NEAR, _NEIGHBOURS = 0.02, 5
 #: one, or if there are no more of them than this share of the draws; up to noise, in standard
 #: deviations.
 _EVEN, _FEW, _NOISE = 0.2, 0.1, 1e-5
+#: Nine of ten distances between discrete values are smaller than this number of the smallest one.
+_NEARER = 100.0
 _TINY = np.finfo(np.float64).tiny
 #: Draws are constant if they differ by less.
 _SAME = 1e-15
@@ -238,7 +240,9 @@ def _discrete_labels(
         for least in (_NOISE * column.std(), 4 * np.spacing(np.abs(column).max())):
             apart = gaps[1:][gaps[1:] > least]
             even = apart.size and np.mean(apart <= apart.min() + least) >= _EVEN
-            if even and apart.min() > 10 * least:
+            # A copy with an offset is at the same distance from every draw, but much nearer.
+            near = even and np.quantile(apart, 0.9) > _NEARER * apart.min()
+            if even and apart.min() > 10 * least and not near:
                 break
             if np.count_nonzero(gaps) < _FEW * np.count_nonzero(moved):
                 break

@@ -67,8 +67,8 @@ def default_likelihood(
 def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
     """Return whether a gain says which of two candidates was chosen, such as 1 and 0.
 
-    Each list then has two judged candidates, and there are two values in all lists; in a tie both
-    have the same one.
+    There are two lists or more, each with two judged candidates, and two values in all of them; in
+    a tie both candidates have the same one.
 
     Args:
         metric: the gain.
@@ -85,4 +85,4 @@ def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
         return False
     gains = column_of(nbest, metric.column)
     judged, rows = with_judged(nbest, np.isfinite(gains))
-    return len(judged) > 0 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2
+    return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

@@ -78,7 +78,9 @@ def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float
 def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
     def wider(lists: Any, prior: Any, likelihood: Any) -> None:
         numpyro.sample("scale", dist.HalfNormal(1.0))
-        numpyro.sample("weights", dist.Normal(prior.mean, 1.0).to_event(1))
+        weights = numpyro.sample("weights", dist.Normal(prior.mean, 1.0).to_event(1))
+        with numpyro.plate("sentence", len(lists.oracle)):
+            likelihood.observe(lists, weights)
 
     with raises(UsageError, "not-supported", parameter="sampler"):
         heuristic(lists, model=wider)

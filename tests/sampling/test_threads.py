@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from raising import raises
 
-from bpa_ppl import NBest, adapt, as_draws
+from bpa_ppl import NBest, UsageError, adapt, as_draws
 from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.nuts import Nuts
 
@@ -95,7 +96,7 @@ def test_a_failure_releases_the_lock(pool: NBest) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("of a test")
 
-    with pytest.raises(RuntimeError, match="of a test"):
+    with raises(UsageError, "not-supported", parameter="model", match="of a test"):
         adapt(pool, CANONICAL, model=broken, sampler="map")
     with ThreadPoolExecutor(1) as other:
         assert other.submit(adapt, pool, CANONICAL, sampler="map").result(timeout=120)
