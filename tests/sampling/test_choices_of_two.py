@@ -117,15 +117,15 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
 def test_the_default_likelihood_of_choices_of_two() -> None:
     pairs = judged_pairs(8, 1.0, 0)
     graded = pairs.with_extras(chosen=np.arange(16.0))
-    three = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["judge"])
-    unjudged = three.with_extras(chosen=[1, None, 0])
+    three = NBest.from_lists([["a", "b", "c"]] * 2, [[[0.0], [1.0], [2.0]]] * 2, ["judge"])
+    unjudged = three.with_extras(chosen=[1, None, 0] * 2)
     likelihoods = {
         Oracle: (
             pairs,
             pairs.with_extras(chosen=2 - 3 * np.array(pairs.extras["chosen"])),
             unjudged,
         ),
-        Risk: (graded, three.with_extras(chosen=[1, 0, 0])),
+        Risk: (graded, three.with_extras(chosen=[1, 0, 0] * 2), unjudged[:1]),
     }
     for expected, cases in likelihoods.items():
         for lists in cases:
