@@ -16,7 +16,9 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.base import METRICS, Averaged, Lists, Metric, References
 
 #: Words in the names of human judgements, which are no features of new lists.
-_JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "gold"}
+_JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
+#: Words that name them, too, where the values are on a scale of at most so many halves.
+_SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
 
 
 class Column(Averaged, frozen=True):
@@ -135,11 +137,22 @@ def judgement_note(nbest: NBest, name: str) -> str:
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
     >>> judgement_note(lists, "human_score"), judgement_note(lists, "lm")
     ('human_score is a feature: if people judged so, name it as the gain', '')
+    >>> lists = NBest.from_lists([["a", "b"]], [[[4.5], [3.0]]], ["score"])
+    >>> judgement_note(lists, "score")
+    'score is a feature: if people judged so, name it as the gain'
     """
-    if _JUDGEMENTS.isdisjoint(re.findall("[a-z]+", name.lower())):
+    words = set(re.findall("[a-z]+", name.lower()))
+    if not words & _JUDGEMENTS and not (words & _SCORES and _is_on_a_scale(nbest, name)):
         return ""
     use = "a feature" if name in nbest.feature_names else "not used"
     return f"{name} is {use}: if people judged so, name it as the gain"
+
+
+def _is_on_a_scale(nbest: NBest, name: str) -> bool:
+    """Return whether a column has few values that are whole or half, as ratings have."""
+    values = column_of(nbest, name)
+    values = np.unique(values[np.isfinite(values)])
+    return len(values) <= _HALVES and bool((2 * values == np.round(2 * values)).all())
 
 
 def column_of(nbest: NBest, name: str) -> Float64:

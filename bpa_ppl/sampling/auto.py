@@ -84,7 +84,7 @@ class Auto(Sampler, frozen=True):
                 break
             stage = attempt.name
             sampled = attempt.draw(named)
-            before = f"the draws of {', those of '.join(earlier)}" if earlier else ""
+            before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (before, attempt.reason)))
             attrs |= {"chosen": attempt.name, "chosen_because": reason}
             if self.draws < MIN_CHECKED_DRAWS:
@@ -94,7 +94,7 @@ class Auto(Sampler, frozen=True):
             if not failed:
                 break
             stage = ""
-            earlier.append(f"{attempt.name} failed {' and '.join(failed)}")
+            earlier.append(f"{attempt.name} ({' and '.join(failed)})")
             attrs["drawn_again_because"] = ", ".join(failed)
         return replace(sampled, attrs={**sampled.attrs, **attrs})
 

@@ -40,12 +40,18 @@ def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
     ("failures", "shortage", "chosen", "count", "reason"),
     [
         (0, 1.0, "imh", 100, "Pareto k̂ {} ≤ 0.5 of proposals around the mode"),
-        (1, 2.0, "imh", 100, "the draws of imh failed R-hat; Pareto k̂ {}, {} ≤ 0.7 of those with"),
-        (2, 2.0, "imh", 400, "the draws of imh failed R-hat, those of imh failed bulk ESS and "),
-        (3, 2.0, "nuts", 100, "of imh failed R-hat, those of imh failed bulk ESS and tail ESS,"),
-        (4, 2.0, "nuts", 400, "those of nuts failed divergences"),
-        (5, 4.0, "nuts", 1600, "those of nuts failed bulk ESS"),
-        (5, 4.1, "nuts", 400, "those of nuts failed divergences"),
+        (
+            1,
+            2.0,
+            "imh",
+            100,
+            "earlier draws failed: imh (R-hat); Pareto k̂ {}, {} ≤ 0.7 of those with",
+        ),
+        (2, 2.0, "imh", 400, "earlier draws failed: imh (R-hat), imh (bulk ESS and "),
+        (3, 2.0, "nuts", 100, "failed: imh (R-hat), imh (bulk ESS and tail ESS), imh (R-hat)"),
+        (4, 2.0, "nuts", 400, "nuts (divergences)"),
+        (5, 4.0, "nuts", 1600, "nuts (bulk ESS)"),
+        (5, 4.1, "nuts", 400, "nuts (divergences)"),
     ],
 )
 def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(

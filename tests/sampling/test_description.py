@@ -133,6 +133,12 @@ def test_suspicious_columns_are_named(name: str, column: list[float]) -> None:
     assert name in new[0]
 
 
+@pytest.mark.parametrize(("values", "named"), [([1, 4.5, 2, 3, 3, 5], True), ([-0.3] * 6, False)])
+def test_a_score_is_a_judgement_if_it_is_on_a_scale(values: list[float], named: bool) -> None:
+    warnings = bpa.describe(lists(score=values).with_references(["a"] * 3)).warnings
+    assert any("score is not used: if people judged so" in text for text in warnings) == named
+
+
 def test_judgements_of_some_candidates_are_named() -> None:
     """Columns with missing values are no features; references would be taken as the gain."""
     some = lists().with_extras(human=np.array([1.0, np.nan, 2.0, 3.0, 1.0, 2.0]))
