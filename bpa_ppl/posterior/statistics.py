@@ -210,7 +210,7 @@ def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     label = np.full(len(line), -1)
     label[moved] = _nearby(line[moved], _NEIGHBOURS * len(chains))
     parts = [part[part >= 0] for part in np.split(label, ends)]
-    counts = [np.unique(part[np.diff(part, prepend=-1) != 0], return_counts=True) for part in parts]
+    counts = [np.unique(_visits(part), return_counts=True) for part in parts]
     sets = [set(values.tolist()) for values, _ in counts]
     long = [c for c, values in enumerate(sets) if len(values) >= _MIN_DIFFERENT]
     again = [(c, c) for c in long if np.mean(counts[c][1] > 1) >= _COPIED]
@@ -219,6 +219,17 @@ def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
         for i, j in combinations(long, 2)
         if len(sets[i] & sets[j]) >= _COPIED * min(len(sets[i]), len(sets[j]))
     ]
+
+
+def _visits(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the labels of successive different draws, without returns to the last but one.
+
+    Proposals in pairs, as those of `imh`, may return from one of a pair to the draw before it.
+    """
+    visits = labels[np.diff(labels, prepend=-1) != 0]
+    returns = np.zeros(len(visits), bool)
+    returns[2:] = visits[2:] == visits[:-2]
+    return visits[~returns]
 
 
 def _discrete_labels(

@@ -18,7 +18,6 @@ from bpa_ppl.sampling.proposals import (
     fit_moments,
     pilot_proposal,
     propose,
-    thinning_of,
     with_tuned_mixture,
 )
 from bpa_ppl.sampling.scale_mixture import ScaleMixture
@@ -28,6 +27,11 @@ _NEVER = -1e300
 #: Share of proposals of the warm-up that is effective if they fit the posterior. It is 0.95 to 1
 #: for 14 weights and a hundred lists, and 0.6 to 1 for ten lists, whose tails they may then miss.
 _FITS = 0.95
+#: Proposals that are fitted instead are wider than the posterior, and have heavier tails, so that
+#: chains do not stay in its tails; and fewer of their draws are kept. With `risk` on a hundred
+#: Moses lists 97 of 100 runs then pass their check; with the covariance of the posterior, 20
+#: degrees of freedom, and one of two draws kept 83 do.
+_WIDER, _DEGREES, _THINNING = 1.3, 6.0, 10
 
 
 class IndependenceMetropolis(Sampler, frozen=True):
@@ -36,7 +40,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
     The warm-up is a pilot sample that tunes the proposal, which is then fixed (see `Proposal`). No
     proposal depends on the state of a chain (Tierney 1994, §2.3.3), so all proposals are evaluated
     at once, and only accepting them is sequential. If they fit badly in the warm-up, proposals are
-    fitted to mean and covariance of the posterior (see `fit_moments`).
+    fitted to mean and covariance of the posterior (see `fit_moments`), and made wider; one of ten
+    draws is then kept.
 
     If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
     without skew, and without a share to tune.
@@ -61,9 +66,12 @@ class IndependenceMetropolis(Sampler, frozen=True):
         if self.warmup and fittable and isinstance(proposal, Proposal):
             pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
             if not effective_share_of_mixture(proposal, pilot) >= _FITS:
-                fitted, pareto_k, effective = fit_moments(target, proposal.mode)
+                fitted, pareto_k, _ = fit_moments(target, proposal.mode)
                 if pareto_k <= POOR_PARETO_K:
-                    return self.sample_by(target, fitted, thinning_of(effective) + 1)
+                    covariance = _WIDER * fitted.mode.covariance
+                    mode = fitted.mode._replace(covariance=covariance)
+                    wider = fitted._replace(mode=mode, degrees_of_freedom=_DEGREES)
+                    return self.sample_by(target, wider, _THINNING)
         return self.sample_by(target, proposal)
 
     def sample_by(self, target: Target, proposal: AnyProposal, thinning: int = 1) -> Sampled:

@@ -23,10 +23,19 @@ def with_repeats(values: np.ndarray, rng: np.random.Generator, accepted: float) 
     return np.take_along_axis(values, last[..., None], axis=1)
 
 
+def with_returns(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return to the last draw but one in four of ten steps, as from one proposal of a pair."""
+    values, back = values.copy(), rng.random(values.shape[:2]) < 0.4
+    for step in range(2, values.shape[1]):
+        values[:, step] = np.where(back[:, step, None], values[:, step - 2], values[:, step])
+    return values
+
+
 CONTINUOUS: dict[str, Sample] = {
     "normal": lambda rng: rng.normal(size=SHAPE),
     "50 weights": lambda rng: rng.normal(size=(CHAINS, DRAWS, 50)),
     "rejections": lambda rng: with_repeats(rng.normal(size=(CHAINS, DRAWS, 3)), rng, 0.2),
+    "returns": lambda rng: with_returns(rng.normal(size=(CHAINS, DRAWS, 3)), rng),
     "two modes": lambda rng: rng.normal(size=SHAPE) + 10 * rng.choice([-1, 1], SHAPE),
     "spike and slab": lambda rng: rng.normal(size=SHAPE) * (rng.random(SHAPE) < 0.5),
     "narrow and wide": lambda rng: rng.normal(size=SHAPE) * rng.choice([1.0, 1e-4], SHAPE),
