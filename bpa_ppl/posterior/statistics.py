@@ -229,7 +229,7 @@ def _visits(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     visits = labels[np.diff(labels, prepend=-1) != 0]
     returns = np.zeros(len(visits), bool)
     returns[2:] = visits[2:] == visits[:-2]
-    return visits[~returns]
+    return np.asarray(visits[~returns])
 
 
 def _discrete_labels(

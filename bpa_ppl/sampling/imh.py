@@ -29,9 +29,9 @@ _NEVER = -1e300
 _FITS = 0.95
 #: Proposals that are fitted instead are wider than the posterior, and have heavier tails, so that
 #: chains do not stay in its tails; and fewer of their draws are kept. With `risk` on a hundred
-#: Moses lists 97 of 100 runs then pass their check; with the covariance of the posterior, 20
+#: Moses lists 98 of 100 runs then pass their check; with the covariance of the posterior, 20
 #: degrees of freedom, and one of two draws kept 83 do.
-_WIDER, _DEGREES, _THINNING = 1.3, 6.0, 10
+_WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
 
 
 class IndependenceMetropolis(Sampler, frozen=True):
@@ -40,8 +40,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
     The warm-up is a pilot sample that tunes the proposal, which is then fixed (see `Proposal`). No
     proposal depends on the state of a chain (Tierney 1994, §2.3.3), so all proposals are evaluated
     at once, and only accepting them is sequential. If they fit badly in the warm-up, proposals are
-    fitted to mean and covariance of the posterior (see `fit_moments`), and made wider; one of ten
-    draws is then kept.
+    fitted to mean and covariance of the posterior (see `fit_moments`), and made wider; one draw of
+    twenty is then kept.
 
     If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
     without skew, and without a share to tune.
