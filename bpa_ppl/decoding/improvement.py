@@ -169,7 +169,7 @@ class Improvement:
         unjudged = unjudged if left_out else ""
         return (
             f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
-            f"choices changed.{unjudged}{self._than_random}"
+            f"choices changed.{unjudged}{self._than_others}{self._than_random}"
         )
 
     @property
@@ -178,6 +178,12 @@ class Improvement:
         if self.baseline == CANONICAL or self.comparison is None:
             return None
         return self.comparison.row(RANDOM)
+
+    @property
+    def _than_others(self) -> str:
+        """A sentence on the other baselines that the choices do not beat."""
+        others = "" if self.comparison is None else self.comparison.than_others
+        return f" The choices are {others}." if others else ""
 
     @property
     def _than_random(self) -> str:

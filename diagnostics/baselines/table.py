@@ -697,7 +697,28 @@ class BaselineComparison:
     @property
     def summary(self) -> str:
         """One sentence on the adapted weights and the best baseline, and on the best candidates."""
-        return "; ".join(filter(None, [self._than_baseline, self.share_of_best]))
+        others = f"they are {self.than_others}" if self.than_others else ""
+        return "; ".join(filter(None, [self._than_baseline, others, self.share_of_best]))
+
+    @property
+    def than_others(self) -> str:
+        """Which other baselines the choices from new lists do not beat, if they beat the best.
+
+        The best baseline is that of the adaptation lists; on new ones another may be better. Empty
+        if there are none.
+        """
+        best, parts = self.baseline, []
+        if self.evaluation != NEW or best is None or best.verdict != BETTER:
+            return ""
+        for verdict, words in ((TIE, "not clearly better than"), (WORSE, "worse than")):
+            rows = [row for row in self.rows if (row.kind, row.verdict) == ("baseline", verdict)]
+            found = [
+                f"the {self._named(row)} (difference {row.cells[-3]}, {_PERCENT} interval "
+                f"{row.cells[-2]})"
+                for row in rows
+            ]
+            parts += [f"{words} {' and '.join(found)}"] if found else []
+        return ", and ".join(parts)
 
     @property
     def _than_baseline(self) -> str:

@@ -32,13 +32,18 @@ from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import (
     _ADDED,
     _ADDED_DIFFERENCES,
+    ACCURACY,
     ADAPTED,
     CANONICAL,
     FEATURE,
     FIRST,
+    LEFT_OUT,
     LOGISTIC,
     MEAN,
+    NEW,
     BaselineComparison,
+    BaselineRow,
+    Baselines,
     mean_interval,
     moments,
 )
@@ -487,3 +492,20 @@ def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
         _, low, high = mean_interval(moments(values, np.ones(count)), _ADDED_DIFFERENCES)
         wrong += low > 0 or high < 0
     assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
+
+
+def test_new_lists_name_the_simple_ways_that_are_as_good() -> None:
+    """The best way on the adaptation lists is beaten, but the mean is not, nor a better one."""
+    rows = (
+        BaselineRow(ADAPTED, "adapted", 300, 0.97, np.nan),
+        BaselineRow(MEAN, "baseline", 300, 0.97, np.nan, 0.0, -0.01, 0.01),
+        BaselineRow(FEATURE, "baseline", 300, 0.99, np.nan, -0.02, -0.03, -0.01),
+        BaselineRow(LOGISTIC, "baseline", 300, 0.93, np.nan, 0.04, 0.01, 0.07),
+    )
+    baselines = Baselines(best=LOGISTIC, feature="judge", directions={"judge": 1})
+    found = BaselineComparison(rows, baselines, ACCURACY, evaluation=NEW)
+    assert "better than the logistic regression" in found.summary
+    assert "they are not clearly better than the mean of the standardised features" in found.summary
+    assert "and worse than the best single feature (judge) (difference −0.020" in found.summary
+    assert replace(found, evaluation=LEFT_OUT).than_others == ""
+    assert replace(found, baselines=replace(baselines, best=MEAN)).than_others == ""
