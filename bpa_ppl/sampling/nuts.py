@@ -105,7 +105,8 @@ class Nuts(ChainSampler, frozen=True):
         if moments is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
-        near = small and pareto_k <= GOOD_PARETO_K
+        # A posterior that integrates over the scale of its prior has the tails of a Student t.
+        near = small and pareto_k <= GOOD_PARETO_K and target.prior.degrees is None
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
         mode = mode_of(target)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())

@@ -446,6 +446,10 @@ def typical_moments(target: Target) -> Mode:
     Raises:
         DataError: if there is no mode.
     """
+    # The mode of a Student t with many values is far from most of its draws.
+    mixture = None if target.prior.degrees is None else fit_scale_mixture(target)
+    if mixture is not None:
+        return mixture.mode
     refitted = refit(target)
     return require_mode(target) if refitted is None else refitted[0].mode
 

@@ -22,7 +22,7 @@ _VARIANCE = 0.1
 _SCORE_VARIANCE = 0.5
 #: The typical τ of answers to pairs or more in lists of three candidates or more, in units of τ₀,
 #: and the degrees of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
-ANSWERS_FACTOR, DEGREES = 0.2, 3.0
+ANSWERS_FACTOR, DEGREES = 0.6, 8.0
 
 
 class Isotropic(PriorFamily, frozen=True):
@@ -153,7 +153,7 @@ def with_shared_scale(prior: Prior, correlation: Mapping[tuple[str, str], float]
     >>> correlation = {(x, y): float(x == y) or 0.8 for x in "ab" for y in "ab"}
     >>> student = with_shared_scale(prior, correlation)
     >>> student.covariance.round(3).tolist(), student.degrees.tolist()
-    ([[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]], [3.0, 3.0, 0.0])
+    ([[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]], [8.0, 8.0, 0.0])
     """
     names, covariance = tuple(prior.names), prior.full_covariance
     degrees = np.zeros(len(names))

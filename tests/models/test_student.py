@@ -111,4 +111,4 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     built = with_shared_scale(gaussian, correlation)
     np.testing.assert_allclose(built.full_covariance[0, 1], expected, rtol=1e-3)
     np.testing.assert_array_equal(np.diag(built.covariance), [1.0, 4.0, 9.0])
-    assert built.degrees.tolist() == [3.0, 3.0, 0.0]
+    assert built.degrees.tolist() == [8.0, 8.0, 0.0]

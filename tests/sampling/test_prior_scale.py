@@ -146,17 +146,17 @@ def test_data_sets_of_pairs_determine_the_scale(weight: float) -> None:
 @pytest.mark.parametrize("sampler", ["auto", "laplace"])
 @pytest.mark.filterwarnings("ignore:the answers do not separate the features")
 def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampler: str) -> None:
-    """Of lists of three candidates or more; τ² has a scaled inverse χ² with 3 degrees of freedom.
+    """Of lists of three candidates or more; τ² has a scaled inverse χ² with 8 degrees of freedom.
 
     Compared with quadrature over the weight and over τ.
     """
     judged, log_p = answered(weight, SIZE)
     draws = as_draws(adapt(judged, None, sampler=sampler))
-    typical = float(f"{0.2 * np.sqrt(0.5):.3g}")
+    typical = float(f"{0.6 * np.sqrt(0.5):.3g}")
     assert draws.attrs["prior"]["scale"] == typical
-    assert draws.attrs["prior"]["degrees_of_freedom"] == 3
+    assert draws.attrs["prior"]["degrees_of_freedom"] == 8
     log_scales = np.linspace(-3, 6, 400)
-    log_prior = chi2.logpdf(3 * np.exp(-2 * log_scales), 3) + np.log(6) - 2 * log_scales
+    log_prior = chi2.logpdf(8 * np.exp(-2 * log_scales), 8) + np.log(16) - 2 * log_scales
     deviation = typical / float(judged.spread[0]) * np.exp(log_scales)
     given_scale = norm.logpdf(GRID, 0.0, deviation[:, None]) + log_prior[:, None]
     joint = log_p + logsumexp(given_scale, axis=0) + np.log(log_scales[1] - log_scales[0])
