@@ -25,7 +25,7 @@ from bpa_ppl.notes import warn_user
 _LEVEL = 0.005
 _FACTOR = 3.0  # of the spread within lists, from which a change is reported
 _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorded one
-_FEW = 5  # adaptation lists; fewer say little
+_FEW = 5  # adaptation lists; fewer are too few to compare with
 _MANY = 10  # new lists; of fewer only a spread far out of the range is reported
 _WINDOW = 128  # lists that are compared
 _STEP = 512  # lists from one comparison to the next, so that it costs little

@@ -278,7 +278,7 @@ def _same_sequence(
     texts = [labels.tobytes() for labels in (second, second[::-1])]
     for start in range(0, len(first) - length + 1, max(length // 2, 1)):
         part = first[start : start + length]
-        # Sequences that hardly change are equal by chance.
+        # Sequences with few changes are equal by chance.
         if np.count_nonzero(np.diff(part)) < _MIN_DIFFERENT:
             continue
         after = part.itemsize * (start + length) if itself else 0

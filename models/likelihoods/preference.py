@@ -44,7 +44,7 @@ class Preference(Likelihood, frozen=True):
     probability ε the judge slips and gives one of the n possible answers at random: p is then
     (1 − ε) p + ε / n. Log-concave in λ and log ν if ε is 0.
 
-    With `slip="raters"` each rater r has an own rate, logit ε_r = m + 1.5 z_r, with
+    With `slip="raters"` each rater r has their own rate, logit ε_r = m + 1.5 z_r, with
     m ~ N(logit 0.1, 1.5²) and z_r ~ N(0, 1). The sites are `slip_location` (m), `slip_offset` (z)
     and `slip` (ε); all answers without the name of a rater have one rate.
 
@@ -119,7 +119,7 @@ class _Observed(Likelihood, frozen=True):
     """Observes prepared lists.
 
     Args:
-        slip: ε; if each rater has an own rate, (R,) within a run of the model, else None.
+        slip: ε; if raters have separate rates, (R,) within a run of the model, else None.
         raters: R, the number of raters with own rates; 0 if all have the same.
         ties: whether log ν is a parameter; the gains are then its coefficients in the scores.
         log_nu: its value, within a run of the model.
