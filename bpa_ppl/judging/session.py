@@ -157,7 +157,7 @@ class Session:
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
         self._scales, self._learned = LOG_SCALES, -1
         nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-        self._posterior(*nothing)  # finds the scales that are probable
+        self._posterior(*nothing, keep=True)
         self.start = self._posterior(*nothing)
         recorded = Journal(header) if self._file is None else self._file.journal
         self._lines, self._judgements = recorded.lines, dict(recorded.judgements)
@@ -316,15 +316,16 @@ class Session:
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if rounded != self._learned:
             self._scales, self._learned = LOG_SCALES, rounded
-            self._posterior(rows[:rounded], chosen[:rounded])
+            self._posterior(rows[:rounded], chosen[:rounded], keep=True)
         self.weights = self._posterior(rows, chosen)
 
-    def _posterior(self, rows: Int64, chosen: Int64) -> Gaussian:
-        """Return the posterior given some answers, and keep the scales that are probable by it.
+    def _posterior(self, rows: Int64, chosen: Int64, *, keep: bool = False) -> Gaussian:
+        """Return the posterior given some answers.
 
         Args:
             rows: (n, 2) of the candidates.
             chosen: (n,) the answers.
+            keep: whether only the scales that are probable by it are used from now on.
         """
         answers = self._candidates.alternatives(rows), chosen
         if self.prior.degrees is None:
@@ -335,8 +336,9 @@ class Session:
 
         degrees = float(np.max(self.prior.degrees))
         weights, probability = over_scales(answers, prior_of, degrees, self._scales, self.slip)
-        kept = np.flatnonzero(probability > _NEGLIGIBLE)
-        self._scales = self._scales[kept[0] : kept[-1] + 1]
+        if keep:
+            kept = np.flatnonzero(probability > _NEGLIGIBLE)
+            self._scales = self._scales[kept[0] : kept[-1] + 1]
         return weights
 
     def _rows(self, judgement: Judgement) -> Int64:

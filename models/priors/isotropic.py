@@ -22,7 +22,7 @@ _VARIANCE = 0.1
 _SCORE_VARIANCE = 0.5
 #: The typical τ of answers to pairs or more in lists of three candidates or more, in units of τ₀,
 #: and the degrees of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
-ANSWERS_FACTOR, DEGREES = 0.6, 8.0
+ANSWERS_FACTOR, DEGREES = 0.4, 8.0
 
 
 class Isotropic(PriorFamily, frozen=True):

@@ -187,7 +187,7 @@ def test_the_prior_is_that_of_adapt() -> None:
     for name in ("mean", "covariance", "degrees"):
         np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))
     r = np.corrcoef((features - features.mean(axis=1, keepdims=True)).reshape(-1, 2).T)[0, 1]
-    deviation = 0.3 / lists.spread  # 0.6 / √(2 K)
+    deviation = 0.2 / lists.spread  # 0.4 / √(2 K)
     expected = np.outer(deviation, deviation) * np.array([[1, r / 2], [r / 2, 1]])
     np.testing.assert_allclose(prior.covariance, expected, rtol=1e-5)
 

@@ -152,7 +152,7 @@ def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampl
     """
     judged, log_p = answered(weight, SIZE)
     draws = as_draws(adapt(judged, None, sampler=sampler))
-    typical = float(f"{0.6 * np.sqrt(0.5):.3g}")
+    typical = float(f"{0.4 * np.sqrt(0.5):.3g}")
     assert draws.attrs["prior"]["scale"] == typical
     assert draws.attrs["prior"]["degrees_of_freedom"] == 8
     log_scales = np.linspace(-3, 6, 400)
