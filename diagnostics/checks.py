@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 # Of the advice.
 _MORE = 3  # times as many, as a warm-up or effective draws, where nothing says how many
-_RESERVE = 1.5  # times as many draws as the ESS that is missing calls for
+#: Times as many draws as the ESS that is missing calls for: R-hat is mostly within its limit only from
+#: about a thousand effective draws on, more than twice the limit of the ESS.
+_RESERVE = 2.3
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
 #: Of a random walk: its best step in √d standard deviations of a Gaussian posterior, how often it
 #: is then accepted, the lowest rate that says something, and steps a value and draw.
@@ -313,7 +315,7 @@ class Remedies:
 
     >>> attrs = {"sampler": "imh", "settings": {"draws": 1000, "warmup": 100}}
     >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=attrs)).more_draws(3.0)
-    'draw more (draws=4500), or use a sampler that mixes better (nuts)'
+    'draw more (draws=6900), or use a sampler that mixes better (nuts)'
     """
 
     def __init__(self, draws: Draws):

@@ -67,7 +67,7 @@ def alternatives(sampler: str, settings: dict[str, Any], advice: str) -> Iterato
         ("oracle", "rwm", {"scale": 0.1}),
         ("oracle", "rwm", {"scale": 30.0}),
         ("oracle", "imh", {"draws": 60}),
-        ("preference", "nuts", {"draws": 100}),
+        ("preference", "nuts", {"draws": 60}),
         ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
     ],
 )
