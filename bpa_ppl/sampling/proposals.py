@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.models import log_linear
@@ -22,7 +21,7 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
-from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
+from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture, log_student
 from bpa_ppl.sampling.target import Sites, Target
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
@@ -254,17 +253,6 @@ class Proposal(NamedTuple):
             squared, size = (x**2).sum(axis=1) / _SCALE, x.shape[1]
             student = log_student(squared, size, self.degrees_of_freedom)
             return self.skewed.log_density(x), student - size / 2 * np.log(_SCALE)
-
-
-def log_student(squared: Float64, size: int, degrees: float) -> Float64:
-    """Return the log density of a Student t of `size` values at squared distances of its centre.
-
-    >>> log_student(np.array([4.0]), 1, 3.0).round(4).tolist()
-    [-2.6955]
-    """
-    constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
-    constant -= size / 2 * np.log(degrees * np.pi)
-    return np.asarray(constant - (degrees + size) / 2 * np.log1p(squared / degrees))
 
 
 def log_mixture(first: Float64, second: Float64, share: float) -> Float64:

@@ -686,11 +686,11 @@ class BaselineComparison:
         if self.unit == ACCURACY:
             simple = f"; {self.summary}" if row is not None and self._not_better(row) else ""
             return (
-                "the answers do not separate the features: the adapted weights hardly explain them "
+                "the answers do not separate the features: the adapted weights barely explain them "
                 f"{explained}{simple}; give more answers, or add features"
             )
         return (
-            "the judged lists do not separate the features: the adapted weights hardly explain the "
+            "the judged lists do not separate the features: the adapted weights barely explain the "
             f"gains of their candidates {explained}; judge more lists, or add features"
         )
 

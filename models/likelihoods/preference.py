@@ -120,7 +120,7 @@ class _Observed(Likelihood, frozen=True):
 
     Args:
         slip: ε; if raters have separate rates, (R,) within a run of the model, else None.
-        raters: R, the number of raters with own rates; 0 if all have the same.
+        raters: R, the number of raters with separate rates; 0 if all have the same.
         ties: whether log ν is a parameter; the gains are then its coefficients in the scores.
         log_nu: its value, within a run of the model.
     """

@@ -43,11 +43,11 @@ def _length(session: Session) -> float:
 
 def test_the_scale_of_the_weights_is_learned() -> None:
     """A rater who follows the features widens it, and one who does not keeps it narrow."""
-    typical = 0.4 * np.sqrt(1 / 6)
+    typical = float(f"{0.4 * np.sqrt(1 / 6):.3g}")
     new = Session(compared_lists())
     units = np.sqrt(np.diag(new.prior.full_covariance)) * new.lists.spread
-    np.testing.assert_allclose(units, typical, rtol=5e-3)  # it is rounded
-    assert _length(answered(Session(compared_lists(), seed=1), 40)) > 3 * typical
+    np.testing.assert_allclose(units, typical, rtol=1e-3)
+    assert _length(answered(Session(compared_lists(), seed=1), 40)) > 4 * typical
     assert _length(answered(Session(compared_lists(), seed=1), 40, noise=1.0)) < typical
 
 
