@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 # Of the advice.
 _MORE = 3  # times as many, as a warm-up or effective draws, where nothing says how many
-#: Times as many draws as the ESS that is missing calls for: R-hat is mostly within its limit only from
-#: about a thousand effective draws on, more than twice the limit of the ESS.
+#: Times as many draws as the ESS that is missing calls for: R-hat is mostly within its limit only
+#: from about a thousand effective draws on, more than twice the limit of the ESS.
 _RESERVE = 2.3
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
 #: Of a random walk: its best step in √d standard deviations of a Gaussian posterior, how often it
