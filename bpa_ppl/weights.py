@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -204,6 +204,20 @@ class Match(NamedTuple):
             return {}
         pairs = zip(self.free_names, self.spread[self.free].tolist(), strict=True)
         return {name: spread for name, spread in pairs if not np.isnan(spread)}
+
+    def without(self, names: Collection[str]) -> Self:
+        """Return the match to a table without some of the columns.
+
+        >>> match = Match(("LM0", "W0"), np.array([0.5, 2.0]), np.array([True, False]))
+        >>> match.without(["W0"]).names
+        ('LM0',)
+        """
+        kept = [k for k, name in enumerate(self.names) if name not in names]
+        spread = None if self.spread is None else self.spread[kept]
+        left = tuple(self.names[k] for k in kept)
+        return self._replace(
+            names=left, values=self.values[kept], free=self.free[kept], spread=spread
+        )
 
     def full(self, free: npt.ArrayLike) -> Float64:
         """Return the weights of all features from those of the free ones.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import BpaError, DataError, UsageError
@@ -123,6 +124,18 @@ class Preparation:
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
         return feature_adder(self.sources)
+
+    def without_indicators(
+        self, columns: tuple[tuple[str, ...], ...]
+    ) -> tuple[Preparation, tuple[tuple[str, ...], ...]]:
+        """Return the preparation without the sources of indicators, and the columns of the others.
+
+        Args:
+            columns: the names of the columns of each source.
+        """
+        kept = [not isinstance(source, Indicators) for source in self.sources]
+        sources = tuple(compress(self.sources, kept))
+        return replace(self, sources=sources), tuple(compress(columns, kept))
 
     def stream(self, nbest: Iterable[NBest], progress: bool | Reporter = False) -> Iterator[NBest]:
         """Prepare one table of lists after the other; the same warning is logged only once.

@@ -429,7 +429,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
                 deviation,
             )
     given = _Given(matched, family, likelihood, table, scale)
-    others, compared = None, {}
+    others, compared = None, dict[str, Any]()
     names = _names_of_indicators(prepared, columns)
     if sentences.gains is not None and len(sentences.nbest) and model is log_linear:
         chosen = options.chosen()[1] is not None or engine.likelihood is not None
@@ -437,11 +437,16 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         others = _without(given, names, plain, sentences, deviation, canonical=not started)
     if others is not None and set(names) & set(scaled):
         difference = given.log_evidence() - others.log_evidence()
-        compared = {"log_bayes_factor": difference, "left_out": difference < LEFT_OUT_BELOW}
+        compared = {"log_bayes_factor": difference, "left_out": []}
         if difference < LEFT_OUT_BELOW:
-            columns_left_out = [s.column for s in prepared.sources if isinstance(s, Indicators)]
-            warn_user(left_out_note(columns_left_out, difference))
-            (matched, family, likelihood, table, scale), others = others, None
+            compared["left_out"] = [s.column for s in prepared.sources if isinstance(s, Indicators)]
+            warn_user(left_out_note(compared["left_out"], difference))
+            _, family, likelihood, _, scale = others
+            others, matched = None, matched.without(names)
+            prepared, columns = prepared.without_indicators(columns)
+            lists = lists.without(*names)
+            sentences = sentences._replace(nbest=sentences.nbest.without(*names))
+            table = _table(sentences, matched, model)
     recorded, prior = _prior(family, matched, scale, correlation)
     with tracing(), jax.enable_x64(True):
         target = _target(table, prior, matched, likelihood, model, int(options.seed))
@@ -799,8 +804,7 @@ def _prior(
 def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
     """Warn if the mean of the weights chooses candidates of one system from all lists."""
     nbest, sources = sentences.nbest, draws.attrs.get("feature_sources", ())
-    left_out = draws.attrs.get("indicators", {}).get("left_out", False)
-    categorical = [s["column"] for s in sources if s["source"] == "indicators" and not left_out]
+    categorical = [s["column"] for s in sources if s["source"] == "indicators"]
     # Choices between two are no lists.
     if sentences.choices is not None or len(nbest) < _MIN_LISTS:
         return

@@ -214,8 +214,8 @@ def left_out_note(columns: Sequence[str], log_bayes_factor: float) -> str:
 def notes_on_indicators(draws: Draws) -> list[str]:
     """Return the sentences on the indicators of a posterior, such as those of systems."""
     record, comparison = draws.attrs.get("indicators", {}), recorded_comparison(draws)
-    columns = [source.column for source in indicators_of(draws)]
-    left_out = record.get("left_out") and left_out_note(columns, record["log_bayes_factor"])
+    columns = record.get("left_out")
+    left_out = columns and left_out_note(columns, record["log_bayes_factor"])
     return [note for note in (left_out, comparison and comparison.of_indicators) if note]
 
 
