@@ -416,7 +416,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     table = _table(sentences, matched, model)
     scale, deviation = None, OF_PAIRS if answers and of_pairs else OF_LISTS
     if correlation is not None:
-        scale = float(f"{isotropic.ANSWERS_FACTOR * isotropic.expected_scale(len(scaled)):.3g}")
+        values = dict(zip(matched.names, matched.values.tolist(), strict=True))
+        has_start = equal or any(values[n] for n in options.defaults or () if n in scaled)
+        factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
+        scale = float(f"{factor * isotropic.expected_scale(len(scaled)):.3g}")
     elif scaled and not len(sentences.nbest):
         scale = isotropic.expected_scale(len(scaled))
     elif scaled:

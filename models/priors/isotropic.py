@@ -20,9 +20,11 @@ _NAMED = 5  # features in a message
 _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
-#: The typical τ of answers to pairs or more in lists of three candidates or more, in units of τ₀,
-#: and the degrees of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
+#: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
+#: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
 ANSWERS_FACTOR, DEGREES = 0.4, 8.0
+#: The typical τ where the weights start at values that the user has given: "From a trusted metric".
+FROM_START_FACTOR = 0.2
 
 
 class Isotropic(PriorFamily, frozen=True):

@@ -62,6 +62,13 @@ def test_a_given_prior_keeps_its_scale() -> None:
     np.testing.assert_array_equal(centred.prior.degrees, 8.0)
 
 
+@pytest.mark.parametrize("start", ["equal", {"quality": 1.0}])
+def test_weights_that_start_somewhere_are_expected_to_stay_nearer(start: Any) -> None:
+    """Their typical scale is half of the one of weights that start at 0."""
+    near, far = Session(compared_lists(), start).prior, Session(compared_lists()).prior
+    np.testing.assert_allclose(4 * near.full_covariance, far.full_covariance, rtol=0.02)
+
+
 @pytest.mark.slow
 def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
     """Its draws have nearly the mean and the deviation of the approximation."""
