@@ -59,8 +59,15 @@ lm_app = App(
     help_format="markdown",
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(adapt.adapt, servers.judge, adapt.learn_prior, posteriors.check, posteriors.report),
-    *(posteriors.rerank, posteriors.weights, servers.serve, lists.lists_, lists.oracle),
+    *(adapt.adapt, servers.judge, adapt.learn_prior, posteriors.check, posteriors.trace),
+    *(
+        posteriors.report,
+        posteriors.rerank,
+        posteriors.weights,
+        servers.serve,
+        lists.lists_,
+        lists.oracle,
+    ),
     *(lists.features, adapt.demo),
 )
 for place, function in enumerate(_COMMANDS):

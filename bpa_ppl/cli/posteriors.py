@@ -1,4 +1,4 @@
-"""Commands on a posterior: `bpa check`, `bpa report`, `bpa rerank`, `bpa weights`."""
+"""Commands on a posterior: `bpa check`, `bpa trace`, `bpa report`, `bpa rerank`, `bpa weights`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.provenance import signature
+from bpa_ppl.diagnostics.traces import write_traces
 from bpa_ppl.errors import NotConverged, UsageError
 
 
@@ -81,6 +82,30 @@ def report(
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     bpa.diagnostics.write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
+
+
+def trace(
+    posterior: shared.PosteriorPath,
+    /,
+    *,
+    output: shared.OutputPath,
+    weights: list[str] | None = None,
+    top: int = 8,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Draw the traces of the chains, the warm-up on grey, and the ranks of their draws.
+
+    Weights are multiplied by the standard deviation of their feature within the adaptation lists,
+    so that they can be compared.
+
+    Args:
+        output: Figure (.png, .svg or .pdf) or page (.html).
+        weights: Features, or other sites of the model, to draw; by default those that mix worst.
+        top: Without --weights: how many.
+    """
+    draws = bpa.posterior.read_draws(posterior)
+    write_traces(draws, output, weights, top=top, title=f"Traces of {posterior.name}")
+    shared.echo_status(f"wrote {output}", quiet)
 
 
 def rerank(

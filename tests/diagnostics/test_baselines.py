@@ -54,7 +54,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     proportion_interval,
     system_column,
 )
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page, ways_figure
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
@@ -599,3 +599,22 @@ def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
         covered += low <= mean <= high
     low, high = binom.interval(0.999, trials, 0.95)
     assert low <= covered <= high
+
+
+def test_the_figure_has_the_difference_of_each_way_with_its_interval() -> None:
+    rows = [
+        BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5),
+        BaselineRow("first candidate", "baseline", 9, 0.5, 0.2, 0.5, 0.2, 0.8),
+        BaselineRow("ridge regression", "baseline", 9, 1.2, 0.7, -0.2, -0.3, -0.1),
+        BaselineRow("random candidate", "bound", 9, 0.0, 0.0, 1.0, 0.5, 1.5),
+        *(BaselineRow(f"f{k}", "feature", 9, 1.0, 0.5, 0.1 * k, -0.1, 0.3) for k in range(5)),
+    ]
+    selected = Baselines(feature="f0", directions={"f0": 1}, best="ridge regression")
+    (axes,) = ways_figure(BaselineComparison(tuple(rows), selected, "mqm")).axes
+    names = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+    assert names == ["first candidate", "f2", "f1", "f0", "ridge regression"]
+    intervals, points = axes.collections
+    ends = [sorted(path.vertices[:, 0]) for path in intervals.get_paths()]
+    np.testing.assert_allclose(ends[0], [-0.8, -0.2])
+    np.testing.assert_allclose(ends[-1], [0.1, 0.3])
+    np.testing.assert_allclose(points.get_offsets()[:, 0], [-0.5, -0.2, -0.1, 0.0, 0.2])
