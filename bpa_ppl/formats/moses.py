@@ -39,7 +39,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 
-_SCORE = re.compile(rb"F(\d+)= ?[^\s=]+")
+_SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
 
 
 class Moses(NBestFormat, frozen=True):
