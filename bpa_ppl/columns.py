@@ -83,16 +83,21 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
     """Return the references of some sentences by the keys of their ids.
 
     Raises:
-        UsageError: if a key is no id, or a value is neither a text nor several.
+        UsageError: if a key is no id, two are one number written in two ways, or a value is
+            neither a text nor several.
 
     >>> references_by_id({"7": "the cat", "doc-1": ["a dog", "one dog"]})
     {7: ('the cat',), 'doc-1': ('a dog', 'one dog')}
     """
     found: dict[int | str, tuple[str, ...]] = {}
+    forms: dict[Any, str] = {}
     for identifier, entry in values.items():
         if not isinstance(key := id_key(identifier), int | str):
             rule = "the id of a reference must be an integer or a text"
             raise _wrong_type(rule, identifier, "references")
+        if other := other_form(forms, key, identifier):
+            problem = f"two references: {one_number(identifier, other)}"
+            raise UsageError(problem, parameter="references", code="duplicate")
         found[key] = (*found.get(key, ()), *references([entry])[0])
     return found
 
@@ -110,14 +115,44 @@ def id_key(value: Any) -> Any:
     return int(value) if whole else value
 
 
+def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
+    """Return another text of the same integer among the ids before, and enter that of this one.
+
+    Such ids, `0` and `00`, are those of two sentences, or a mistake, and are never joined.
+
+    Args:
+        forms: the texts of ids by key; entered here.
+        key: of the id, as `id_key` returns it.
+        value: the id.
+
+    >>> forms = {}
+    >>> [other_form(forms, id_key(value), value) for value in ("7", "07", 7, "doc-7")]
+    [None, '7', None, None]
+    """
+    text = value if isinstance(value, str) else str(key)
+    before = forms.setdefault(key, text)
+    return None if before == text else before
+
+
+def one_number(value: Any, other: str) -> str:
+    """Return the end of a message about two ids that `other_form` has found.
+
+    >>> one_number("07", "7")
+    "the ids '07' and '7' are the same number: write an id in one way, or rename one of two"
+    """
+    problem = f"the ids {quoted(str(value))} and {quoted(other)} are the same number"
+    return f"{problem}: write an id in one way, or rename one of two"
+
+
 def no_common_id(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
     """Return the error of lists of which none has a reference.
 
     >>> print(no_common_id("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
-    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ids
+    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ...
     """
     has = f", which has {quoted(next(iter(by_id)))}" if by_id else ""
     problem = f"none of its ids is in {references}{has}: give the references of the same ids"
+    problem += ", or write the tabs of plain text as spaces"
     return DataError(problem, origin, parameter="references", code="mismatch")
 
 
@@ -127,8 +162,9 @@ def natural_order(text: str) -> list[Any]:
     >>> sorted(["d10", "d2", "d1"], key=natural_order)
     ['d1', 'd2', 'd10']
     """
-    parts = re.split(r"([0-9]+)", text)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+    parts = re.split(r"0*([0-9]+)", text)
+    # Longer numbers are larger. Python does not convert thousands of digits.
+    return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def named(columns: Any) -> Mapping[str, Column]:

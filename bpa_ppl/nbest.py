@@ -497,15 +497,21 @@ class NBest:
             references: a tuple, or one text, for each sentence; or those of some sentences by id.
 
         Raises:
-            DataError: if there are not as many as sentences, or none for any of the ids.
+            DataError: if there are not as many as sentences, none for any of the ids, or two ids
+                are one number written in two ways.
 
         >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])
         >>> lists.with_references({1: "B"}).references
         ((), ('B',))
         """
         if isinstance(references, Mapping):
-            by_id = cols.references_by_id(references)
-            references = [by_id.get(cols.id_key(identifier), ()) for identifier in self.ids]
+            by_id, forms = cols.references_by_id(references), dict[Any, str]()
+            keys = list(map(cols.id_key, self.ids))
+            for key, identifier in zip(keys, self.ids, strict=True):
+                if key in by_id and (other := cols.other_form(forms, key, identifier)):
+                    problem = cols.one_number(identifier, other)
+                    raise DataError(problem, self.origin, parameter="references", code="duplicate")
+            references = [by_id.get(key, ()) for key in keys]
             if not any(references):
                 raise cols.no_common_id(self.origin, "the references", by_id)
         return _changed(self, references=cols.references(references))

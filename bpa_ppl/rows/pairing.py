@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bpa_ppl.columns import counted, id_key, natural_order, no_common_id
+from bpa_ppl.columns import (
+    counted,
+    id_key,
+    natural_order,
+    no_common_id,
+    one_number,
+    other_form,
+)
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.notes import log_info
 from bpa_ppl.rows.base import SentenceLines
 from bpa_ppl.rows.names import REFERENCE
+
+_COMPARED = 1000  # lists whose ids are compared with the first words of their lines
+_MANY = 5  # first words that are numbers, and ids of other lists
+_AFTER_ID = re.compile(r"[\s,;|]+")
 
 
 class Pairing:
@@ -33,9 +45,11 @@ class Pairing:
     def __init__(self, what: str, given: SentenceLines, origin: str, first_id: int):
         self.what, self.given, self.origin, self.first_id = what, given, origin, first_id
         self._used: set[Any] = set()  # ids with an entry
+        self._forms: dict[Any, str] = {}  # of ids that are joined
         self._by_value: bool | None = None  # whether ids that are texts are integers
         self._names: list[str] = []  # ids that are texts, where lines are in their order
         self._least: int | None = None  # the first id that names a line
+        self._joined: list[tuple[Any, Any]] = []  # ids with their entries, of the first lists
 
     def entries(
         self,
@@ -62,6 +76,7 @@ class Pairing:
         if isinstance(entries, Mapping):
             keys = [k if by_text or k in entries else i for k, i in zip(keys, ids, strict=True)]
             self._used.update(entries.keys() & set(keys))
+            self._check_forms(keys, names, lines)
             return tuple(entries.get(key, ()) for key in keys), ids
         if not ids:
             return (), ids
@@ -77,6 +92,7 @@ class Pairing:
                 odd = f"the id {quoted(names[place])} is not an integer, as others are"
                 raise self._unknown(odd, lines[place])
             else:
+                self._check_forms(keys, names, lines)
                 places = keys
                 every = range(min(keys), min(keys) + len(entries))
                 first = every[0] if whole and sorted(keys) == list(every) else first
@@ -86,7 +102,10 @@ class Pairing:
         for place, line in zip(places, lines, strict=True):
             if not self.first_id <= place < end:
                 raise self._no_entry(place, line)
-        return tuple(entries[place - self.first_id] for place in places), places
+        found = tuple(entries[place - self.first_id] for place in places)
+        room = max(0, _COMPARED - len(self._joined))
+        self._joined += list(zip(keys, found, strict=True))[:room]
+        return found, places
 
     def notes(self, count: int, *, scattered: bool) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -106,6 +125,7 @@ class Pairing:
                 absent = f"no list for {len(others)} of {len(entries)} ids in {origin}"
                 yield f"{absent}, the first of them {quoted(others[0])}"
             return
+        self._check_beginnings()
         one = self.first_id + 1
         if self._least == one:
             absent = f"no list for the first {self.what}, id {self.first_id}"
@@ -129,6 +149,37 @@ class Pairing:
             log_info(f"{self.origin}: {order}")
         else:
             yield f"{order}: check this, or {self._remedy}"
+
+    def _check_beginnings(self) -> None:
+        """Refuse lines most of which begin with ids of lists, as `utt-1 the cat`."""
+        ids = {key for key, _ in self._joined}
+        words: list[Any] = []
+        own = 0
+        for key, entry in self._joined:
+            first = entry if isinstance(entry, str) else entry[0] if entry else ""
+            word, *rest = _AFTER_ID.split(first.strip(), 1)
+            word = id_key(word.strip("\"'()[]<>:"))
+            if word in ids and rest and rest[0].strip():
+                words.append(word)
+                own += word == key
+        texts = [word for word in words if isinstance(word, str)]
+        odd = own and any(map(str.isdigit, "".join(texts)))
+        likely = odd or own > 1 or (texts and words[1:]) or len(words) > _MANY
+        if likely and 2 * len(words) >= len(self._joined) and len(set(words)) == len(words):
+            problem = f"{len(words)} of {len(self._joined)} {self.what}s begin with ids of lists, "
+            problem += f"such as {quoted(str(words[0]))}: remove the ids, or {self._remedy}"
+            parameter = f"{self.what}s"
+            raise DataError(problem, self.given.origin, parameter=parameter, code="mismatch")
+
+    def _check_forms(self, keys: Sequence[Any], names: Sequence[Any], lines: Sequence[int]) -> None:
+        """Refuse lists whose ids are one number written in two ways, and would have one entry."""
+        entries = self.given.lines
+        for key, name, line in zip(keys, names, lines, strict=True):
+            joined = key in entries if isinstance(entries, Mapping) else True
+            if joined and (other := other_form(self._forms, key, name)):
+                problem = one_number(name, other)
+                parameter = f"{self.what}s"
+                raise DataError(problem, self.origin, line, parameter=parameter, code="duplicate")
 
     @property
     def _remedy(self) -> str:

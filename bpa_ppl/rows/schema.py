@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Int32, Int64
-from bpa_ppl.columns import Which, id_key, is_missing, take
+from bpa_ppl.columns import Which, id_key, is_missing, one_number, other_form, take
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.notes import warn_user
@@ -152,6 +152,7 @@ class SchemaReader:
         self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
+        self._id_forms: dict[Any, str] = {}
         self._last_id: int | None = None  # of the record before
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
 
@@ -333,6 +334,8 @@ class SchemaReader:
         if isinstance(value, str):
             number = self.options.first_id + len(self._id_numbers)
             return self._id_numbers.setdefault(value, number)
+        if isinstance(entry, str) and (other := other_form(self._id_forms, value, entry)):
+            raise self._error(one_number(entry, other), line, code="duplicate")
         return int(value or 0)
 
     def _odd_id(self, entry: Any, line: int) -> DataError:
