@@ -20,7 +20,8 @@ sentences are incomplete at a time; these are kept in memory.
 
 The lines of a hypothesis follow its H- line. Where they do not, as in a file that was sorted, D-
 lines belong to the H- lines of equal score, and P- lines to those whose score is their sum, divided
-by a power of their length. If that does not decide, the file is refused.
+by a power of their length. If that does not decide, the file is refused, and so is one whose P-
+lines follow the H- lines of others.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from operator import eq, lt
 from typing import Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import one_number, other_form
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
@@ -321,11 +323,43 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
     }
     if tokens:
         statistics = _regular_statistics([one for one, _ in tokens])
-        if statistics is None:
-            statistics = zip(*(_statistics(of, n, options) for of, n in tokens), strict=True)
+        if statistics is not None:
+            _check_places(hypotheses[_SCORE], statistics[1], parents, tokens, options)
+        else:
+            statistics = tuple(zip(*(_statistics(of, n, options) for of, n in tokens), strict=True))
         hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
     lines = np.array([line for line, _ in records])
     return Columns(hypotheses, sentences, parents, lines, nested=True)
+
+
+def _check_places(
+    scores: Float64,
+    means: Float64,
+    parents: Int64,
+    tokens: Sequence[tuple[str, int]],
+    options: ReadOptions,
+) -> None:
+    """Refuse sentences whose P- lines are those of other hypotheses, without `--lenpen`.
+
+    The lines may be in the order of fairseq though each kind of them was sorted on its own.
+
+    Args:
+        scores: (hypotheses,) of the H- lines.
+        means: (hypotheses,) of the P- lines: the scores without `--lenpen`.
+        parents: (hypotheses,) the sentence of each.
+        tokens: the P- line of each, and the line of its score.
+        options: how to read.
+    """
+    error = 2 * (_ROUNDED + _SINGLE * np.abs(means))
+    wrong = np.abs(scores - means) > error
+    for sentence in np.unique(parents[wrong]).tolist():
+        rows = np.flatnonzero(parents == sentence)
+        differences = np.abs(np.sort(scores[rows]) - np.sort(means[rows]))
+        if len(rows) > 1 and np.all(differences <= error[rows].max()):
+            place = int(rows[wrong[rows]][0])
+            problem = "the P- line of this hypothesis is that of another one, as its score shows"
+            advice = "give the output as fairseq printed it, or leave the P- lines out"
+            raise options.error(f"{problem}: {advice}", tokens[place][1], "mismatch")
 
 
 def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], list[str]]:
@@ -335,7 +369,7 @@ def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], 
     return numbers, scores, [text.strip(" ") for text in texts]
 
 
-def _regular_statistics(printed: Sequence[str]) -> Iterable[Any] | None:
+def _regular_statistics(printed: Sequence[str]) -> tuple[Any, ...] | None:
     """Return the features of P- lines by PyArrow; None if one is not as fairseq prints them."""
     counts = np.array([line.count(" ") + 1 for line in printed])
     numbers = lines_of_numbers("\n".join([*printed, ""]).replace(" ", "\n").encode(), 1)

@@ -37,7 +37,7 @@ _OF_LISTS = re.compile(r"\d+ \|\|\| |[SH]-\d+\t")
 #: A line with an id: its number, and the id and the references as written.
 _WithId: TypeAlias = tuple[int, Any, tuple[str, ...]]
 _IF_PLAIN = "if the file is plain text, write its tabs as spaces (`tr '\\t' ' '`)"
-_HEADER = re.compile(r"""["']?\w+["']?(?:[,;]["']?\w+["']?)+""")
+_HEADER = re.compile(r"""["']?\w+["']?(?:[,;\t]["']?\w+["']?)+""")
 #: What looks like an id that a comma or a blank follows: a prefix and a number.
 _NUMBERED = re.compile(r"""["']?((?:[^\s,;|"']*[^\s,;|"'0-9])?)([0-9]{1,18})["']?[\s,;|]""")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.|"")*"')

@@ -20,7 +20,7 @@ from bpa_ppl.rows.base import SentenceLines
 from bpa_ppl.rows.names import REFERENCE
 
 _COMPARED = 1000  # lists whose ids are compared with the first words of their lines
-_MANY = 5  # first words that are numbers, and ids of other lists
+_MOST = 0.75  # of the lines: if so many begin with ids of different lists, these are their ids
 _AFTER_ID = re.compile(r"[\s,;|]+")
 
 
@@ -49,7 +49,7 @@ class Pairing:
         self._by_value: bool | None = None  # whether ids that are texts are integers
         self._names: list[str] = []  # ids that are texts, where lines are in their order
         self._least: int | None = None  # the first id that names a line
-        self._joined: list[tuple[Any, Any]] = []  # ids with their entries, of the first lists
+        self._joined: list[tuple[Any, str]] = []  # ids with their lines, of the first lists
 
     def entries(
         self,
@@ -104,7 +104,8 @@ class Pairing:
                 raise self._no_entry(place, line)
         found = tuple(entries[place - self.first_id] for place in places)
         room = max(0, _COMPARED - len(self._joined))
-        self._joined += list(zip(keys, found, strict=True))[:room]
+        texts = (entry if isinstance(entry, str) else "".join(entry[:1]) for entry in found[:room])
+        self._joined += zip(keys, texts, strict=False)
         return found, places
 
     def notes(self, count: int, *, scattered: bool) -> Iterator[str]:
@@ -152,21 +153,19 @@ class Pairing:
 
     def _check_beginnings(self) -> None:
         """Refuse lines most of which begin with ids of lists, as `utt-1 the cat`."""
+        lines = [line if isinstance(line, str) else "".join(line[:1]) for line in self.given.lines]
+        present = [line for line in map(str.strip, lines[:_COMPARED]) if line]
         ids = {key for key, _ in self._joined}
-        words: list[Any] = []
-        own = 0
-        for key, entry in self._joined:
-            first = entry if isinstance(entry, str) else entry[0] if entry else ""
-            word, *rest = _AFTER_ID.split(first.strip(), 1)
-            word = id_key(word.strip("\"'()[]<>:"))
-            if word in ids and rest and rest[0].strip():
-                words.append(word)
-                own += word == key
+        words = [word for line in present if (word := _id_before(line)) in ids]
+        own = sum(_id_before(line) == key for key, line in self._joined)
+        count, distinct = len(present), len(set(words))
         texts = [word for word in words if isinstance(word, str)]
-        odd = own and any(map(str.isdigit, "".join(texts)))
-        likely = odd or own > 1 or (texts and words[1:]) or len(words) > _MANY
-        if likely and 2 * len(words) >= len(self._joined) and len(set(words)) == len(words):
-            problem = f"{len(words)} of {len(self._joined)} {self.what}s begin with ids of lists, "
+        # Texts may begin with numbers, but not most of them with their own, or with different ones.
+        likely = count > 2 and distinct >= _MOST * count
+        likely |= 2 * own >= count and (own > 1 or any(map(str.isdigit, "".join(texts))))
+        likely |= len(texts) > 1 and 2 * distinct >= count
+        if likely:
+            problem = f"{len(words)} of {count} {self.what}s begin with ids of lists, "
             problem += f"such as {quoted(str(words[0]))}: remove the ids, or {self._remedy}"
             parameter = f"{self.what}s"
             raise DataError(problem, self.given.origin, parameter=parameter, code="mismatch")
@@ -207,3 +206,9 @@ class Pairing:
         problem = f"{reason}, so it is not known which {self.what} belongs to which list"
         parameter = f"{self.what}s"
         return DataError(f"{problem}: {self._remedy}", self.origin, line, parameter=parameter)
+
+
+def _id_before(line: str) -> Any:
+    """Return the first word of a line as an id, without quotation marks; None if it is the last."""
+    word, *rest = _AFTER_ID.split(line.strip(), 1)
+    return id_key(word.strip("\"'").rstrip(":")) if any(rest) else None

@@ -181,6 +181,14 @@ def test_lines_of_unknown_hypotheses_are_refused(
         assert len(read_nbest(write(*equal)).features) == 2
 
 
+def test_each_kind_of_line_sorted_on_its_own(write: Write) -> None:
+    printed = generated(1.0)[:8]
+    assert [line[0] for line in printed] == list("STHDPHDP")
+    with raises(DataError, "mismatch", line=3):
+        read_nbest(write(*printed[:4], printed[7], *printed[5:7], printed[4]))
+    read_nbest(write(*printed, name="printed"))
+
+
 def test_ids_that_are_one_number_are_refused(write: Write) -> None:
     with raises(DataError, "duplicate", line=2):
         read_nbest(write("H-0\t-1\ta", "H-00\t-2\tb"))
