@@ -324,7 +324,7 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
     if tokens:
         statistics = _regular_statistics([one for one, _ in tokens])
         if statistics is not None:
-            _check_places(hypotheses[_SCORE], statistics[1], parents, tokens, options)
+            _check_places(np.asarray(hypotheses[_SCORE]), statistics[1], parents, tokens, options)
         else:
             statistics = tuple(zip(*(_statistics(of, n, options) for of, n in tokens), strict=True))
         hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))

@@ -123,7 +123,7 @@ def _with_ids(lines: Sequence[str], origin: str) -> list[_WithId]:
     if not texts or 2 * sum("\t" in text for text in texts) < len(texts):
         _check_plain(texts, present, origin)
         return []
-    entries = []
+    entries: list[_WithId] = []
     for number, line in present:
         identifier, *cells = map(str.strip, line.split("\t"))
         problem = ""

@@ -126,7 +126,7 @@ class Pairing:
                 absent = f"no list for {len(others)} of {len(entries)} ids in {origin}"
                 yield f"{absent}, the first of them {quoted(others[0])}"
             return
-        self._check_beginnings()
+        self._check_texts()
         one = self.first_id + 1
         if self._least == one:
             absent = f"no list for the first {self.what}, id {self.first_id}"
@@ -151,24 +151,26 @@ class Pairing:
         else:
             yield f"{order}: check this, or {self._remedy}"
 
-    def _check_beginnings(self) -> None:
-        """Refuse lines most of which begin with ids of lists, as `utt-1 the cat`."""
+    def _check_texts(self) -> None:
+        """Refuse lines most of which have ids of lists in them: `utt-1 the cat`, `the cat (utt-1)`.
+
+        Texts may begin with numbers, but not most of them with their own, or with different ones.
+        """
         lines = [line if isinstance(line, str) else "".join(line[:1]) for line in self.given.lines]
         present = [line for line in map(str.strip, lines[:_COMPARED]) if line]
-        ids = {key for key, _ in self._joined}
-        words = [word for line in present if (word := _id_before(line)) in ids]
-        own = sum(_id_before(line) == key for key, line in self._joined)
-        count, distinct = len(present), len(set(words))
-        texts = [word for word in words if isinstance(word, str)]
-        # Texts may begin with numbers, but not most of them with their own, or with different ones.
-        likely = count > 2 and distinct >= _MOST * count
-        likely |= 2 * own >= count and (own > 1 or any(map(str.isdigit, "".join(texts))))
-        likely |= len(texts) > 1 and 2 * distinct >= count
-        if likely:
-            problem = f"{len(words)} of {count} {self.what}s begin with ids of lists, "
-            problem += f"such as {quoted(str(words[0]))}: remove the ids, or {self._remedy}"
-            parameter = f"{self.what}s"
-            raise DataError(problem, self.given.origin, parameter=parameter, code="mismatch")
+        ids, count = {key for key, _ in self._joined}, len(present)
+        for where, id_in in {"begin with": _id_before, "end with": _id_after}.items():
+            words = [word for line in present if (word := id_in(line)) in ids]
+            own = sum(id_in(line) == key for key, line in self._joined)
+            distinct, texts = len(set(words)), [word for word in words if isinstance(word, str)]
+            likely = count > 2 and distinct >= _MOST * count
+            likely |= 2 * own >= count and (own > 1 or any(map(str.isdigit, "".join(texts))))
+            likely |= len(texts) > 1 and 2 * distinct >= count
+            if likely:
+                problem = f"{len(words)} of {count} {self.what}s {where} ids of lists, such as "
+                problem += f"{quoted(str(words[0]))}: remove the ids, or {self._remedy}"
+                parameter = f"{self.what}s"
+                raise DataError(problem, self.given.origin, parameter=parameter, code="mismatch")
 
     def _check_forms(self, keys: Sequence[Any], names: Sequence[Any], lines: Sequence[int]) -> None:
         """Refuse lists whose ids are one number written in two ways, and would have one entry."""
@@ -211,4 +213,14 @@ class Pairing:
 def _id_before(line: str) -> Any:
     """Return the first word of a line as an id, without quotation marks; None if it is the last."""
     word, *rest = _AFTER_ID.split(line.strip(), 1)
-    return id_key(word.strip("\"'").rstrip(":")) if any(rest) else None
+    if not any(rest):
+        return None
+    bare = word.strip("\"'").rstrip(":")
+    inside = bare.strip("()[]<>")
+    return id_key(bare if inside.isdigit() else inside)  # `(1)` is an item of a list
+
+
+def _id_after(line: str) -> Any:
+    """Return the last word of a line as an id, if it is in parentheses, as in files of sclite."""
+    word = line.split()[-1] if line.strip() else ""
+    return word[1:-1] if word.startswith("(") and word.endswith(")") else None

@@ -223,8 +223,9 @@ class TestLinesWithIds:
         names = ["news/a", "news/c", "web/b"]
         lists = [json.dumps({"id": name, "text": "a cat", "lm": 1}) for name in names]
         for order in (names, names[::-1]):
-            for mark in (" ", ",", " ||| ", ": ", '","'):
-                texts = write(*(f"{name}{mark}the cat" for name in order), name="texts")
+            forms = ["{} the cat", "{},the cat", "{} ||| the cat", "{}: the cat", '"{}","the cat"']
+            for form in (*forms, "({}) the cat", "the cat ({})"):
+                texts = write(*map(form.format, order), name="texts")
                 with raises(DataError, "mismatch", parameter=what):
                     read_nbest(lists, **{what: texts})
         with raises(DataError, "mismatch", parameter=what):
