@@ -189,7 +189,7 @@ class Subdomains:
             try:
                 facts = json.loads(metadata)
                 return cls(source, target, values, facts["weights"], dict(facts["settings"]))
-            except (LookupError, TypeError, RecursionError) as error:
+            except (LookupError, TypeError, OverflowError, RecursionError) as error:
                 message = f"the metadata, or a column, is not that of subdomains ({error!r})"
                 raise DataError(f"{message}: induce them again", code="damaged") from error
 

@@ -44,6 +44,7 @@ from bpa_ppl.formats import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models import LIKELIHOODS, tabulate
 from bpa_ppl.phrases import PhraseCounts, read_counts, read_table, write_counts, write_table
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.preferences import choice_sets
@@ -410,7 +411,9 @@ def language_models(rng: random.Random, folder: Path) -> str:
     """ARPA files, and text that models are trained on."""
     content = damaged(rng, rng.choice((_ARPA, _ARPA, b"a cat\nthe cat sat\n" * 3)))
     if rng.random() < 0.2:
-        content = content.replace(b"=2", rng.choice((b"=99999999999999", b"=-1", b"=1e9", b"=")))
+        content = content.replace(
+            b"=2", rng.choice((b"=99999999999999", b"=" + b"9" * 5000, b"=-1", b"=1e9", b"="))
+        )
     (folder / "model").write_bytes(content)
     texts = [["a", "cat"], [], ["<s>", "a\0"]]
     return verdict(lambda: model_of([folder / "model"]).scored(texts))
@@ -579,7 +582,29 @@ _TABLE_READERS: list[Any] = [
     lambda path: list(bpa.iter_nbest(path, chunk=1)),
     lambda path: read_table(path).columns,
     lambda path: read_counts(path).marginals_of("source", ["un"]),
+    Subdomains.load,
 ]
+
+
+def _subdomains(rng: random.Random, path: Path) -> str:
+    """Read subdomains without some of their columns or facts, or with others."""
+    text = NumberedText.of([["a", "b"], ["c"]])
+    weights = np.array([0.5, 0.5])
+    Subdomains(text, text, rng.choice(([0, 1], [[0.5, 0.5], [1, 0]])), weights).save(path)
+    table = pq.read_table(path)
+    ((key, facts),) = table.schema.metadata.items()
+    kind = rng.randrange(3)
+    if kind == 0:
+        table = table.drop_columns([rng.choice(table.column_names)])
+    elif kind == 1:
+        place = rng.randrange(table.num_columns)
+        odd_type, values = rng.choice(_TYPES)
+        column = pa.array(rng.choices([*values, None], k=len(table)), odd_type)
+        table = table.set_column(place, table.column_names[place], column)
+    else:
+        facts = json.dumps(changed(json.loads(facts), rng, odd_json)).encode()
+    pq.write_table(table.replace_schema_metadata({key: facts}), path)
+    return verdict(lambda: Subdomains.load(path), path.parent)
 
 
 @area("tables", 7_000)
@@ -591,6 +616,8 @@ def tables(rng: random.Random, folder: Path) -> str:
             bpa.write_nbest(sample_lists(), path)
         else:
             write_counts(PhraseCounts.of(["un", "le chat"], ["a", "the cat"], [3, 1]), path)
+        if read is Subdomains.load:
+            return _subdomains(rng, path)
         path.write_bytes(edited(path.read_bytes(), random_edits(rng)))
         return verdict(lambda: read(path), folder)
     rows, columns = rng.choice((0, 1, 2, 3, 3, 40)), {}
