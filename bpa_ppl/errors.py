@@ -181,6 +181,27 @@ class BpaWarning(UserWarning):
     """
 
 
+def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interruption that an error is, or was raised from.
+
+    A compiled function in which Ctrl-C comes ends with a SystemError, whose cause is the
+    interruption. Libraries convert it to other errors.
+
+    >>> try:
+    ...     raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+    ... except SystemError as error:
+    ...     interruption(error)
+    KeyboardInterrupt()
+    >>> interruption(ValueError("a number")) is None
+    True
+    """
+    seen: list[BaseException] = []  # an error may be raised from one that it caused
+    while error is not None and error not in seen and not isinstance(error, KeyboardInterrupt):
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return error if isinstance(error, KeyboardInterrupt) else None
+
+
 def one_of(value: str, allowed: Collection[str], what: str, parameter: str | None = None) -> str:
     """Return `value` when it is allowed, else raise a UsageError that lists the allowed values.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError, require_extra
 
 
@@ -71,6 +72,7 @@ def judge(
     def ready(url: str) -> None:
         shared.echo_status(f"compare candidates at {url}/{token}/", quiet)
 
+    restore_signals()
     run(app, host, port, ready)
 
 
@@ -123,4 +125,5 @@ def serve(
         shared.echo_status(f"serving {posterior} at {url}", quiet)
 
     hosts = allowed_hosts or ()
+    restore_signals()
     run(posterior, host=host, port=port, allowed_hosts=hosts, ready=ready, **options)

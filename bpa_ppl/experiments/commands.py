@@ -121,7 +121,7 @@ def compare(
     from bpa_ppl.experiments.comparison.comparison import FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
-    from bpa_ppl.formats.streams import make_folder
+    from bpa_ppl.formats.streams import output_folder
 
     require_report()
     settings = settings_of(samplers, setting)
@@ -129,30 +129,30 @@ def compare(
         name: [bpa.posterior.read_draws(path) for path in paths]
         for name, paths in (posterior or {}).items()
     }
-    make_folder(output)
-    comparison = compare_samplers(
-        reading.read(nbest, references),
-        shared.canonical(weights),
-        samplers,
-        runs=runs,
-        seed=seed,
-        reference=reference_sampler,
-        reference_draws=reference_draws,
-        settings=settings,
-        others=others,
-        test=None if test is None else reading.read(test, test_references),
-        metric=metric,
-        likelihood=likelihood,
-        prior_variance=prior_variance,
-        progress=not quiet,
-    )
-    made = {
-        "adaptation lists": nbest,
-        "likelihood": str(likelihood or "the default for the metric"),
-        "oracle metric": str(metric or "the default for the weights"),
-        **_provenance(weights, prior_variance, seed, settings),
-    }
-    written = write_comparison(comparison, output, made=made, command=shared.command_line())
+    with output_folder(output):
+        comparison = compare_samplers(
+            reading.read(nbest, references),
+            shared.canonical(weights),
+            samplers,
+            runs=runs,
+            seed=seed,
+            reference=reference_sampler,
+            reference_draws=reference_draws,
+            settings=settings,
+            others=others,
+            test=None if test is None else reading.read(test, test_references),
+            metric=metric,
+            likelihood=likelihood,
+            prior_variance=prior_variance,
+            progress=not quiet,
+        )
+        made = {
+            "adaptation lists": nbest,
+            "likelihood": str(likelihood or "the default for the metric"),
+            "oracle metric": str(metric or "the default for the weights"),
+            **_provenance(weights, prior_variance, seed, settings),
+        }
+        written = write_comparison(comparison, output, made=made, command=shared.command_line())
     print(comparison)
     _echo_files(written, quiet)
     if any(result.verdict == FAILED for result in comparison.samplers):

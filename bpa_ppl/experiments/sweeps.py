@@ -18,7 +18,7 @@ from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.page import settings_figure
 from bpa_ppl.experiments.results import write_rows
-from bpa_ppl.formats.streams import make_folder
+from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
@@ -215,8 +215,8 @@ def write_sweep(sweep: SweepResult, folder: Path) -> list[Path]:
     Raises:
         DataError: if the folder or a file cannot be written.
     """
-    make_folder(folder)
     paths = [folder / "sweep.csv", folder / "sweep.png"]
-    write_rows(sweep.runs, paths[0])
-    write_figure(sweep.figure(), paths[1])
+    with output_folder(folder):
+        write_rows(sweep.runs, paths[0])
+        write_figure(sweep.figure(), paths[1])
     return paths

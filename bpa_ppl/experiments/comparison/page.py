@@ -13,7 +13,6 @@ from bpa_ppl.diagnostics.pages.page import (
     Verdict,
     how_it_was_made,
     page,
-    write_page,
 )
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
@@ -21,7 +20,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
 )
 from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, table_of
-from bpa_ppl.formats.streams import atomic_writer, make_folder
+from bpa_ppl.formats.streams import atomic_writers, output_folder
 
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
 _MAX_PROPERTIES = 5  # of a sampler in the table of the page; all are in the JSON file
@@ -148,11 +147,10 @@ def write_comparison(
         DataError: if the folder or a file cannot be written.
     """
     target = Path(folder)
-    make_folder(target)
     html = comparison_page(comparison, made=made, command=command)
     written = [target / "index.html", target / "comparison.json"]
-    write_page(html, written[0])
-    with atomic_writer(written[1]) as file:
+    with output_folder(target), atomic_writers(*written) as (html_file, numbers):
+        html_file.write(html)
         ranked = {**comparison.as_dict(), "ranking": _ranks(comparison)}
-        json.dump(ranked, file, indent=1, default=str)
+        json.dump(ranked, numbers, indent=1, default=str)
     return written
