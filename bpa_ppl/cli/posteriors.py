@@ -127,7 +127,8 @@ def rerank(
 
     Args:
         posterior: Posterior (NetCDF) from `bpa adapt`.
-        output: Chosen texts, one per line; - for stdout.
+        output: Chosen texts, one per line; or JSON lines if the name ends in .jsonl, which texts
+            with line breaks need; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
             tab-separated.
         probabilities: Also write p(e | f) of every candidate, as JSON lines: the predictive

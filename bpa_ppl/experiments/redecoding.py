@@ -184,10 +184,14 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Raises:
             UsageError: if the command reads sources, and there are none.
+            DataError: if it reads sources, and one has a line break.
         """
         if "{sources}" in self.command and not sources:
             problem = "the decoder command reads {sources}, and there are none: give source texts"
             raise UsageError(problem, parameter="sources", code="missing")
+        if "{sources}" in self.command and any("\n" in s or "\r" in s for s in sources or ()):
+            problem = "a source has a line break, and the decoder command reads one source a line"
+            raise DataError(f"{problem}: remove it", parameter="sources", code="not-supported")
         return partial(self._run, sources=sources or (), read=read)
 
     def _run(

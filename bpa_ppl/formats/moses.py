@@ -199,7 +199,7 @@ def write_lines(
         sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
         for text, line, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
             if "\n" in text:
-                problem = f"a text of sentence {identifier} has a line break"
+                problem = f"a text of sentence {identifier} has a line break: write jsonl"
                 raise DataError(problem, nbest.origin, code="not-supported")
             # Without totals `line` is shorter, which omits the last separator.
             scores = " ".join(map(str.__add__, labelled, line))
