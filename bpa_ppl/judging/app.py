@@ -32,7 +32,9 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     correction: str | None = None
 
 
-def application(session: Session, token: str, *, hosts: Sequence[str] = ()) -> Starlette:
+def application(
+    session: Session, token: str, *, hosts: Sequence[str] = (), state_shown: bool | None = None
+) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.
 
     Args:
@@ -40,7 +42,10 @@ def application(session: Session, token: str, *, hosts: Sequence[str] = ()) -> S
         token: the first part of the path of every address, of letters, digits, `-` and `_`.
         hosts: names of the server, besides 127.0.0.1 and localhost; requests to other names are
             refused.
+        state_shown: whether the rater sees the weights and what the answers have changed, which may
+            influence the next answers. None shows them to a rater without a name.
     """
+    shown = session.rater is None if state_shown is None else state_shown
     lock = Lock()
 
     def reply(content: dict[str, Any], status: int = 200) -> Response:
@@ -53,7 +58,7 @@ def application(session: Session, token: str, *, hosts: Sequence[str] = ()) -> S
 
     def state(request: Request) -> Response:
         with lock:
-            return reply(panel(session))
+            return reply(panel(session) if shown else {"hidden": True})
 
     def change(number: int, work: Callable[[], object]) -> Response:
         """Change the session if its question is still the one of a request."""

@@ -37,8 +37,8 @@ def open_session(tmp_path: Path) -> Iterator[Open]:
 
     opened = ExitStack()
 
-    def start(lists: NBest | None = None, **options: Any) -> Any:
-        session = Session(lists or judge_lists(), journal=tmp_path / "j.jsonl", rater="ann")
+    def start(lists: NBest | None = None, rater: str | None = None, **options: Any) -> Any:
+        session = Session(lists or judge_lists(), journal=tmp_path / "j.jsonl", rater=rater)
         app = application(session, TOKEN, **options)
         client = opened.enter_context(testclient.TestClient(app, base_url=ADDRESS))
         client.session, client.path = session, tmp_path / "j.jsonl"
@@ -90,6 +90,20 @@ def test_answers_are_those_of_the_session(open_session: Open) -> None:
         assert [*read_journal(client.path).judgements.values()][-1].answer == name
     assert client.get("state").json() == json.loads(json.dumps(panel(alone)))
     np.testing.assert_allclose(client.session.weights.mean, alone.weights.mean)
+
+
+@pytest.mark.parametrize(
+    ("rater", "chosen", "shown"),
+    [(None, None, True), ("ann", None, False), ("ann", True, True), (None, False, False)],
+)
+def test_a_rater_with_a_name_does_not_see_the_state(
+    open_session: Open, rater: str | None, chosen: bool | None, shown: bool
+) -> None:
+    client = open_session(rater=rater, state_shown=chosen)
+    reply = answer(client).json()
+    assert set(reply) == {"number", "answers", "last", "context", "source", "candidates"}
+    state = client.get("state").json()
+    assert state == (json.loads(json.dumps(panel(client.session))) if shown else {"hidden": True})
 
 
 def test_undo_asks_again(open_session: Open) -> None:
