@@ -24,6 +24,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     CANONICAL,
     FIRST,
     RANDOM,
+    SAME_SIGNS,
     TIE,
     BaselineComparison,
     BaselineRow,
@@ -42,6 +43,7 @@ from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.preferences import compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
 from bpa_ppl.quality.scoring import choice_score, one_each, statistics
+from bpa_ppl.tables import decimals_for, has_width
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -74,14 +76,19 @@ class Change(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Before, after, difference and its interval, formatted."""
-        after, change = self.score.score, self.score.difference
-        signed = [f"{x:+.{self.decimals}f}" for x in (change, self.score.low, self.score.high)]
-        plain = [f"{x:.{self.decimals}f}" for x in (after - change, after)]
-        return [text.translate(_MINUS) for text in (*plain, signed[0], " to ".join(signed[1:]))]
+        score = self.score
+        after, change, low, high = score.score, score.difference, score.low, score.high
+        known = has_width(high - low, change)
+        decimals = decimals_for((high - low) / 2 if known else 0.0, self.decimals)
+        signed = [f"{x:+.{decimals}f}" for x in (change, low, high)]
+        plain = [f"{x:.{decimals}f}" for x in (after - change, after)]
+        interval = " to ".join(signed[1:]) if known else "–"
+        return [text.translate(_MINUS) for text in (*plain, signed[0], interval)]
 
     def __str__(self) -> str:
         before, after, change, interval = self.cells
-        return f"{self.name} {before} → {after} ({change}, {_INTERVAL} {interval})"
+        of_change = change if interval == "–" else f"{change}, {_INTERVAL} {interval}"
+        return f"{self.name} {before} → {after} ({of_change})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +198,10 @@ class Improvement:
         row, comparison = self._random, self.comparison
         if row is None or comparison is None:
             return ""
-        verdict = "better" if row.low > 0 else "worse" if row.high < 0 else "not clearly better"
-        difference, interval, _ = row.cells[-3:]
+        verdict = "not clearly better" if row.verdict == TIE else row.verdict
         return (
             f" The choices are {verdict} than a random candidate ({comparison.measure} "
-            f"{difference}, {_INTERVAL} {interval})."
+            f"{row.difference_in_words()})."
         )
 
 
@@ -322,6 +328,8 @@ def _change(
     score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
+    if not has_width(high - low, score.difference) and len(pair[0]) < SAME_SIGNS:
+        verdict = UNCLEAR
     return Change(name, score, verdict, metric.decimals, signature)
 
 
