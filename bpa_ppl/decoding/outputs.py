@@ -94,8 +94,8 @@ def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = ""
             yield f"{text}\n"
 
 
-def _ids(result: Reranked) -> Sequence[int | str]:
-    return result.ids or result.sentence_ids.tolist()
+def _ids(result: Reranked) -> list[Any]:
+    return list(result.ids or result.sentence_ids.tolist())
 
 
 def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
