@@ -369,6 +369,8 @@ def ways_figure(comparison: BaselineComparison) -> Figure:
 
 def _ways(comparison: BaselineComparison) -> list[BaselineRow]:
     """Return the ways to choose that have a difference, with the best few single features."""
-    compared = [row for row in comparison.rows if np.isfinite(row.low) and row.kind != "bound"]
+    compared = [
+        row for row in comparison.rows if np.isfinite(row.difference) and row.kind != "bound"
+    ]
     single = sorted((r for r in compared if r.kind == "feature"), key=lambda r: r.difference)
     return [row for row in compared if row not in single[_MAX_SINGLE:]]
