@@ -585,16 +585,17 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     worst = {"R-hat": mixing.max(), "bulk ESS": bulk.min(), "tail ESS": tail.min()}
     worst["MCSE / sd"] = error.max()
     shortage = max(_shortage(name, float(value), limits) for name, value in worst.items())
-    settled = bool(2 * (r_hat(values[:, count // 2 :]).max() - 1) < mixing.max() - 1)
+    apart = worst["R-hat"] > limits.r_hat
+    settled = apart and 2 * (r_hat(values[:, count // 2 :]).max() - 1) < worst["R-hat"] - 1
     more_draws = remedies.more_draws(shortage)
-    agreement = remedies.agreement(max(shortage, _MORE), settled)
+    agreement, longer = (remedies.agreement(max(shortage, _MORE), b) for b in (settled, True))
     parts = "chains" if chains > 1 else "parts of the chain"
     disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {agreement}"
     few = "{value:.0f} effective draws of {where}: " + more_draws
     few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
-    early = "the first tenth of the draws of {where} differs from their second half: " + agreement
-    apart = f"the mean of {{where}} differs between chains: {agreement}"
+    early = "the first tenth of the draws of {where} differs from their second half: " + longer
+    differ = f"the mean of {{where}} differs between chains: {agreement}"
     heavy = (
         "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does not "
         "exist: draw more, or use a prior with lighter tails"
@@ -612,7 +613,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     ]
     if chains > 1:
         z = np.abs(chain_differences(values, level)).max(axis=0)
-        findings.append(_worst("chain means (|z|)", z, names, max_z, apart))
+        findings.append(_worst("chain means (|z|)", z, names, max_z, differ))
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
     k_hat = tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
     findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
