@@ -79,5 +79,5 @@ def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(
     report = check(adapt(lists, canonical, preset=preset, extra=extra))
     assert not report
     (remedy,) = {finding.advice.rpartition(": ")[2] for finding in report.failures}
-    assert remedy.startswith("use rwm" if preset == "published" else "use a Markov-chain sampler")
+    assert ("use rwm" if preset == "published" else "use a Markov-chain sampler") in remedy
     assert str(report).count("\n- ") == 1
