@@ -162,6 +162,14 @@ def test_the_efficiency_of_walks_within_the_sound_range() -> None:
     assert sound.min() / efficiency.max() == pytest.approx(0.69, abs=0.01)
 
 
+def test_the_efficiency_of_hamiltonian_samplers_within_the_sound_range() -> None:
+    """A rate times √−Φ⁻¹(rate / 2), relative to its maximum (Beskos et al. 2013)."""
+    rate = np.linspace(0.001, 0.999, 999)
+    efficiency = rate * np.sqrt(stats.norm.isf(rate / 2))
+    assert rate[efficiency.argmax()] == pytest.approx(0.651, abs=0.001)
+    assert efficiency[399] / efficiency.max() == pytest.approx(0.84, abs=0.01)
+
+
 def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
     diverging, energy = np.zeros((CHAINS, DRAWS), bool), ENERGY.copy()
     diverging[1, [3, 5]] = True
