@@ -14,7 +14,6 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.diagnostics.traces import write_traces
 from bpa_ppl.errors import NotConverged, UsageError
 
 
@@ -103,6 +102,8 @@ def trace(
         weights: Features, or other sites of the model, to draw; by default those that mix worst.
         top: Without --weights: how many.
     """
+    from bpa_ppl.diagnostics.traces import write_traces
+
     draws = bpa.posterior.read_draws(posterior)
     write_traces(draws, output, weights, top=top, title=f"Traces of {posterior.name}")
     shared.echo_status(f"wrote {output}", quiet)
