@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
+from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, listed, quoted
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
@@ -430,7 +430,7 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
         if len(names) == 1:
             are, kept, features = "is", "a judgement", "a feature"
         share = f"{count - available} of {count}" if available else f"all {count}"
-        missing = f"{', '.join(names)} {are} missing for {share} candidates"
+        missing = f"{listed(names)} {are} missing for {share} candidates"
         notes.append(f"{missing}: kept as {kept} (usable as the gain), not as {features}")
     return notes
 

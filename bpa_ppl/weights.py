@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted, to_floats
-from bpa_ppl.errors import DataError, UsageError, quoted, require
+from bpa_ppl.errors import MEMORY, DataError, UsageError, listed, location_of, quoted, require
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, check_features
 from bpa_ppl.notes import warn_user
@@ -54,7 +54,7 @@ class Weights(Mapping[str, float]):
     def __init__(
         self,
         values: Mapping[str, float] | Iterable[tuple[str, float]],
-        origin: str = "<memory>",
+        origin: str = MEMORY,
     ):
         pairs = _pairs(values)
         self._values = dict(pairs)
@@ -121,7 +121,7 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
-def unnamed_weights(values: Iterable[float], origin: str = "<memory>") -> Weights:
+def unnamed_weights(values: Iterable[float], origin: str = MEMORY) -> Weights:
     """Return weights without names, in the order of the columns.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
@@ -279,8 +279,9 @@ def match(
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
+    lists = "the lists" if nbest.origin == MEMORY else nbest.origin
     if missing := [name for name in nbest.feature_names if name not in values]:
-        problem = f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it"
+        problem = f"no weight for {listed(missing)}, found in {lists}: add it"
         code = "missing-weight"
         raise DataError(problem, canonical.origin, parameter="defaults", code=code)
     unused = canonical.keys() - set(nbest.feature_names)
@@ -288,14 +289,15 @@ def match(
         column = np.asarray(nbest.extras[name])
         absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
         if absent:
-            problem = f"{name}, which {canonical.origin} has a weight for, is missing for "
-            problem += f"{absent:,} of {counted(len(column), 'candidate')}: add it to these lists"
+            problem = f"{name}, which has a canonical weight, is missing for {absent:,} of "
+            problem += f"{counted(len(column), 'candidate')}: add it to these lists"
             raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
     if unused:
-        names = ", ".join(name for name in canonical if name in unused)
-        warn_user(f"{canonical.origin}: {names} left out, because {nbest.origin} does not have it")
+        names = listed(name for name in canonical if name in unused)
+        note = f"{names} left out: there is no such feature in {lists}"
+        warn_user(location_of(canonical.origin) + note)
     new = [name not in canonical for name in nbest.feature_names]
-    untouched = UNTUNED if fixed is None else tuple(fixed)
+    untouched = dict.fromkeys(UNTUNED if fixed is None else fixed)
     if fixed is not None:
         check_features(nbest, untouched, "fixed")
     free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)

@@ -33,7 +33,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 )
 from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shares
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.quality import Column, Metric
@@ -258,7 +258,7 @@ def evaluate_improvement(
     if goal is None and comparison is not None and comparison.rows:
         return replace(_improved_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
-        reason = no_gains(nbest, draws).message.removeprefix(f"{nbest.origin}: ")
+        reason = no_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
     if isinstance(goal, Column):

@@ -24,7 +24,7 @@ from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor, recorded_scales
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipes import columns_of
-from bpa_ppl.labels import matches
+from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column, invalid_record_error
 from bpa_ppl.nbest import NBest
@@ -169,11 +169,12 @@ class Reranker:
         self._preparation = Preparation.recorded(self.draws, options.moved_files)
         self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
-        absent = self._preparation.absent
+        absent = frozenset(self._preparation.absent)
         used = [name for name in self.draws.features if not matches(name, absent)]
         names = [name for name in (*used, *self.draws.fixed) if name not in computed]
         self.feature_names = tuple(names)
-        self.required_features = tuple(name for name in names if name in used)
+        fixed = set(self.draws.fixed).difference(used)
+        self.required_features = tuple(name for name in names if name not in fixed)
         self._decider = lru_cache(_ORDERS)(self._new_decider)
         mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
         with invalid_record_error():
@@ -358,10 +359,11 @@ class Reranker:
             ("features", features, self.required_features, self.feature_names),
             ("columns", columns, needed, needed),
         ):
-            if missing := [name for name in required if name not in names]:
+            given, known = set(names), set(used)
+            if missing := [name for name in required if name not in given]:
                 problem = f"no {', '.join(missing)}, which the posterior needs"
                 raise DataError(problem, parameter=kind, code="missing-feature")
-            if unknown := [name for name in names if name not in used]:
+            if unknown := [name for name in names if name not in known]:
                 listed = f"its {kind} are {', '.join(used) or 'none'}"
                 problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
@@ -482,7 +484,8 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
         UsageError: if they are not given by name.
     """
     weights = Weights({} if defaults is None else defaults, "the defaults")
-    clashes = [name for name in weights if name in (*draws.features, *draws.fixed)]
+    known = {*draws.features, *draws.fixed}
+    clashes = [name for name in weights if name in known]
     if clashes:
         raise DataError(
             f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
@@ -507,8 +510,9 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     {'absent_features': ['tm']}
     """
     absent = [names] if isinstance(names, str) else list(names or ())
+    known = with_labels(draws.features)
     for name in absent:
-        if not any(matches(feature, [name]) for feature in draws.features):
+        if name not in known:
             features = ", ".join(draws.features)
             problem = f"the posterior has no weight for {name}: choose from {features}"
             raise DataError(problem, parameter="without", code="missing-feature")

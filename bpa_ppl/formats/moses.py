@@ -21,7 +21,7 @@ from typing import ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
@@ -256,10 +256,10 @@ def moses_labels(nbest: NBest) -> list[str]:
     if repeated(filter(None, renamed)):
         problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
         raise DataError(problem, nbest.origin, code="duplicate")
-    names = ", ".join(sorted({label.strip("= ") for label in labels if "_" in label}))
+    names = listed(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
-        f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
-        "a sparse feature and leaves it out"
+        f"{location_of(nbest.origin)}`_` written as `.` in {names}, because Moses takes a name "
+        "with `_` for a sparse feature and leaves it out"
     )
     return renamed
 

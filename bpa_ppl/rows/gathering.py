@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float32, Int64
 from bpa_ppl.columns import counted, joined, joined_strings, missing_value_notes
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, SentenceLines
@@ -170,7 +170,7 @@ class Gatherer:
             for pairing in self._pairings.values():
                 notes += pairing.notes(count, scattered=self._scattered is not None)
         for note in notes:
-            warn_user(f"{self.origin}: {note}")
+            warn_user(f"{location_of(self.origin)}{note}")
 
     def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""

@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import Which, id_key, is_missing, one_number, other_form, take
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, location_of, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, ReadOptions
@@ -262,10 +262,10 @@ class SchemaReader:
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
-                    place = f"{self.options.origin}:{fields.lines[fields.parents[row]]}"
+                    line = int(fields.lines[fields.parents[row]])
                     problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
                     advice = "write numbers like -1234.5, and nothing where there is none"
-                    warn_user(f"{place}: {problem}: {advice}")
+                    warn_user(f"{location_of(self.options.origin, line)}{problem}: {advice}")
                 current = kind
             elif kind == NUMBER:
                 problem = f"is {shown(value)}, a number, where the hypotheses before have none"

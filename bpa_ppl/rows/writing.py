@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import Column, as_numbers
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, listed, location_of
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -76,10 +76,10 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
-        note = f"{nbest.origin}: {', '.join(lost)} left out, which would not read back unchanged"
+        note = f"{listed(lost)} left out, which would not read back unchanged"
         if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
             note += "; numbers of hypotheses are written as features (with_features)"
-        warn_user(note)
+        warn_user(location_of(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
     return Written(of_sentences, {**numbers, **totals, **judged}, extras)
 

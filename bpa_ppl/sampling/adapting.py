@@ -177,7 +177,8 @@ class Problem:
         engine.require_packages()
         if (extra := options.extra) is not None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
-            fixed = [name for name in match.fixed_names if name in extra.feature_names]
+            known = set(extra.feature_names)
+            fixed = [name for name in match.fixed_names if name in known]
             engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
         name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
         with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:

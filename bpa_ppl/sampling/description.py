@@ -13,7 +13,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import quoted, require
 from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.models.likelihoods.default import default_likelihood
-from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within
+from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.quality import Metric, oracles, resolve
 from bpa_ppl.quality.base import default_metric, text_metrics
 from bpa_ppl.quality.column import (
@@ -261,7 +261,7 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
 
 
 def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
-    kind = "feature" if name in nbest.feature_names else "extra"
+    kind = "extra" if feature_of(nbest, name) is None else "feature"
     values = column_of(nbest, name)
     is_known = ~np.isnan(values)
     lists, rows = with_judged(nbest, is_known)
@@ -282,7 +282,7 @@ def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
 def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
     """Return what `adapt` does; None if it needs a gain."""
     options = AdaptOptions()
-    extras = [name for name in numeric_columns(nbest) if name not in nbest.feature_names]
+    extras = numeric_columns(nbest)[len(nbest.feature_names) :]
     if metric is None:
         column = not with_reference and not has_preferences(nbest) and extras
         metric = extras[0] if column else default_metric(nbest, canonical=False)

@@ -17,7 +17,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.nbest import NBest, deviation_within, feature_of
 from bpa_ppl.quality.preferences import Comparisons
 from bpa_ppl.tables import decimals_for, text_table
 
@@ -544,9 +544,8 @@ def _centred(nbest: NBest, column: Float64) -> Float64:
 
 def _column(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature, (hypotheses,): 0 if no hypothesis has it, as in `rerank`."""
-    if name not in nbest.feature_names:
-        return np.zeros(len(nbest.features))
-    return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
+    feature = feature_of(nbest, name)
+    return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)
 
 
 def _weighted(nbest: NBest, weights: Mapping[str, float]) -> Float64:
