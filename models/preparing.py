@@ -113,7 +113,7 @@ class Preparation:
                 present = listed(nbest.feature_names) or "no features"
                 problem = f"no feature {listed(missing)}: the lists have {present}"
             raise DataError(
-                f"{problem}, and the posterior has weights for {listed(missing)}: give lists with "
+                f"{problem}; the posterior has weights for {listed(missing)}: give lists with "
                 f"the features that the weights were adapted with, or {remedy}",
                 nbest.origin,
                 parameter="without",

@@ -123,6 +123,7 @@ class Reranker:
         needs: what else they must have, to compute the other features from: `sources`, or names of
             columns of texts.
         feature_names: these, and those with fixed weights: the order of the columns of `choose`.
+        preparation: how the columns of lists become features.
         rule: by which it chooses.
 
     >>> from bpa_ppl import Draws
@@ -166,10 +167,10 @@ class Reranker:
             self.rule = options.rule_for(self.draws)
         # The texts of a list cannot be compared by other metrics, such as a column.
         self._metric = metric if gain is None and metric in PAIRED else None
-        self._preparation = Preparation.recorded(self.draws, options.moved_files)
-        self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
+        self.preparation = Preparation.recorded(self.draws, options.moved_files)
+        self.needs = tuple(sorted({n for s in self.preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
-        absent = frozenset(self._preparation.absent)
+        absent = frozenset(self.preparation.absent)
         used = [name for name in self.draws.features if not matches(name, absent)]
         names = [name for name in (*used, *self.draws.fixed) if name not in computed]
         self.feature_names = tuple(names)
@@ -278,7 +279,7 @@ class Reranker:
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         table = _feature_table(features, len(texts), names)
-        if not (self._preparation.sources or self.rule.needs_texts):
+        if not (self.preparation.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
@@ -369,7 +370,7 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self._preparation.stream(_tables(nbest), self.options.progress):
+        for lists in self.preparation.stream(_tables(nbest), self.options.progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from numbers import Integral, Real
@@ -126,6 +126,7 @@ class SchemaReader:
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
         texts: the names of columns of texts, some of which may look like numbers.
+        numbers: the names of columns whose values must be numbers, if they are not missing.
 
     >>> columns = Columns(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
@@ -143,12 +144,16 @@ class SchemaReader:
         nan_is_missing: bool = True,
         typed: bool = True,
         texts: Sequence[str] = (),
+        numbers: Iterable[str] = (),
     ):
         self.options = options
         self._error = partial(options.error, code="bad-data")
         self._nan_is_missing, self._typed = nan_is_missing, typed
+        self._numbers_only = frozenset(numbers)
         self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}
+        self._usual |= dict.fromkeys(self._numbers_only, NUMBER)
         self._kinds: dict[str, str] = {}
+        self._no_number: dict[str, str] = {}  # the first value of a column that is no number
         self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
@@ -199,9 +204,15 @@ class SchemaReader:
             if self.options.bad != "drop":
                 row = int(np.argmax(rows))
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-                problem = f"is {shown(columns.hypotheses[name][row])}, not a finite 32-bit number"
-                remedy = "correct it, or drop such hypotheses (bad: drop)"
-                raise self._error_at(columns, name, row, f"{problem}: {remedy}", "bad")
+                value = columns.hypotheses[name][row]
+                if name in self._numbers_only and kind_of(value) != NUMBER:
+                    problem = f"is {shown(value)}, not a number: correct it"
+                    raise self._error_at(columns, name, row, problem, code="missing-feature")
+                problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
+                if name in self._numbers_only:
+                    raise self._error_at(columns, name, row, problem)
+                remedy = "or drop such hypotheses (bad: drop)"
+                raise self._error_at(columns, name, row, f"{problem}, {remedy}", parameter="bad")
             dropped = tuple(ids[columns.parents[rows]].tolist())
             self._kinds = kinds  # dropped hypotheses do not show the kind of a column
             columns = _without(columns, rows)
@@ -267,8 +278,12 @@ class SchemaReader:
                     advice = "write numbers like -1234.5, and nothing where there is none"
                     warn_user(f"{location_of(self.options.origin, line)}{problem}: {advice}")
                 current = kind
+                record = int(fields.lines[fields.parents[row]])
+                place = f"{self._place(fields, name, row)} of record {record}"
+                self._no_number[name] = f"{place} is {shown(value)}"
             elif kind == NUMBER:
-                problem = f"is {shown(value)}, a number, where the hypotheses before have none"
+                other = self._no_number.get(name, "the hypotheses before have none")
+                problem = f"is {shown(value)}, a number, and {other}"
                 raise self._error_at(fields, name, row, f"{problem}: give the field one type")
             elif kind != current:
                 current = OBJECT
@@ -284,14 +299,18 @@ class SchemaReader:
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _error_at(
-        self, fields: Columns, name: str, row: int, message: str, parameter: str | None = None
+        self, fields: Columns, name: str, row: int, message: str, **details: str
     ) -> DataError:
         """Return the error that names a field of one hypothesis."""
-        parent = fields.parents[row]
-        if fields.nested:
-            place = row - int(np.searchsorted(fields.parents, parent))
-            name = f"{CANDIDATES}[{place}].{name}"
-        return self._error(f"{name} {message}", fields.lines[parent], parameter=parameter)
+        problem = f"{self._place(fields, name, row)} {message}"
+        return self._error(problem, fields.lines[fields.parents[row]], **details)
+
+    def _place(self, fields: Columns, name: str, row: int) -> str:
+        """Return the name of a field of one hypothesis with the place of the candidate."""
+        if not fields.nested:
+            return name
+        place = row - int(np.searchsorted(fields.parents, fields.parents[row]))
+        return f"{CANDIDATES}[{place}].{name}"
 
     def _ids(self, fields: Columns) -> Int64:
         """Return (records,) the ids of the sentences as integers."""

@@ -8,11 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
-from threading import Thread
+from threading import Event, Thread
 from typing import NamedTuple
 
 import numpy as np
@@ -84,6 +85,36 @@ def test_the_page_in_a_browser(server: Server) -> None:
     assert "Features: lm, tm" in done.stdout
     assert '<tr class="chosen"><td>0.' in done.stdout
     assert "CONSOLE" not in done.stderr
+
+
+def test_the_newest_file_is_served(server: Server, path: Path) -> None:
+    """The first of two files takes longer to load than the pause between them."""
+    url, process, lines = server
+    rng = np.random.default_rng(0)
+    for draws in (100_000, 250):
+        write_posterior(Draws({"weights": rng.normal(size=(4, draws, 2))}, ("lm", "tm")), path)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.08)
+    for _ in range(2):
+        while json.loads(lines.get(timeout=60)) != {"event": "reload", "status": "done"}:
+            pass
+    assert httpx.get(f"{url}/model").json()["draws"] == 1000
+
+
+def test_requests_go_on_during_reloads(server: Server) -> None:
+    url, process, _ = server
+    done = Event()
+
+    def hang_up() -> None:
+        while not done.wait(0.05):
+            process.send_signal(signal.SIGHUP)
+
+    with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(5) as threads:
+        hanging = threads.submit(hang_up)
+        answers = threads.map(lambda _: client.post("/rerank", json=BODY).status_code, range(200))
+        assert set(answers) == {200}
+        done.set()
+        hanging.result()
 
 
 def test_reload_and_shutdown(server: Server, path: Path) -> None:
