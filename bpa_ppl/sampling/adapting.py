@@ -563,11 +563,12 @@ def _warn_judgements(options: AdaptOptions, nbest: NBest) -> None:
 
     Lists with preferences do not need those that are no features.
     """
-    categorical, features = options.categorical or (), options.features
-    named = [
+    categorical = options.categorical or ()
+    features = None if options.features is None else set(options.features)
+    named = {
         *(options.exclude or ()),
         *([categorical] if isinstance(categorical, str) else categorical),
-    ]
+    }
     columns = nbest.feature_names if has_preferences(nbest) else numeric_columns(nbest)
     for name in columns:
         left_out = features is not None and not matches(name, features)

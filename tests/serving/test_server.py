@@ -76,6 +76,79 @@ def test_answers_are_sent_at_once() -> None:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+IMPATIENT = """
+import sys
+from bpa_ppl.serving import serve, web
+web._PATIENCE, web._GRACE, web._CONNECTIONS = float(sys.argv[2]), 0.5, 8
+serve(sys.argv[1], port=0, ready=lambda url: print(url, flush=True))
+"""
+
+
+class Impatient:
+    """A server with few connections and short limits, and connections to it.
+
+    Args:
+        path: of the posterior.
+        patience: seconds for the head of a request.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        command = [sys.executable, "-c", IMPATIENT, str(path), str(patience)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        self.sockets: list[socket.socket] = []
+
+    def connect(self, content: bytes = b"") -> socket.socket:
+        """Return a new connection that has sent something."""
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        self.sockets.append(socket.create_connection((host, int(port)), timeout=30))
+        self.sockets[-1].sendall(content)
+        return self.sockets[-1]
+
+    def __enter__(self) -> Impatient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self.sockets:
+            one.close()
+        self.process.kill()
+        self.process.communicate()
+
+
+HEAD = b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def test_silent_connections_are_closed(posterior: Path) -> None:
+    """Some send nothing, some a part of a first head, or of another one after an answer."""
+    with Impatient(posterior, 1) as server:
+        silent = [server.connect(), server.connect(HEAD[:30]), server.connect(GET + b"\r\n")]
+        assert silent[2].recv(12) == b"HTTP/1.1 200"
+        silent[2].sendall(HEAD[:30])
+        for one in silent:
+            while one.recv(1000):
+                pass
+
+
+def test_silent_connections_are_no_obstacle(posterior: Path) -> None:
+    with Impatient(posterior, 60) as server, httpx.Client(base_url=server.url) as client:
+        assert client.get("/health").status_code == 200
+        for count in range(20):
+            server.connect(HEAD[: count % 2 * 30])
+        assert client.get("/health").status_code == 200
+        assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+def test_the_end_does_not_wait_for_a_body(posterior: Path) -> None:
+    with Impatient(posterior, 60) as server:
+        server.connect()
+        server.connect(HEAD + b"Content-Length: 100\r\n\r\n{")
+        assert httpx.get(f"{server.url}/health").status_code == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(20) in (0, -signal.SIGTERM)
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 def test_the_page_in_a_browser(server: Server) -> None:
     options = "--headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000"
