@@ -14,6 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.jsonl import require_unique_fields
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
 from bpa_ppl.serving.web import Refused, read_body, static_routes, web_application
@@ -98,9 +100,15 @@ async def _read(request: Request) -> _Body:
 
     Raises:
         Refused: if it is too large, or not JSON as expected.
+        DataError: if it has a field twice.
     """
     _, body = await read_body(request, _LIMIT, "write a shorter correction")
     try:
-        return msgspec.json.decode(body, type=_Body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        content = msgspec.json.decode(body)
+        require_unique_fields(body, content)
+        return msgspec.convert(content, _Body)
+    except DataError:
+        raise
+    # Python reads no integers of thousands of digits.
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error

@@ -29,7 +29,7 @@ from bpa_ppl.decoding import RULES, Reranker
 from bpa_ppl.diagnostics import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features.recipes import columns_of
-from bpa_ppl.formats.jsonl import has_all_keys, unique_fields
+from bpa_ppl.formats.jsonl import require_unique_fields
 from bpa_ppl.models.preparing import unused_note
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, warn_user
@@ -185,13 +185,11 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
         DataError: if an object has a key twice.
     """
     try:
-        if kind == JSON:
-            content, texts = msgspec.json.decode(body), [body]
+        if lines := kind != JSON:
+            content = msgspec.json.Decoder().decode_lines(body)
         else:
-            content, texts = msgspec.json.Decoder().decode_lines(body), body.splitlines()
-        if not has_all_keys(body, content):
-            for text in filter(bytes.strip, texts):
-                json.loads(text, object_pairs_hook=unique_fields)
+            content = msgspec.json.decode(body)
+        require_unique_fields(body, content, lines=lines)
     except DataError:
         raise
     # Python reads no integers of thousands of digits.

@@ -69,6 +69,9 @@ def test_several_lists_as_json_and_as_lines(client: Any) -> None:
     headers = {"Content-Type": "application/x-ndjson"}
     body = "\n".join(map(json.dumps, lists))
     assert client.post("/rerank", content=body, headers=headers).json() == answers
+    twice = json.dumps(GOOD) + "\n" + TWICE.decode()
+    refused = client.post("/rerank", content=twice, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (422, "duplicate")
 
 
 def test_the_first_of_several_answers_has_the_notes(client: Any) -> None:
