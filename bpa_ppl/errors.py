@@ -70,6 +70,15 @@ def location_of(path: str | Path | None, line: int | None = None) -> str:
     return f"{path}: " if line is None else f"{path}:{line}: "
 
 
+def called(origin: str) -> str:
+    """Return what lists are called within a message: by their file, if they are from one.
+
+    >>> called("dev.nbest"), called(MEMORY)
+    ('dev.nbest', 'the lists')
+    """
+    return "the lists" if origin == MEMORY else origin
+
+
 def _fit(message: str) -> str:
     """Return a message as one line of limited length."""
     half = QUOTED // 2

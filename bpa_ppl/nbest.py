@@ -14,7 +14,16 @@ import numpy.typing as npt
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.columns import Column, Which, intern
-from bpa_ppl.errors import MEMORY, DataError, UsageError, location_of, one_of, printable, quoted
+from bpa_ppl.errors import (
+    MEMORY,
+    DataError,
+    UsageError,
+    called,
+    location_of,
+    one_of,
+    printable,
+    quoted,
+)
 from bpa_ppl.labels import label_of, matches, places_of, with_labels
 from bpa_ppl.notes import warn_user
 
@@ -343,13 +352,14 @@ class NBest:
         first = tables[0]
         for table in tables:
             if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
-                problem = f"{', '.join(odd)} is not in both {first.origin} and these lists"
+                problem = f"{', '.join(odd)} is not in both {called(first.origin)} and these lists"
                 raise DataError(f"{problem}: use without", table.origin, code="mismatch")
         tables = [_features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
         if len(set(ids)) < len(ids) and not renumber:
-            problem = f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common"
+            together = " and ".join(dict.fromkeys(map(called, origins)))
+            problem = f"{together} have sentence ids in common"
             remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
             raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
         joined: dict[str, Any] = {}
@@ -778,7 +788,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
     names = [set(table.feature_names) for table in tables]
     common = set.intersection(*names)
     if not common and any(names):
-        origins = ", ".join(dict.fromkeys(table.origin for table in tables))
+        origins = ", ".join(dict.fromkeys(called(table.origin) for table in tables))
         problem = f"{origins} have no feature in common: give files of the same features"
         raise DataError(problem, code="mismatch")
     extended = []

@@ -12,7 +12,16 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted, to_floats
-from bpa_ppl.errors import MEMORY, DataError, UsageError, listed, location_of, quoted, require
+from bpa_ppl.errors import (
+    MEMORY,
+    DataError,
+    UsageError,
+    called,
+    listed,
+    location_of,
+    quoted,
+    require,
+)
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, check_features
 from bpa_ppl.notes import warn_user
@@ -279,9 +288,8 @@ def match(
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
-    lists = "the lists" if nbest.origin == MEMORY else nbest.origin
     if missing := [name for name in nbest.feature_names if name not in values]:
-        problem = f"no weight for {listed(missing)}, found in {lists}: add it"
+        problem = f"no weight for {listed(missing)}, found in {called(nbest.origin)}: add it"
         code = "missing-weight"
         raise DataError(problem, canonical.origin, parameter="defaults", code=code)
     unused = canonical.keys() - set(nbest.feature_names)
@@ -294,7 +302,7 @@ def match(
             raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
     if unused:
         names = listed(name for name in canonical if name in unused)
-        note = f"{names} left out: there is no such feature in {lists}"
+        note = f"{names} left out: there is no such feature in {called(nbest.origin)}"
         warn_user(location_of(canonical.origin) + note)
     new = [name not in canonical for name in nbest.feature_names]
     untouched = dict.fromkeys(UNTUNED if fixed is None else fixed)
@@ -426,5 +434,5 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {nbest.origin}"
+        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {called(nbest.origin)}"
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")

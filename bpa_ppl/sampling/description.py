@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import quoted, require
+from bpa_ppl.errors import location_of, quoted, require
 from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
@@ -159,7 +159,8 @@ class Description(Outcome):
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
         lists = counted(self.sentences, "list")
-        title = f"{self.origin}: {lists}, {counted(self.candidates, 'candidate')}, {each} per list"
+        candidates = counted(self.candidates, "candidate")
+        title = f"{location_of(self.origin)}{lists}, {candidates}, {each} per list"
         rows = [
             (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
             for c in self.columns
@@ -218,7 +219,7 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     ...     references=["the cat", "hello"],
     ... )
     >>> print(describe(lists))
-    <memory>: 2 lists, 5 candidates, 2 to 3, median 2.5, per list
+    2 lists, 5 candidates, 2 to 3, median 2.5, per list
     column   kind     min  median  max  within lists  missing
     logprob  feature  -4   -2      -1   1.017         0%
     comet    feature  0.5  0.6     0.8  0.07071       0%
