@@ -294,8 +294,8 @@ class NBest:
 
         Args:
             texts: for each prompt its texts.
-            logprobs: for each prompt and text the log-probabilities of its tokens; by default the
-                only feature is `count`.
+            logprobs: for each prompt and text the log-probabilities of its tokens, a list, or None
+                if they are not known; by default the only feature is `count`.
             references: for each prompt a tuple of references, or one text.
             sources: one source text for each prompt.
 
@@ -393,10 +393,10 @@ class NBest:
     def __getitem__(self, key: Any) -> NBest:
         """Return some lists: by position (from the end if negative), slice, mask or positions."""
         if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
+            start, stop, step = cols.slice_indices(key, len(self))
             return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            (position,) = cols.positions_of(np.asarray(key), len(self))
+            (position,) = cols.positions_of(key, len(self))
             return self._run(position, position + 1)
         return self.select(key)
 

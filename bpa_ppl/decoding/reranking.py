@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.decider import Decider, Decisions
@@ -274,7 +275,8 @@ class Reranker:
                 another length than the texts.
             UsageError: if there is no text.
         """
-        if not len(texts):
+        texts = cols.texts(texts, "texts", "candidate")
+        if not texts:
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
@@ -414,9 +416,9 @@ def _feature_table(
     try:
         with np.errstate(over="ignore"):
             if isinstance(features, Mapping):
-                features = np.array([np.asarray(v, np.float32) for v in features.values()]).T
-            table = np.asarray(features, np.float32)
-    except (TypeError, ValueError):
+                features = np.array([_numbers(of, name) for name, of in features.items()]).T
+            table = _numbers(features, "features")
+    except (UsageError, ValueError):  # not numbers, or of different lengths
         table = np.empty(0, np.float32)
     message, code = "", "wrong-length"
     if table.shape != (count, len(names)):
@@ -430,13 +432,20 @@ def _feature_table(
     return table
 
 
+def _numbers(values: npt.ArrayLike, name: str) -> Float32:
+    """Return an argument as an array of numbers, in which NaN is missing."""
+    if type(values) is np.ndarray and values.dtype.kind in "iuf":
+        return values.astype(np.float32, copy=False)
+    return cols.to_array(values, np.float32, name)
+
+
 def _weighted_sum(
     names: tuple[str, ...], weights: Float64, constant: float, scores: Sequence[float]
 ) -> float:
     """Return Σ weight · score + constant of one candidate."""
     try:
-        values = np.asarray(scores, np.float64)
-    except (TypeError, ValueError):
+        values = cols.to_floats(scores, "scores")
+    except UsageError:
         values = np.empty(0)
     if values.shape != weights.shape or not np.isfinite(values).all():
         problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"

@@ -90,23 +90,31 @@ def record_columns(records: Any) -> Columns:
         return _frame_columns(records)
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
-        columns = [_members(values, rule) for values in records.values()]
+        columns = [_members(_listed(values), rule) for values in records.values()]
         try:
             rows = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
     else:
-        members = _members(records, "records must be dictionaries, columns by name or a data frame")
-        rows = [dict(member) if isinstance(member, Mapping) else member for member in members]
+        rows = _members(records, "records must be dictionaries, columns by name or a data frame")
     if not rows:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
+    try:
+        rows = list(map(cols.plain_values, rows))
+    except RecursionError as error:
+        problem = "objects inside objects without an end"
+        raise DataError(problem, parameter="records") from error
     return RecordReader(IN_MEMORY).columns(rows, range(1, len(rows) + 1))
 
 
+def _listed(values: Any) -> Any:
+    """Return a column that is an array, or like one, as a list; and any other as it is."""
+    return cols.plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
+
+
 def _members(values: Any, rule: str) -> list[Any]:
-    values = values.tolist() if isinstance(values, np.ndarray) else values
     return cols.members(values, "records", rule)
 
 
@@ -115,10 +123,14 @@ def _frame_columns(frame: Any) -> Columns:
 
     try:
         table = pa.table(frame)
-    except (pa.ArrowException, TypeError, RuntimeError, NotImplementedError) as error:
+    except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        if twice := repeated(map(str, getattr(frame, "columns", ()))):
+            raise _repeated_column(IN_MEMORY, twice) from error
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}"
-        raise DataError(problem, parameter="records") from error
+        raise DataError(
+            f"{problem}: convert it to numbers or texts", parameter="records"
+        ) from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
     return table_columns(IN_MEMORY, table.drop_columns(unnamed))
 
@@ -357,8 +369,7 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     import pyarrow as pa
 
     if twice := repeated(table.column_names):
-        problem = f"two columns {min(twice)}: rename one"
-        raise options.error(problem, code="duplicate")
+        raise _repeated_column(options, twice)
     lines = first + np.arange(len(table))
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
@@ -376,6 +387,10 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
         columns = sentences if is_of_sentence(name) else hypotheses
         columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
     return Columns(hypotheses, sentences, np.arange(len(table)), lines)
+
+
+def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:
+    return options.error(f"two columns {min(names)}: rename one", code="duplicate")
 
 
 def columns_of(table: pa.Table) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Every format yields columns (`bpa_ppl.rows.Columns`), or records that become col
 
     text                 the hypothesis
     total                the total score of the decoder
+    id                   a name, also if it is a number: an extra (only where a sentence has
+                         `candidates`)
     any other name       a feature if its values are numbers; an extra otherwise
 
 The fields of a sentence:
@@ -28,16 +30,26 @@ import math
 import re
 import reprlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import chain
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Int32, Int64
-from bpa_ppl.columns import Which, id_key, is_missing, one_number, other_form, take
+from bpa_ppl.columns import (
+    Which,
+    id_key,
+    is_missing,
+    is_number,
+    one_number,
+    other_form,
+    take,
+    to_float,
+)
 from bpa_ppl.errors import DataError, UsageError, location_of, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.notes import warn_user
@@ -190,6 +202,9 @@ class SchemaReader:
                 raise self._error(problem, columns.lines[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(columns)
+        if columns.nested and ID in columns.hypotheses and ID in sentences:
+            problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
+            raise self._error(f"{problem} that of the candidates", line, code="bad-name")
         kinds = dict(self._kinds)
         numbers, extras = self._hypotheses(columns)
         for name in self._sentence_lines.keys() & self._kinds.keys():
@@ -249,6 +264,8 @@ class SchemaReader:
             self._kinds[name] = kind = self._kind(fields, name, values)
             if kind == NUMBER:
                 numbers[name] = self._numbers(values)
+            elif isinstance(values, np.ndarray):  # ids of candidates
+                extras[name] = tuple(None if _is_nan(v) else id_key(v) for v in values.tolist())
             else:
                 extras[name] = tuple(values)
                 if float in set(map(type, values)):
@@ -258,6 +275,8 @@ class SchemaReader:
     def _kind(self, fields: Columns, name: str, values: Any) -> str:
         """Return the kind of a column, given that of its values so far."""
         current = self._kinds.get(name, self._usual.get(name, EMPTY))
+        if name == ID and fields.nested:
+            return OBJECT  # it names the candidate
         if current == NUMBER or (current == EMPTY and isinstance(values, np.ndarray)):
             return NUMBER
         if current == WORDS and set(map(type, values)) <= {str, type(None)}:
@@ -269,7 +288,10 @@ class SchemaReader:
             if current == EMPTY:
                 if kind == NUMBER:
                     return kind
-                if kind == WORDS and self._typed and looks_numeric(value):
+                if isinstance(value, complex | np.complexfloating):
+                    problem = f"is {shown(value)}, a complex number: give a real one"
+                    raise self._error_at(fields, name, row, problem)
+                if isinstance(value, str | bytes) and self._typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
@@ -333,7 +355,7 @@ class SchemaReader:
     def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = entry
-        if isinstance(entry, float) or not (self._typed or self._id_type is str):
+        if isinstance(entry, float | Decimal) or not (self._typed or self._id_type is str):
             value = id_key(entry)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
@@ -426,7 +448,7 @@ def kind_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return WORDS
-    return NUMBER if isinstance(value, Real) and not isinstance(value, bool) else OBJECT
+    return NUMBER if is_number(value) else OBJECT
 
 
 def number_or_inf(value: Any) -> float:
@@ -435,10 +457,7 @@ def number_or_inf(value: Any) -> float:
     >>> number_or_inf(3), number_or_inf(True), number_or_inf(float("nan")), number_or_inf("3")
     (3.0, inf, inf, inf)
     """
-    try:
-        number = float(value) if kind_of(value) == NUMBER else math.inf
-    except OverflowError:
-        return math.inf
+    number = to_float(value) if kind_of(value) == NUMBER else math.inf
     return math.inf if math.isnan(number) else number
 
 

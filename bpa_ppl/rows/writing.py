@@ -60,8 +60,13 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     Raises:
         DataError: if a name has another meaning in the format.
     """
-    judged = {n: v for n, of in nbest.extras.items() if (v := _some_missing(of)) is not None}
-    extras = {n: v for n, v in nbest.extras.items() if n not in judged and fits(v)}
+    names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
+    judged = {
+        name: numbers
+        for name, values in nbest.extras.items()
+        if name not in names and (numbers := _some_missing(values)) is not None
+    }
+    extras = {n: v for n, v in nbest.extras.items() if n not in judged and (n in names or fits(v))}
     printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values
@@ -163,6 +168,7 @@ def _check_names(
 ) -> None:
     fields = {ID, SOURCE, REFERENCE, REFERENCES}
     reserved = {TEXT, *repeated(names), *((*fields, CANDIDATES) if long else ())}
+    reserved.update({ID}.intersection(nbest.feature_names))
     # Totals of which some are missing are an extra; so are such sources.
     if TOTAL in nbest.feature_names or nbest.totals is not None:
         reserved.add(TOTAL)
