@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import TypeVar
 
+K = TypeVar("K", bound=Hashable)
 _INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
@@ -50,8 +52,8 @@ def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
     return [positions[name] for name in selected]
 
 
-def repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once, in order of first appearance.
+def repeated(names: Iterable[K]) -> list[K]:
+    """Return the names, or ids, that occur more than once, in order of first appearance.
 
     >>> repeated(["LM0", "TM0", "LM0"])
     ['LM0']

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from raising import raises
 
-from bpa_ppl import Draws, NBest, Reranker, read_nbest, write_nbest
+from bpa_ppl import Draws, NBest, Reranker, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.quality.function import Function
@@ -247,3 +247,28 @@ def test_texts_of_one_list_are_a_sequence_of_texts(texts: Any) -> None:
 def reranker() -> Reranker:
     """Return a posterior that prefers higher numbers of x."""
     return Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("x",)), unchecked=True)
+
+
+def test_an_id_of_a_sentence_without_candidates_occurs_once() -> None:
+    one, empty = {"id": 1, "candidates": [{"text": "a"}]}, {"id": 1, "candidates": []}
+    other = {"id": 0, "candidates": [{"text": "b"}]}
+    for twice in ([empty, other, one], [one, other, empty], [empty, other, empty]):
+        with raises(DataError, "duplicate", line=twice.index(one) + 1 if one in twice else None):
+            NBest.from_records(twice)
+
+
+def test_lists_of_one_id_are_not_written() -> None:
+    lists = NBest.from_lists([["a"]], [[[1.0]]], ["x"])
+    with raises(DataError, "duplicate"):
+        write_nbest(lists[[0, 0]], "-")
+
+
+@pytest.mark.filterwarnings("ignore:.* missing for")
+def test_a_column_that_appears_late_is_an_extra_in_a_stream_too() -> None:
+    lines = [f'{{"id": {k}, "text": "a", "x": 1}}' for k in range(2)]
+    lines += ['{"id": 2, "text": "a", "x": 1, "late": 2}']
+    tables = list(iter_nbest(lines, chunk=1))
+    whole = read_nbest(lines)
+    assert [table.feature_names for table in tables] == [whole.feature_names] * 3 == [("x",)] * 3
+    joined = NBest.concatenate(tables, fill_missing=True)
+    np.testing.assert_array_equal(joined.extras["late"], whole.extras["late"])
