@@ -12,6 +12,8 @@ from bpa_ppl.notes import warn_user
 #: Names of fields that are not features: of a hypothesis, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
 ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
+#: The integer of a sentence whose id is a text, where it is not its place among the ids.
+ID_NUMBER = "id_number"
 #: Prefix of the names of sentence extras where each record is a hypothesis.
 OF_SENTENCE = "sentence."
 

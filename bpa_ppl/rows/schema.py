@@ -12,6 +12,7 @@ Every format yields columns (`bpa_ppl.rows.Columns`), or records that become col
 The fields of a sentence:
 
     id                   an integer or a text; sentences without any are counted
+    id_number            the integer of an id that is a text, which names a line of references
     source               the source text
     reference            a reference; `reference[0]`, `reference[1]`, … where there are several
     references           a list of references; a text is a list of one, also with the name above
@@ -57,6 +58,7 @@ from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
+    ID_NUMBER,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -190,6 +192,7 @@ class SchemaReader:
                 kind than those before.
         """
         line = int(columns.lines[0]) if len(columns.lines) else None
+        columns = _with_numbers(columns)
         names = {**columns.sentences, **columns.hypotheses}
         self.options.names.require([TEXT] if columns.nested else [ID, TEXT], names, line)
         ids = self._ids(columns)
@@ -438,6 +441,16 @@ class SchemaReader:
             if odd and not (self._nan_is_missing and _is_nan(value)):
                 raise self._error(f"{name} is {value}, not a finite number: correct it", line)
         return [None if _is_nan(value) else value for value in values]
+
+
+def _with_numbers(columns: Columns) -> Columns:
+    """Return columns whose ids are the integers of ids that are texts, where these are given."""
+    sentences = dict(columns.sentences)
+    numbers = sentences.pop(ID_NUMBER, sentences.pop(OF_SENTENCE + ID_NUMBER, None))
+    if numbers is None or ID not in sentences:
+        return columns
+    sentences[OF_SENTENCE + ID] = sentences[ID]
+    return columns._replace(sentences=sentences | {ID: numbers})
 
 
 def kind_of(value: Any) -> str:

@@ -18,6 +18,7 @@ from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
+    ID_NUMBER,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -73,6 +74,8 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
         for name, values in nbest.sentence_extras.items()
         if fits_sentence(values) and not (name == ID and printed)
     }
+    if printed and not np.array_equal(nbest.sentence_ids, np.arange(len(nbest))):
+        of_sentences[ID_NUMBER] = tuple(nbest.sentence_ids.tolist())
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
     _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
