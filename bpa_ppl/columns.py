@@ -121,8 +121,8 @@ def id_key(value: Any) -> Any:
     if isinstance(value, str):
         number = _INTEGER.fullmatch(value)
         return value if number is None else int(number[1])
-    number = is_number(value) and math.isfinite(value) and value == int(value)
-    return int(value) if number else value
+    whole = is_number(value) and math.isfinite(value) and value == int(value)
+    return int(value) if whole else value
 
 
 def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
@@ -466,7 +466,7 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
         if array.dtype.kind not in ("iu" if whole else "iufb") and array.size:
             raise TypeError("not integers, or not real numbers")
         if whole and array.size:
-            limits = np.iinfo(kind)
+            limits = np.iinfo(np.dtype(kind))
             if int(array.max()) > limits.max or int(array.min()) < limits.min:
                 raise OverflowError
         with np.errstate(over="ignore"):  # infinite values are reported with their places
@@ -502,7 +502,8 @@ def _without_masks(values: Any) -> Any:
             return values.data
         numeric = values.dtype.kind in "iuf"
         kind = values.dtype if values.dtype.kind == "f" else np.float64 if numeric else object
-        return values.astype(kind).filled(np.nan if numeric else None)
+        converted: Any = values.astype(kind)
+        return converted.filled(np.nan if numeric else None)
     if isinstance(values, list | tuple):
         types = set(map(type, values))
         if any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in types):

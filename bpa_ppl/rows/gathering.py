@@ -177,8 +177,8 @@ class Gatherer:
         present = {name: of for name, of in self._present.items() if name not in self._lost}
         notes += missing_value_notes(present, self._hypotheses)
         if self._lost:
-            lost = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
-            notes.append(f"{lost} and extras from there on; read at once, they are extras of all")
+            gone = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
+            notes.append(f"{gone} and extras from there on; read at once, they are extras of all")
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
             notes.append(f"{absent}: the sources are kept as an extra of the sentences")

@@ -63,9 +63,9 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     """
     names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
     judged = {
-        name: numbers
+        name: present
         for name, values in nbest.extras.items()
-        if name not in names and (numbers := _some_missing(values)) is not None
+        if name not in names and (present := _some_missing(values)) is not None
     }
     extras = {n: v for n, v in nbest.extras.items() if n not in judged and (n in names or fits(v))}
     printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
