@@ -40,6 +40,10 @@ _IF_PLAIN = "if the file is plain text, write its tabs as spaces (`tr '\\t' ' '`
 _HEADER = re.compile(r"""["']?\w+["']?(?:[,;\t]["']?\w+["']?)+""")
 #: What looks like an id that a comma or a blank follows: a prefix and a number.
 _NUMBERED = re.compile(r"""["']?((?:[^\s,;|"']*[^\s,;|"'0-9])?)([0-9]{1,18})["']?[\s,;|]""")
+_LABEL = re.compile(r"[0-9]")
+_IN_PARENTHESES = re.compile(r"\(\S+\)$")
+# What texts begin with, too: numbers, times, prices, items of a list.
+_MEASURE = re.compile(r"\W*[0-9]+(?:[.,:/][0-9]+)*\W*")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.|"")*"')
 _FIELDS = {ID, REFERENCE, REFERENCES}
 _MOST = 0.9  # of the lines: if so many are of one kind, the file is meant to be
@@ -183,6 +187,16 @@ def _check_plain(texts: Sequence[str], present: Sequence[tuple[int, str]], origi
             advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
             advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
             raise DataError(f"{problem}: {advice}", origin, present[0][0], code="mismatch")
+    for where, words in (
+        ("begin", [text.split(None, 1)[0] for text in texts if " " in text]),
+        ("end", [word for text in texts if _IN_PARENTHESES.match(word := text.split()[-1])]),
+    ):
+        labels = [word for word in words if _LABEL.search(word) and not _MEASURE.fullmatch(word)]
+        if max(3, _MOST * len(texts)) <= len(labels) == len(set(labels)):
+            read = f"lines {where} with different words with digits, such as {quoted(labels[0])}, "
+            read += "which are read as part of the texts: if these are ids, write `id<TAB>text`"
+            warn_user(f"{origin}: {read}")
+            break
     _check_quotes(texts, present[0][0], origin)
 
 

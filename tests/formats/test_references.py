@@ -341,3 +341,30 @@ class TestIdsThatAreOneNumber:
 def test_ids_of_thousands_of_digits() -> None:
     names = [f"{n}{'1' * 5000}x" for n in (2, 10)]
     assert NBest.from_records(records(names), references=LINES[:2]).references == (("r0",), ("r1",))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["1089-134686-0000 A CAT", "121-121726-0003 CATS", "237-134500-0010 THE CAT"],
+        ["A CAT (1089-134686-0000)", "CATS (121-121726-0003)", "THE CAT (237-134500-0010)"],
+        ["ted_1_a it is", "ted_2_b it was", "wmt_17 it will be"],
+    ],
+)
+def test_words_that_may_be_ids_are_noted(write: Write, lines: list[str]) -> None:
+    with pytest.warns(BpaWarning, match="different words with digits"):
+        assert read_references(write(*lines)) == [(line,) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["COVID-19 is here", "COVID-19 was here", "COVID-19 is back"],
+        ["$3.50, please", "$4, please", "12.5% of it"],
+        ["00:01:05 hello", "00:02:10 you", "[00:03] bye"],
+        ["in Rome (2019)", "in Oslo (2021)", "in Bonn (2022)"],
+        ["x1", "y2", "z3"],
+    ],
+)
+def test_words_with_digits_are_texts(write: Write, lines: list[str]) -> None:
+    assert read_references(write(*lines)) == [(line,) for line in lines]
