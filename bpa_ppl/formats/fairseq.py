@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from operator import eq, lt
 from typing import Any
@@ -49,6 +49,7 @@ from bpa_ppl.rows.samples import STATISTICS, token_statistics
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
 _FIRST = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
+_JOINTS = re.compile(r"@@(?:\s|$)|\s|\u2581")  # where tokens are joined to words
 _SCORE = "score"
 _INTERLEAVED = 10  # sentences that may be incomplete at a time
 _AT_ONCE = 1000  # hypotheses that become columns together
@@ -222,8 +223,13 @@ def _paired(
         if of_kind is scored:
             continue
         rests, order = [rest for _, rest in of_kind], None
+        reason = "it is not known which hypothesis each belongs to"
         if letter == "D":
             order = _order_of(keys, list(map(_key, rests)))
+            if order is None:
+                reason = "have other scores than these"
+            elif lines.keys() & {"P", "A"} and _are_tied(rests):
+                order = _order_of([_squeezed(rest) for _, rest in scored], map(_squeezed, rests))
         elif len({" ".join(rest.split()) for rest in rests}) == 1:
             order = list(range(len(rests)))
         elif letter == "P":
@@ -231,8 +237,6 @@ def _paired(
             order = _order_of_tokens(keys, rests, lengths) or _order_of_tokens(keys, rests)
         if order is None:
             problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
-            reason = "have other scores than these" if letter == "D" else "it is not known which "
-            reason += "" if letter == "D" else "hypothesis each belongs to"
             advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
             message = f"{problem}, and {reason}: {advice}"
             raise options.error(message, of_kind[0][0], "mismatch")
@@ -250,7 +254,17 @@ def _key(rest: str) -> float | str:
     return printed if math.isnan(score) else score
 
 
-def _order_of(keys: Sequence[Any], others: Sequence[Any]) -> list[int] | None:
+def _are_tied(rests: Sequence[str]) -> bool:
+    """Return whether hypotheses of one score have different texts."""
+    return len(set(map(_key, rests))) < len({(_key(rest), rest) for rest in rests})
+
+
+def _squeezed(rest: str) -> tuple[float | str, str]:
+    """Return the score of a hypothesis, and its letters as they are before and after joining."""
+    return _key(rest), _JOINTS.sub("", rest.partition("\t")[2]).casefold()
+
+
+def _order_of(keys: Sequence[Any], others: Iterable[Any]) -> list[int] | None:
     """Return the places of equal scores; None if there are others."""
     places = defaultdict[Any, list[int]](list)
     for place, key in enumerate(others):

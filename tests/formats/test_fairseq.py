@@ -155,6 +155,18 @@ def test_detokenised_lines_in_another_order(write: Write) -> None:
     assert read_nbest(exponents).texts(0) == ["A", "B"]
 
 
+def test_equal_scores_of_sorted_lines_are_paired_by_their_texts(write: Write) -> None:
+    printed = ["H-0\t-1\tc@@ at", "D-0\t-1\tCat", "P-0\t-0.5 -1.5 -1", "H-0\t-1\tcan"]
+    printed += ["D-0\t-1\tCan", "P-0\t-1.5 -0.5", "H-0\t-2\tx", "D-0\t-2\ty", "P-0\t-2 -2"]
+    expected = by_text(write(*printed[:6], name="printed"))
+    assert by_text(write(*sorted(printed[:6]), name="sorted")) == expected
+    printed[4] = "D-0\t-1\tCouldn't"
+    with raises(DataError, "mismatch", line=1, match="not known which"):
+        read_nbest(write(*sorted(printed[:6])))
+    kept = [line for line in printed if line[0] != "P"]
+    assert sorted(read_nbest(write(*sorted(kept))).texts(0)) == ["Cat", "Couldn't", "y"]
+
+
 @pytest.mark.parametrize(
     ("letter", "printed"),
     [
