@@ -39,6 +39,9 @@ _CONTENT, _ROLE, _ASSISTANT = "content", "role", "assistant"
 # Who else speaks; turns without a role are answers.
 _OTHERS = ("user", "human", "system", "developer", "tool", "function")
 _USERS = ("user", "human")
+# Forms of conversations as texts of JSON, which are no answers themselves.
+_SPEAKERS = (_ROLE, "from")
+_ASSISTANTS = (_ASSISTANT, "model", "gpt")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
 #: Suffixes and prefixes of the fields of the first and of the second answer.
@@ -147,11 +150,12 @@ def _conversation(answer: Any, error: _Error, line: int) -> Any:
     """Return an answer, or a prompt, in which a text of several turns is a conversation."""
     if not isinstance(answer, str):
         return answer
-    if answer.lstrip()[:1] == "[" and _ROLE in answer and _CONTENT in answer:
+    if answer.lstrip()[:1] in ("[", "{") and any(key in answer for key in _SPEAKERS):
         turns = _parsed(answer)
         if _is_conversation(turns):
             return turns
-        if re.match(r"\s*\[\s*\{\s*['\"](role|content)['\"]\s*:", answer):
+        keys = "role|content" + ("|from|value" if turns is None else "")
+        if re.match(rf"\s*\[\s*\{{\s*['\"]({keys})['\"]\s*:", answer):
             problem = f"a conversation, {shown(answer)}, that is not JSON: write it by json.dumps"
             raise error(problem, line, code="bad-line")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
@@ -177,9 +181,17 @@ def _parsed(text: str) -> Any:
 
 
 def _is_conversation(turns: Any) -> bool:
-    """Return whether a value is a list of turns."""
-    is_list = isinstance(turns, list) and len(turns) > 0
-    return is_list and all(isinstance(t, dict) and {_ROLE, _CONTENT} <= t.keys() for t in turns)
+    """Return whether a value is a list of turns, in any of their forms, or an object with one."""
+    if isinstance(turns, dict):
+        return _speaker(turns) in _ASSISTANTS or _is_conversation(turns.get("messages"))
+    return _has_turns(turns) and all({_ROLE, _CONTENT} <= t.keys() or _speaker(t) for t in turns)
+
+
+def _speaker(turn: Mapping[str, Any]) -> str | None:
+    """Return who speaks in a turn; None if it has no such field, or nobody who is known."""
+    names = [turn[key] for key in _SPEAKERS if isinstance(turn.get(key), str)]
+    is_known = len(turn) > 1 and names and names[0].lower() in (*_OTHERS, *_ASSISTANTS)
+    return names[0].lower() if is_known else None
 
 
 def _lists_of_texts(texts: Sequence[Any]) -> list[list[str]] | None:
@@ -241,6 +253,7 @@ def _answer(answer: Any, name: str, error: _Error, line: int) -> dict[str, Any]:
     fields: Mapping[str, Any] = last if isinstance(last, dict) else {}
     key = TEXT if TEXT in fields else _CONTENT
     if not isinstance(fields.get(key), str):
-        rule = f"not a text, or an object with a {TEXT} or {_CONTENT}"
+        rule = f"not a text, or an object with a {TEXT} or {_CONTENT}: write turns with a {_ROLE} "
+        rule += f"and a {_CONTENT}"
         raise error(f"{name} is {shown(answer)}, {rule}", line, code="bad-line")
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}

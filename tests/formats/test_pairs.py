@@ -184,3 +184,34 @@ def test_the_answer_is_the_last_turn_of_the_assistant() -> None:
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
     with raises(DataError, "bad-line", line=1, match="chosen"):
         NBest.from_records([{"chosen": turns("q"), "rejected": turns("q", "b")}])
+
+
+@pytest.mark.parametrize(
+    ("form", "is_read"),
+    [
+        (lambda text: [{"role": "assistant", "text": text}], True),
+        (lambda text: {"role": "assistant", "content": text}, True),
+        (lambda text: [{"from": "human", "value": "q"}, {"from": "gpt", "value": text}], False),
+        (lambda text: [{"role": "model", "parts": [{"text": text}]}], False),
+        (lambda text: {"messages": turns("q", text)}, False),
+    ],
+)
+def test_texts_of_json_are_read_like_the_values_in_them(
+    form: Callable[[str], Any], is_read: bool
+) -> None:
+    for printed in (form, lambda text: json.dumps(form(text)), lambda text: str(form(text))):
+        rows = [{"prompt": "q", "chosen": printed("yes"), "rejected": printed("no")}]
+        if is_read:
+            assert NBest.from_records(rows).texts(0) == ["yes", "no"]
+        else:
+            with raises(DataError, "bad-line", line=1, match="chosen is .* a role and a content"):
+                NBest.from_records(rows)
+    from_numpy = "[{'from': 'human', 'value': 'q'}\n {'from': 'gpt', 'value': 'yes'}]"
+    with raises(DataError, "bad-line", line=1, match="not JSON"):
+        NBest.from_records([{"prompt": "q", "chosen": from_numpy, "rejected": "no"}])
+
+
+def test_answers_of_json_that_are_no_conversations_are_texts() -> None:
+    for answer in ('[{"from": "A", "to": "B"}]', '{"role": "admin", "content": "x"}', '["user"]'):
+        lists = NBest.from_records([{"prompt": "q", "chosen": answer, "rejected": "no"}])
+        assert lists.texts(0) == [answer, "no"]
