@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, Reranker, describe
+from bpa_ppl import Draws, NBest, Reranker, columns, describe
 from bpa_ppl.models import Prior
 from bpa_ppl.models.preparing import preparation
 from bpa_ppl.nbest import correlation_within, demote_to_extras
@@ -86,6 +86,24 @@ def test_names_are_compared_a_few_times_each(call: Callable[[], Any]) -> None:
     Name.compared = 0
     call()
     assert Name.compared < 20 * COUNT  # COUNT²/2 at least where each is compared with the others
+
+
+def test_columns_that_are_partly_missing_are_described_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extras = {f"e{k}": np.array([1.0, k, np.nan]) for k in range(COUNT // 4)}
+    lists = LISTS.with_extras(**extras)
+    taken = []
+
+    def counting(part: Any, which: Any) -> Any:
+        taken.append(part)
+        return take(part, which)
+
+    take = columns.take
+    monkeypatch.setattr(columns, "take", counting)
+    summaries = {column.name: column for column in describe(lists).columns}
+    assert (summaries["e9"].within, summaries["e9"].missing) == (4.0, 1)
+    assert len(taken) < 20 * len(extras)
 
 
 def test_the_names_count() -> None:

@@ -237,7 +237,9 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     with_reference = [place for place, known in enumerate(references) if known]
     plan = _plan(nbest, metric, with_reference)
     gain = () if plan is None or plan.gain is None else by_name(plan.gain).columns
-    columns = tuple(_summary(nbest, name, gain) for name in numeric_columns(nbest))
+    # Lists without columns, whose judged hypotheses are selected for each column.
+    plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
+    columns = tuple(_summary(nbest, plain, name, gain) for name in numeric_columns(nbest))
     ids = nbest.sentence_ids
     return Description(
         origin=nbest.origin,
@@ -261,13 +263,13 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     )
 
 
-def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
+def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
     kind = "extra" if feature_of(nbest, name) is None else "feature"
     values = column_of(nbest, name)
     is_known = ~np.isnan(values)
-    lists, rows = with_judged(nbest, is_known)
+    lists, rows = with_judged(plain, is_known)
     if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
-        lists, rows = nbest, np.arange(len(values))
+        lists, rows = plain, np.arange(len(values))
     finite = values[is_known] if is_known.any() else np.array([np.nan])
     return ColumnSummary(
         name,
