@@ -502,8 +502,9 @@ def _without_masks(values: Any) -> Any:
             return values.data
         numeric = values.dtype.kind in "iuf"
         kind = values.dtype if values.dtype.kind == "f" else np.float64 if numeric else object
-        converted: Any = values.astype(kind)
-        return converted.filled(np.nan if numeric else None)
+        converted = np.array(values.data, kind)
+        converted[np.ma.getmaskarray(values)] = np.nan if numeric else None
+        return converted
     if isinstance(values, list | tuple):
         types = set(map(type, values))
         if any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in types):

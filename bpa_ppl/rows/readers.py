@@ -240,6 +240,10 @@ class RecordReader:
                 numbers = cols.counted(len(values), "number")
                 problem = f"{numbers} in {field} for {cols.counted(len(texts), 'candidate')}"
                 raise self._error(f"{problem}: give each candidate one", line)
+        if ID in lists:  # a whole table in one object, or single values in brackets
+            problem = f"{ID} is {shown(record[ID])}, a list: give each sentence one {ID}; of a "
+            problem += "table, write each row as an object (toJSON of R: auto_unbox=TRUE)"
+            raise self._error(problem, line)
         lists[TEXT] = lists.pop(name)
         rows = zip(*lists.values(), strict=True)
         candidates = [dict(zip(lists, row, strict=True)) for row in rows]
@@ -269,7 +273,7 @@ class RecordReader:
         for name, values in self._values(objects, lines, prefix):
             column = prefix + name
             types = set(map(type, values))
-            if types <= {float, int} and not is_of_sentence(column):
+            if types <= {float, int} and not is_of_sentence(column) and column != TEXT:
                 self._add(columns, column, self._numbers(values), lines)
                 continue
             if dict in types and not column.startswith(OF_SENTENCE):

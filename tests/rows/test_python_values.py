@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -272,3 +273,27 @@ def test_a_column_that_appears_late_is_an_extra_in_a_stream_too() -> None:
     assert [table.feature_names for table in tables] == [whole.feature_names] * 3 == [("x",)] * 3
     joined = NBest.concatenate(tables, fill_missing=True)
     np.testing.assert_array_equal(joined.extras["late"], whole.extras["late"])
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_masked_texts_are_missing(kind: type) -> None:
+    masked = np.ma.masked_array(np.array(TEXTS, kind), mask=[False, True])
+    assert one_list(masked).extras["x"] == ("a", None)
+    with raises(DataError, "bad-data", line=2, match="text is missing"):
+        NBest.from_records({"id": [0, 0], "text": masked})
+
+
+def test_numbers_as_texts_are_named_as_they_are() -> None:
+    with raises(DataError, "bad-data", line=1, match="text is 5, not a text"):
+        NBest.from_records([{"id": 0, "text": 5}])
+
+
+@pytest.mark.parametrize("ids", [[0, 0], [0]])
+def test_ids_in_a_list_are_refused(ids: list[int]) -> None:
+    """A table in one object, and the single values of R in brackets."""
+    for name in ("text", "candidates"):
+        record = {"id": ids, name: TEXTS[: len(ids)], "lm": [1.5, 2][: len(ids)]}
+        with raises(DataError, "bad-data", line=1, match="a list: give each sentence one id"):
+            NBest.from_records([record])
+        with raises(DataError, "bad-data", line=1):
+            read_nbest([json.dumps(record)])
