@@ -38,6 +38,9 @@ class ColumnNames:
         names: of columns that have another name than usual, by the usual one.
         origin: the name of the file, for messages.
 
+    Raises:
+        DataError: if one column has two names.
+
     >>> names = ColumnNames({"id": "segment", "text": "output"}, "dev.csv")
     >>> names.usual(["segment", "output", "lm"])
     {'segment': 'id', 'output': 'text', 'lm': 'lm'}
@@ -47,13 +50,20 @@ class ColumnNames:
         self.names, self._origin = names, origin
         self._usual = {name: usual for usual, name in names.items()}
         self._replaced: set[str] = set()
+        self._present: set[str] = set()  # columns with another name, once they have been seen
+        for usual, name in names.items():
+            if (other := self._usual[name]) != usual:
+                problem = f"{usual} and {other} are both {quoted(name)}: name a column for each"
+                raise DataError(problem, origin, parameter="format", code="duplicate")
 
     def usual(self, names: Collection[str]) -> dict[str, str]:
         """Return the usual name of each column of a file, or of each field of an object.
 
         A column is left out, with a warning, if another one takes its place.
         """
-        replaced = {usual for name, usual in self._usual.items() if name in names}
+        present = [name for name in self._usual if name in names]
+        self._present.update(present)
+        replaced = {self._usual[name] for name in present}
         for name in replaced.intersection(names).difference(self._usual, self._replaced):
             self._replaced.add(name)
             problem = f"the column {name} is left out: {quoted(self.names[name])} takes its place"
@@ -76,15 +86,22 @@ class ColumnNames:
         Traceback (most recent call last):
         bpa_ppl.errors.DataError: dev.csv:1: no column text (the columns are 'id, hyp, lm'): ...
         """
-        names = [self.names.get(column, column) for column in columns]
+        columns = list(columns)
+        named = {usual: name for usual, name in self.names.items() if name in self._present}
         for usual in required:
             name = self.names.get(usual, usual)
-            if name not in names:
+            if usual not in columns or name != named.get(usual, usual):
+                names = [named.get(column, column) for column in columns]
                 problem = f"no column {name} (the columns are {quoted(', '.join(names))})"
                 near = nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
                 parameter = None
-                if self._origin != NBest.origin:  # a file
+                if (other := self._usual.get(name, usual)) != usual:
+                    problem = f"no {usual}, since the column {name} is read as the {other}"
+                    remedy, parameter = "name a column for each", "format"
+                elif usual in columns:
+                    remedy, parameter = f"name another one, or leave out {usual}={name}", "format"
+                elif self._origin != NBest.origin:  # a file
                     remedy += f", or name it in the format: {usual}={near or 'NAME'}"
                     parameter = "format"
                 message = f"{problem}: {remedy}"

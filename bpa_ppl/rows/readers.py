@@ -189,8 +189,9 @@ class RecordReader:
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)
             record = self._with_candidates(self._renamed(record), line)
-            if not records and ID in self._names.names:
-                self._names.require([ID], record, line)
+            if not records:
+                used = (ID, *([CANDIDATES] if CANDIDATES in record else []))
+                self._names.require([n for n in used if n in self._names.names], record, line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)

@@ -194,7 +194,9 @@ class SchemaReader:
         line = int(columns.lines[0]) if len(columns.lines) else None
         columns = _with_numbers(columns)
         names = {**columns.sentences, **columns.hypotheses}
-        self.options.names.require([TEXT] if columns.nested else [ID, TEXT], names, line)
+        required = [TEXT] if columns.nested else [ID, TEXT]
+        required += [name for name in self.options.names.names if name in names]
+        self.options.names.require(required, names, line)
         ids = self._ids(columns)
         if columns.nested and len(ids):
             previous = ids[0] - 1 if self._last_id is None else self._last_id
