@@ -174,30 +174,45 @@ def _check_plain(texts: Sequence[str], present: Sequence[tuple[int, str]], origi
     """
     if not texts:
         return
-    if _HEADER.fullmatch(texts[0]) and ID in re.findall(r"\w+", texts[0].lower()):
+    if _is_header(texts[0]):
         problem = "the header of a table: give lines `id<TAB>text`, or of JSON with an "
         raise DataError(f"{problem}{ID} and a {REFERENCE}", origin, present[0][0], code="mismatch")
+    if problem := _ids_before(texts):
+        advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
+        advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
+        raise DataError(f"{problem}: {advice}", origin, present[0][0], code="mismatch")
+    if labels := _labels_of(texts):
+        warn_user(f"{origin}: {labels}: if these are ids, write `id<TAB>text`")
+    _check_quotes(texts, present[0][0], origin)
+
+
+def _is_header(line: str) -> bool:
+    return bool(_HEADER.fullmatch(line)) and ID in re.findall(r"\w+", line.lower())
+
+
+def _ids_before(texts: Sequence[str]) -> str:
+    """Return which lines begin with what looks like ids; an empty text if they do not."""
     matches = [match for text in texts if (match := _NUMBERED.match(text))]
     numbers, prefixes = [int(match[2]) for match in matches], {match[1] for match in matches}
     if len(prefixes) == 1 and max(2, _MOST * len(texts)) <= len(numbers) == len(set(numbers)):
         counted = numbers[2:] and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         if counted or any(map(str.isalpha, *prefixes)):
             first, last = (quoted(match[1] + match[2]) for match in (matches[0], matches[-1]))
-            problem = f"lines begin with {first} to {last}, which look like ids"
-            advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
-            advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
-            raise DataError(f"{problem}: {advice}", origin, present[0][0], code="mismatch")
+            return f"lines begin with {first} to {last}, which look like ids"
+    return ""
+
+
+def _labels_of(texts: Sequence[str]) -> str:
+    """Return which words of the lines may be ids, since they have digits and are different."""
     for where, words in (
         ("begin", [text.split(None, 1)[0] for text in texts if " " in text]),
         ("end", [word for text in texts if _IN_PARENTHESES.match(word := text.split()[-1])]),
     ):
         labels = [word for word in words if _LABEL.search(word) and not _MEASURE.fullmatch(word)]
         if max(3, _MOST * len(texts)) <= len(labels) == len(set(labels)):
-            read = f"lines {where} with different words with digits, such as {quoted(labels[0])}, "
-            read += "which are read as part of the texts: if these are ids, write `id<TAB>text`"
-            warn_user(f"{origin}: {read}")
-            break
-    _check_quotes(texts, present[0][0], origin)
+            found = f"lines {where} with different words with digits, such as {quoted(labels[0])}"
+            return f"{found}, which are read as part of the texts"
+    return ""
 
 
 def _check_quotes(texts: Sequence[str], number: int, origin: str) -> None:
@@ -208,7 +223,7 @@ def _check_quotes(texts: Sequence[str], number: int, origin: str) -> None:
         number: of the first line.
         origin: of the file.
     """
-    count = sum(_QUOTED.fullmatch(text) is not None for text in texts)
+    count = _count_quoted(texts)
     if not texts or 2 * count <= len(texts):
         return
     share = f"{count} of {len(texts)} texts are in quotation marks"
@@ -219,6 +234,10 @@ def _check_quotes(texts: Sequence[str], number: int, origin: str) -> None:
     example = '{"id": 0, "reference": "\\"Yes.\\""}'
     advice += f", or, if they belong to the texts, write lines like {example}"
     raise DataError(f"{share}, as in CSV or JSON: {advice}", origin, number, code="mismatch")
+
+
+def _count_quoted(texts: Sequence[str]) -> int:
+    return sum(_QUOTED.fullmatch(text) is not None for text in texts)
 
 
 def _of_record(record: Any, origin: str, line: int) -> _WithId:
@@ -278,5 +297,15 @@ def sources_of(given: AnySources) -> SentenceLines:
             problem += f"give each list its {SOURCE} in the file of lists"
             problem += "" if of_json else f"; {_IF_PLAIN}"
             raise DataError(problem, origin, 1 if of_json else tabs[0], code="mismatch")
-        return SentenceLines([line.strip() for line in lines], origin)
+        texts = [line.strip() for line in lines]
+        present = [text for text in texts if text] or [""]
+        if _is_header(present[0]):
+            problem = "the header of a table, but sources are given one per line: give the texts"
+            raise DataError(problem, origin, 1, code="mismatch")
+        if problem := _ids_before(present) or _labels_of(present):
+            warn_user(f"{origin}: {problem}: if these are ids, remove them")
+        if 2 * (count := _count_quoted(present)) > len(present):
+            share = f"{count} of {len(present)} texts are in quotation marks"
+            warn_user(f"{origin}: {share}, which are read as part of the texts")
+        return SentenceLines(texts, origin)
     return SentenceLines(cols.texts(given), "the text")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bpa_ppl.columns import (
@@ -21,6 +21,7 @@ from bpa_ppl.rows.names import REFERENCE
 
 _COMPARED = 1000  # lists whose ids are compared with the first words of their lines
 _MOST = 0.75  # of the lines: if so many begin with ids of different lists, these are their ids
+_ITEM = re.compile(r"([0-9]{1,18})\.(?:\s|$)")
 _AFTER_ID = re.compile(r"[\s,;|]+")
 
 
@@ -127,6 +128,9 @@ class Pairing:
                 yield f"{absent}, the first of them {quoted(others[0])}"
             return
         self._check_texts()
+        if words := self._ids_of_lists(_item_before)[0]:
+            items = f"the {self.what}s in {origin} begin with items of a list, such as "
+            yield f"{items}'{words[0]}.', which belong to the texts: if they are ids, remove them"
         one = self.first_id + 1
         if self._least == one:
             absent = f"no list for the first {self.what}, id {self.first_id}"
@@ -156,21 +160,26 @@ class Pairing:
 
         Texts may begin with numbers, but not most of them with their own, or with different ones.
         """
-        lines = [line if isinstance(line, str) else "".join(line[:1]) for line in self.given.lines]
-        present = [line for line in map(str.strip, lines[:_COMPARED]) if line]
-        ids, count = {key for key, _ in self._joined}, len(present)
         for where, id_in in {"begin with": _id_before, "end with": _id_after}.items():
-            words = [word for line in present if (word := id_in(line)) in ids]
-            own = sum(id_in(line) == key for key, line in self._joined)
-            distinct, texts = len(set(words)), [word for word in words if isinstance(word, str)]
-            likely = count > 2 and distinct >= _MOST * count
-            likely |= 2 * own >= count and (own > 1 or any(map(str.isdigit, "".join(texts))))
-            likely |= len(texts) > 1 and 2 * distinct >= count
-            if likely:
+            words, count = self._ids_of_lists(id_in)
+            if words:
                 problem = f"{len(words)} of {count} {self.what}s {where} ids of lists, such as "
                 problem += f"{quoted(str(words[0]))}: remove the ids, or {self._remedy}"
                 parameter = f"{self.what}s"
                 raise DataError(problem, self.given.origin, parameter=parameter, code="mismatch")
+
+    def _ids_of_lists(self, id_in: Callable[[str], Any]) -> tuple[list[Any], int]:
+        """Return the ids of lists in the first lines if most have one, and the number of lines."""
+        lines = [line if isinstance(line, str) else "".join(line[:1]) for line in self.given.lines]
+        present = [line for line in map(str.strip, lines[:_COMPARED]) if line]
+        ids, count = {key for key, _ in self._joined}, len(present)
+        words = [word for line in present if (word := id_in(line)) in ids]
+        own = sum(id_in(line) == key for key, line in self._joined)
+        distinct, texts = len(set(words)), [word for word in words if isinstance(word, str)]
+        likely = count > 2 and distinct >= _MOST * count
+        likely |= 2 * own >= count and (own > 1 or any(map(str.isdigit, "".join(texts))))
+        likely |= len(texts) > 1 and 2 * distinct >= count
+        return words if likely else [], count
 
     def _check_forms(self, keys: Sequence[Any], names: Sequence[Any], lines: Sequence[int]) -> None:
         """Refuse lists whose ids are one number written in two ways, and would have one entry."""
@@ -217,7 +226,15 @@ def _id_before(line: str) -> Any:
         return None
     bare = word.strip("\"'").rstrip(":")
     inside = bare.strip("()[]<>")
-    return id_key(bare if inside.isdigit() else inside)  # `(1)` is an item of a list
+    if _ITEM.match(bare):
+        return None
+    return id_key(bare if inside.isdigit() else inside)  # `(1)` is an item of a list, too
+
+
+def _item_before(line: str) -> Any:
+    """Return the number that a line begins with as an item of a list, `1.`."""
+    item = _ITEM.match(line.strip())
+    return int(item[1]) if item and line.split()[1:] else None
 
 
 def _id_after(line: str) -> Any:

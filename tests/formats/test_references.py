@@ -368,3 +368,34 @@ def test_words_that_may_be_ids_are_noted(write: Write, lines: list[str]) -> None
 )
 def test_words_with_digits_are_texts(write: Write, lines: list[str]) -> None:
     assert read_references(write(*lines)) == [(line,) for line in lines]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.filterwarnings("ignore:.* look like ids")
+def test_items_of_a_list_are_texts(write: Write, first: int) -> None:
+    lines = [f"{first + i}. text {i}" for i in range(8)]
+    lists = write(*(f"{i} ||| t{i} ||| LM0= 1 ||| 1" for i in range(8)), name="lists")
+    for what in ("references", "sources"):
+        with pytest.warns(BpaWarning, match="items of a list, such as"):
+            read = read_nbest(lists, **{what: write(*lines, name=what)})
+    assert read.sources == tuple(lines)
+    with raises(DataError, "mismatch", parameter="sources"):
+        read_nbest(lists, sources=write(*(line.replace(".", "", 1) for line in lines), name="s"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "match"),
+    [
+        (["d1 un", "d2 deux", "d3 trois"], "look like ids"),
+        (["1089-a-0 un", "121-b-3 deux", "237-c-10 trois"], "different words with digits"),
+        (['"un"', '"deux"', "trois"], "2 of 3 texts are in quotation marks"),
+    ],
+)
+def test_sources_that_may_have_ids_or_quotes_are_noted(
+    write: Write, lines: list[str], match: str
+) -> None:
+    lists = write(*(f"{i} ||| t{i} ||| LM0= 1 ||| 1" for i in range(3)), name="lists")
+    with pytest.warns(BpaWarning, match=match):
+        assert read_nbest(lists, sources=write(*lines, name="s")).sources == tuple(lines)
+    with raises(DataError, "mismatch", line=1):
+        read_nbest(lists, sources=write("id,source", *lines, name="header"))
