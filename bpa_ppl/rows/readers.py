@@ -188,10 +188,11 @@ class RecordReader:
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)
-            record = self._with_candidates(self._renamed(record), line)
+            record = self._renamed(record)
             if not records:
                 used = (ID, *([CANDIDATES] if CANDIDATES in record else []))
                 self._names.require([n for n in used if n in self._names.names], record, line)
+            record = self._with_candidates(record, line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
