@@ -172,8 +172,16 @@ def pieces_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
             yield block[start:end]
 
 
-def strict_values(block: bytes, origin: str, first: int) -> tuple[list[Any], list[int]]:
+def strict_values(
+    block: bytes, origin: str, first: int, parameter: str = "format"
+) -> tuple[list[Any], list[int]]:
     r"""Return what each line says, and its number; NaN and Infinity are numbers.
+
+    Args:
+        block: the lines.
+        origin: the name of the file.
+        first: the number of the first line.
+        parameter: that lines which are not JSON are an error of.
 
     Raises:
         DataError: with file and line, if one is not JSON, or an object has a key twice.
@@ -183,10 +191,11 @@ def strict_values(block: bytes, origin: str, first: int) -> tuple[list[Any], lis
     bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
     """
     lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
-    return [_strict_value(line, origin, n) for n, line in lines], [n for n, _ in lines]
+    values = [_strict_value(line, origin, n, parameter) for n, line in lines]
+    return values, [n for n, _ in lines]
 
 
-def _strict_value(line: bytes, origin: str, number: int) -> Any:
+def _strict_value(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
     text = decoded(line, origin, number)
     code, parameter = "bad-line", None
     try:
@@ -197,7 +206,7 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} (column {error.colno}): correct the line, or create the "
         message += "file again if the line is cut off"
-        parameter = "format"
+        parameter = parameter_of_lines
     except UnicodeEncodeError:
         message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
         code = "bad-encoding"

@@ -45,6 +45,9 @@ _IN_PARENTHESES = re.compile(r"\(\S+\)$")
 # What texts begin with, too: numbers, times, prices, items of a list.
 _MEASURE = re.compile(r"\W*[0-9]+(?:[.,:/][0-9]+)*\W*")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.|"")*"')
+# An object of JSON, or of Python, which may be damaged.
+_LIKE_OBJECT = re.compile(r"""\{.*["'](?:id|references?|source)["']\s*:""")
+_MARKUP = re.compile(r"\s*<(?:seg|hl|doc|refset|srcset|tstset)\b", re.IGNORECASE)
 _FIELDS = {ID, REFERENCE, REFERENCES}
 _MOST = 0.9  # of the lines: if so many are of one kind, the file is meant to be
 
@@ -118,8 +121,10 @@ def _with_ids(lines: Sequence[str], origin: str) -> list[_WithId]:
     present = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     texts = [line.strip() for _, line in present]
     objects = _json_lines(present)
-    if texts and (texts[0] in ("{", "[") or 2 * len(objects) >= len(texts)):
-        records, numbers = strict_values("\n".join([*lines, ""]).encode(), origin, 1)
+    like = max(len(objects), sum(_LIKE_OBJECT.match(text) is not None for text in texts))
+    if texts and (texts[0] in ("{", "[") or 2 * like >= len(texts)):
+        block = "\n".join([*lines, ""]).encode()
+        records, numbers = strict_values(block, origin, 1, REFERENCES)
         return [_of_record(of, origin, n) for of, n in zip(records, numbers, strict=True)]
     if ids := [number for number, keys in objects if not _FIELDS.isdisjoint(keys)]:
         problem = "an object of JSON, but other lines are none: write all lines in one form"
@@ -177,6 +182,7 @@ def _check_plain(texts: Sequence[str], present: Sequence[tuple[int, str]], origi
     if _is_header(texts[0]):
         problem = "the header of a table: give lines `id<TAB>text`, or of JSON with an "
         raise DataError(f"{problem}{ID} and a {REFERENCE}", origin, present[0][0], code="mismatch")
+    _check_markup(texts, present[0][0], origin)
     if problem := _ids_before(texts):
         advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
         advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
@@ -184,6 +190,13 @@ def _check_plain(texts: Sequence[str], present: Sequence[tuple[int, str]], origi
     if labels := _labels_of(texts):
         warn_user(f"{origin}: {labels}: if these are ids, write `id<TAB>text`")
     _check_quotes(texts, present[0][0], origin)
+
+
+def _check_markup(texts: Sequence[str], number: int, origin: str) -> None:
+    """Refuse segments of SGML or XML."""
+    if texts and 2 * sum(_MARKUP.match(text) is not None for text in texts) > len(texts):
+        problem = "segments of SGML or XML: give the texts without the markup, one a line"
+        raise DataError(problem, origin, number, code="mismatch")
 
 
 def _is_header(line: str) -> bool:
@@ -242,11 +255,16 @@ def _count_quoted(texts: Sequence[str]) -> int:
 
 def _of_record(record: Any, origin: str, line: int) -> _WithId:
     """Return the line, the id and the references of an object of JSON."""
-    identifier = record.get(ID) if isinstance(record, dict) else None
-    texts = record.get(REFERENCES, record.get(REFERENCE)) if identifier is not None else None
-    several: Any = [texts] if isinstance(texts, str) else texts
+    fields = record if isinstance(record, dict) else {}
+    identifier, given = fields.get(ID), [fields[n] for n in (REFERENCE, REFERENCES) if n in fields]
+    texts = [of for of in given if of is not None]
+    if len(texts) > 1:
+        problem = f"both {REFERENCE} and {REFERENCES}: leave one out"
+        raise DataError(problem, origin, line)
+    several: Any = texts if not texts or isinstance(texts[0], str) else texts[0]
     is_valid = isinstance(several, list) and all(isinstance(text, str) for text in several)
-    if not isinstance(cols.id_key(identifier), int | str) or not is_valid:
+    is_id = isinstance(cols.id_key(identifier), int | str) and not isinstance(identifier, bool)
+    if not (is_id and given and is_valid):
         problem = f"no {ID} with a {REFERENCE}, a text, or {REFERENCES}, a list of texts: add them"
         raise DataError(problem, origin, line)
     return line, identifier, tuple(several)
@@ -291,7 +309,7 @@ def sources_of(given: AnySources) -> SentenceLines:
     if isinstance(given, str | PurePath):
         lines, origin = read_lines(given), origin_name(given)
         tabs = [number for number, line in enumerate(lines, 1) if "\t" in line.strip()]
-        of_json = lines and ID in json_keys(lines[0].encode())
+        of_json = lines and _LIKE_OBJECT.match(lines[0].strip()) is not None
         if of_json or 2 * len(tabs) > sum(bool(line.strip()) for line in lines):
             problem = "lines with ids, but sources are given one per line: leave the ids out, or "
             problem += f"give each list its {SOURCE} in the file of lists"
@@ -302,6 +320,7 @@ def sources_of(given: AnySources) -> SentenceLines:
         if _is_header(present[0]):
             problem = "the header of a table, but sources are given one per line: give the texts"
             raise DataError(problem, origin, 1, code="mismatch")
+        _check_markup(present, 1, origin)
         if problem := _ids_before(present) or _labels_of(present):
             warn_user(f"{origin}: {problem}: if these are ids, remove them")
         if 2 * (count := _count_quoted(present)) > len(present):

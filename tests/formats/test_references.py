@@ -399,3 +399,33 @@ def test_sources_that_may_have_ids_or_quotes_are_noted(
         assert read_nbest(lists, sources=write(*lines, name="s")).sources == tuple(lines)
     with raises(DataError, "mismatch", line=1):
         read_nbest(lists, sources=write("id,source", *lines, name="header"))
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "parameter"),
+    [
+        ('{"id": 1, "reference": "a", "references": ["b"]}', None, None),
+        ('{"id": true, "reference": "a"}', None, None),
+        ('{"id": 1, "reference": "a"},', "bad-line", "references"),
+        ('{"id": 1, "reference": NaN}', None, None),
+        ("{'id': 1, 'reference': 'a'}", "bad-line", "references"),
+        ('{"id": 1, "reference": "a', "bad-line", "references"),
+        ('{"id": 1}', None, None),
+        ('<seg id="1">a</seg>', "mismatch", None),
+    ],
+)
+def test_lines_that_are_meant_as_objects_or_markup_are_no_texts(
+    write: Write, line: str, code: str | None, parameter: str | None
+) -> None:
+    lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
+    with raises(DataError, code, line=1, parameter=parameter):
+        read_nbest(lists, references=write(line, line, name="ref"))
+    with raises(DataError, "mismatch", line=1):
+        read_nbest(lists, sources=write(line, line, name="src"))
+
+
+@pytest.mark.filterwarnings("ignore:.*no reference for 1 sentence")
+def test_null_is_no_reference(write: Write) -> None:
+    lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
+    lines = ['{"id": 0, "reference": null}', '{"id": 1, "reference": "a"}']
+    assert read_nbest(lists, references=write(*lines, name="ref")).references == ((), ("a",))
