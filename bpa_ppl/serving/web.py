@@ -257,6 +257,7 @@ def run(app: ASGIApp, host: str, port: int, ready: Callable[[str], None] | None)
             limit_concurrency=_CONNECTIONS,
             log_level="warning",
             access_log=False,
+            use_colors=False,  # otherwise standard output must be open
             timeout_keep_alive=int(_PATIENCE),
         )
         uvicorn.Server(config).run(sockets=[listening])

@@ -69,6 +69,14 @@ def test_a_port_in_use_is_an_error(posterior: Path) -> None:
             serve(posterior, port=port)
 
 
+def test_standard_output_may_be_closed(posterior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: started.extend(sockets))
+    serve(posterior, port=0)
+    assert len(started) == 1
+
+
 def test_answers_are_sent_at_once() -> None:
     with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
