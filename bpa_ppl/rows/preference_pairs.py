@@ -42,6 +42,7 @@ _USERS = ("user", "human")
 # Forms of conversations as texts of JSON, which are no answers themselves.
 _SPEAKERS = (_ROLE, "from")
 _ASSISTANTS = (_ASSISTANT, "model", "gpt")
+_CONTENTS = (_CONTENT, TEXT, "parts", "value", "tool_calls")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
 #: Suffixes and prefixes of the fields of the first and of the second answer.
@@ -190,8 +191,8 @@ def _is_conversation(turns: Any) -> bool:
 def _speaker(turn: Mapping[str, Any]) -> str | None:
     """Return who speaks in a turn; None if it has no such field, or nobody who is known."""
     names = [turn[key] for key in _SPEAKERS if isinstance(turn.get(key), str)]
-    is_known = len(turn) > 1 and names and names[0].lower() in (*_OTHERS, *_ASSISTANTS)
-    return names[0].lower() if is_known else None
+    is_turn = bool(names) and not turn.keys().isdisjoint(_CONTENTS)
+    return names[0].lower() if is_turn and names[0].lower() in (*_OTHERS, *_ASSISTANTS) else None
 
 
 def _lists_of_texts(texts: Sequence[Any]) -> list[list[str]] | None:

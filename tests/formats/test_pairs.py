@@ -212,6 +212,10 @@ def test_texts_of_json_are_read_like_the_values_in_them(
 
 
 def test_answers_of_json_that_are_no_conversations_are_texts() -> None:
-    for answer in ('[{"from": "A", "to": "B"}]', '{"role": "admin", "content": "x"}', '["user"]'):
+    for answer in (
+        '[{"from": "A", "to": "B"}]',
+        '{"role": "admin", "content": "x"}',
+        '{"role": "model", "n": 1}',
+    ):
         lists = NBest.from_records([{"prompt": "q", "chosen": answer, "rejected": "no"}])
         assert lists.texts(0) == [answer, "no"]
