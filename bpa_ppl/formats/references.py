@@ -266,6 +266,7 @@ def _of_record(record: Any, origin: str, line: int) -> _WithId:
     is_id = isinstance(cols.id_key(identifier), int | str) and not isinstance(identifier, bool)
     if not (is_id and given and is_valid):
         problem = f"no {ID} with a {REFERENCE}, a text, or {REFERENCES}, a list of texts: add them"
+        problem += f"; an object that is itself a {REFERENCE} is written as a text"
         raise DataError(problem, origin, line)
     return line, identifier, tuple(several)
 

@@ -13,7 +13,8 @@ prompt it is the last one before the answers, if both conversations have the sam
 
 A conversation may be a text: `Human: …` and `Assistant: …` after blank lines; or JSON, as in tables
 of text: a list of turns; or lists of texts, if the prompt and both answers are such lists of one
-length, as the turns of each side.
+length, as the turns of each side. Conversations of other forms (`from` and `value`, `parts`,
+`messages`) are refused, never a candidate.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
 column `score`. All other fields of a row become extras of the sentence.
