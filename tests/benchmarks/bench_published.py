@@ -1,13 +1,15 @@
 """The experiments of the papers on Bayesian predictive adaptation, as studies on our lists.
 
-    python tests/benchmarks/bench_published.py [--tables methods sweeps decoder] [--draws 5]
+    python tests/benchmarks/bench_published.py [--tables methods sweeps both decoder] [--draws 5]
         [--domains NAME ...] [--sizes N ...] [--jobs 1] [--results FOLDER]
 
 `methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
 `sweeps`: δ, the size n of the lists, the number of samples |S|, and the variance σ_o of the
-proposals. `decoder`: tuners in a loop with a stand-in decoder, whose search space are the 500-best
-lists, of which it returns the 100 best; the lists of the others are cut to 100. With `--results`,
-the folders of the studies are kept, an interrupted run resumes, and `bpa figures` draws them.
+proposals. `both`: methods that learn from A and from the 400 lists that λ_T was tuned on; all lists
+have 100 hypotheses. `decoder`: tuners in a loop with a stand-in decoder, whose search space are the
+500-best lists, of which it returns the 100 best; the lists of the others are cut to 100. With
+`--results`, the folders of the studies are kept, an interrupted run resumes, and `bpa figures`
+draws them.
 """
 
 from __future__ import annotations
@@ -43,6 +45,17 @@ SWEEPS = {
     "heuristic": ("published-2010", "draws", [10, 30, 100, 300, 1000]),
     "walk": ("published", "draws", [10, 100, 1000]),
     "proposals": ("published", "proposal_variance", [0.0001, 0.001, 0.01, 0.1]),
+}
+#: Methods of lists of 100 hypotheses, with and without the lists that λ_T was tuned on.
+BOTH = {
+    "mert-bleu": {"like": "mert"},
+    "mert-plus-bleu": {"like": "mert+"},
+    "mert-ter": {"like": "mert", "metric": "ter"},
+    "mert-plus-ter": {"like": "mert+", "metric": "ter"},
+    "oracle": {"like": "map", "likelihood": "oracle"},
+    "oracle-both": {"like": "map", "likelihood": "oracle", "development": True},
+    "default": {"like": "map"},
+    "default-both": {"like": "map", "development": True},
 }
 LOOPS = {
     f"{tuner}-{metric}-loop": {
@@ -170,6 +183,14 @@ def sweeps(options: argparse.Namespace) -> None:
             table.row(", ".join(key), *cells)
 
 
+def both(options: argparse.Namespace) -> None:
+    """Print methods that learn from A, and from A and the lists that λ_T was tuned on."""
+    variants = {name: {**settings, "nbest_size": 100} for name, settings in BOTH.items()}
+    names = ["canonical", *variants]
+    folder = study(options, "both", options.domains, methods=names, variants=variants)
+    print_scores(folder, options.domains)
+
+
 def write_search_space(folder: Path, domain: str) -> None:
     """Write the lists of a domain for `list_decoder.py`."""
     folder.mkdir(exist_ok=True)
@@ -210,7 +231,7 @@ def decoder(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    tables = {"methods": methods, "sweeps": sweeps, "decoder": decoder}
+    tables = {"methods": methods, "sweeps": sweeps, "both": both, "decoder": decoder}
     run_tables(
         __doc__,
         tables,
