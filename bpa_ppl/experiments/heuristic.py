@@ -131,6 +131,8 @@ def reweighted(target: Target, earlier: Draws, delta: float) -> Sampled:
         raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
     sampled = weighted_vectors(target, earlier.flat, delta)
     assert sampled.log_likelihood is not None
+    assert earlier.log_density is not None  # `weighted_vectors` records both
+    assert earlier.log_weight is not None
     log_p = total(sampled.log_likelihood, earlier.shape)
     lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
     count = int(earlier.attrs.get("earlier_lists", 0)) + lists
