@@ -121,6 +121,7 @@ def _ticks(values: Float64, log: bool = False) -> list[float]:
 
 
 def _number(value: float) -> str:
-    return f"{0.0 if abs(value) < 1e-12 else value:.{4 if abs(value) < 1e4 else 6}g}".replace(
+    digits = 4 if abs(value) < 1e4 else 6
+    return f"{0.0 if abs(value) < 1e-12 else value:.{digits}g}".replace("e+0", "e").replace(
         "-", "−"
     )

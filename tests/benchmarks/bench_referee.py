@@ -1,13 +1,13 @@
 """What `compare` says of reference draws of 45 posteriors, and of draws that are damaged.
 
-    python tests/benchmarks/bench_referee.py [--tables verdicts picture] [--splits 20] [--damaged 2]
-        [--rows "mean + 0.1 sd"]
+    python tests/benchmarks/bench_referee.py [--tables verdicts seconds picture]
+        [--splits 20] [--damaged 2] [--rows "mean + 0.1 sd"]
 
 The reference draws are those of posteriordb (Magnusson et al. 2024), ten chains of 1000 draws of
 each posterior, in `../shared/data/posteriordb`. Five chains, drawn at random, are compared with the
 other five: as they are, and with one damage to one variable, drawn at random. In the last row the
-reference has a mode that the five chains lack. `picture` draws that of the page "Is my sampler
-right?" from the example there.
+reference has a mode that the five chains lack. `seconds` has those of comparisons of many
+variables, and `picture` draws that of the page "Is my sampler right?" from the example there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
-from measuring import DATA, Table, run_tables
+from measuring import DATA, Table, best_time, run_tables
 
 from bpa_ppl import compare
 from bpa_ppl.arrays import Float64
@@ -130,6 +130,15 @@ def print_verdicts(options: argparse.Namespace) -> None:
         table.row(row, str(len(found)), *shares, median)
 
 
+def print_seconds(options: argparse.Namespace) -> None:
+    """Print CPU seconds, of two runs of 4 chains of 1000 draws that have many variables."""
+    table = Table("variables", "CPU seconds")
+    for count in (10, 100, 500):
+        rng = np.random.default_rng(count)
+        a, b = ({"x": rng.normal(size=(4, 1000, count))} for _ in range(2))
+        table.row(str(count), f"{best_time(lambda a=a, b=b: compare(a, b)).cpu:.1f}")
+
+
 def draw_picture(options: argparse.Namespace) -> None:
     """Run the example of the page, and write four plots of its comparison as one SVG file."""
     page = ROOT / "docs/how-to/is-my-sampler-right.md"
@@ -166,5 +175,5 @@ def draw_picture(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    tables = {"verdicts": print_verdicts, "picture": draw_picture}
+    tables = {"verdicts": print_verdicts, "seconds": print_seconds, "picture": draw_picture}
     run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES))

@@ -24,10 +24,11 @@ PROBABILITY = 0.95
 _MAX_VARIABLES = 9
 _GRID, _SPLITS, _MOST = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
 _TRACE, _CHAINS = 200, 4  # points of a trace, and traces, in a plot
-_DENSITIES = "Marginal densities; grey: the reference."
+_HIGHEST = 2.0  # of a density, as a multiple of the reference's
+_DENSITIES = "Marginal densities; grey: the reference. High peaks are cut off."
 _ECDFS = (
-    "Empirical distribution function minus that of the reference, of nearly independent draws; "
-    f"grey: where the whole curve of a correct sampler is with a probability of {PROBABILITY:.0%}."
+    "Empirical distribution functions minus that of the reference, scaled by the numbers of nearly "
+    f"independent draws; grey: {PROBABILITY:.0%} of correct samplers have their whole curve here."
 )
 _COSTS = "Effective draws per second for the mean of the worst variable, with 95% intervals."
 _TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
@@ -55,7 +56,7 @@ def pictures(
     result = [plots(lines, f"{_DENSITIES}{some}" if truth else f"Densities.{some}", legend)]
     if truth is not None:
         curves = ecdf_differences(samplers, truth)
-        lines = [plot(names[k], curves[k]) for k in chosen]
+        lines = [plot(names[k], curves[k], y_axis=False) for k in chosen]
         result.append(plots(lines, f"{_ECDFS}{some}", legend))
     if ranks:
         result.append(plots([_costs(ranks, list(samplers))], _COSTS))
@@ -72,16 +73,16 @@ def _densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Ma
     ends = np.array([quantiles(d.flat[:, [k]], (0.002, 0.998), d.importance)[:, 0] for d in every])
     grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _GRID)
 
-    def layer(draws: Draws, style: str, base: Float64 | None = None) -> list[Layer]:
-        x = draws.flat[:, k]
-        if np.ptp(x) == 0:
-            return []
-        return [Layer(grid, gaussian_kde(x, weights=draws.importance)(grid), style, base)]
-
+    densities = [
+        gaussian_kde(x, weights=draws.importance)(grid) if np.ptp(x) else 0 * grid
+        for draws, x in ((draws, draws.flat[:, k]) for draws in every)
+    ]
     layers = [Layer(grid, 0 * grid, "axis")]
-    layers += layer(truth, "band", 0 * grid) if truth else []
-    for number, draws in enumerate(samplers.values()):
-        layers += layer(draws, style_of(number))
+    if truth is not None:
+        *densities, expected = densities
+        densities = [np.minimum(y, _HIGHEST * expected.max()) for y in densities]
+        layers.append(Layer(grid, expected, "band", 0 * grid))
+    layers += [Layer(grid, y, style_of(number)) for number, y in enumerate(densities)]
     return plot(every[0].features[k], layers, y_axis=False)
 
 
@@ -91,16 +92,15 @@ def ecdf_differences(
     """Return for each variable a simultaneous band, and the difference of ECDFs of each sampler.
 
     Draws are thinned to nearly independent ones, which can be exchanged if the distributions are
-    the same. The band is a multiple of the standard error at each point; random splits of so many
-    draws are inside, at all points, with the probability `PROBABILITY`. It is that of the sampler
-    with the fewest draws.
+    the same. Differences are in units in which the band is √(p (1 − p)) for all samplers, where p
+    is the share of the pooled draws that are below; random splits of as many draws are inside, at
+    all points, with the probability `PROBABILITY`.
     """
     rng = np.random.default_rng(seed)
     theirs = nearly_independent(truth, _MOST, rng)
-    groups = [nearly_independent(draws, _MOST, rng) for draws in samplers.values()]
     result: list[list[Layer]] = [[] for _ in truth.features]
-    fewest = min(range(len(groups)), key=lambda number: len(groups[number]))
-    for number, ours in enumerate(groups):
+    for number, draws in enumerate(samplers.values()):
+        ours = nearly_independent(draws, _MOST, rng)
         n, m = len(ours), len(theirs)
         ranks = np.unique(np.linspace(1, n + m - 1, _GRID).astype(int))
 
@@ -111,16 +111,16 @@ def ecdf_differences(
             return np.asarray(below / n - (ranks - below) / m)
 
         share = ranks / (n + m)
-        error = np.sqrt(share * (1 - share) * (1 / n + 1 / m))
+        band = np.sqrt(share * (1 - share))
         splits = rng.permuted(np.tile(np.arange(n + m) < n, (_SPLITS, 1)), axis=1)
-        size = np.quantile(np.abs(differences(splits) / error).max(axis=1), PROBABILITY)
+        size = np.quantile(np.abs(differences(splits) / band).max(axis=1), PROBABILITY)
         for k, layers in enumerate(result):
             pooled = np.concatenate([ours[:, k], theirs[:, k]])
             order = np.argsort(pooled, kind="stable")
             x = pooled[order][ranks - 1]
-            if number == fewest:
-                layers.insert(0, Layer(x, size * error, "band", -size * error))
-            layers.append(Layer(x, differences(order < n), style_of(number)))
+            if number == 0:
+                layers.append(Layer(x, band, "band", -band))
+            layers.append(Layer(x, differences(order < n) / size, style_of(number)))
     return result
 
 
