@@ -57,7 +57,7 @@ lowest:
 	sed -n '/^dependencies/,/^]/p; /^report = /p' pyproject.toml \
 		| grep -oE '[A-Za-z0-9._-]+>=[0-9.]+' | sed 's/>=/==/' >$(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
-		--editable '.[report]' 'arviz-stats>=0.7' hypothesis pytest pytest-xdist setuptools
+		--editable '.[report]' hypothesis pytest pytest-xdist setuptools
 	$(LOWEST)/bin/python -m pytest --quiet --numprocesses 2 --dist loadfile \
 		--override-ini filterwarnings=default $(QUICK)
 

@@ -27,10 +27,11 @@ def main() -> None:
 def repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     """Interrupt the program again if Ctrl-C came during a callback, whose exceptions are ignored.
 
-    JAX has such a callback, which runs whenever Python collects garbage.
+    JAX has such a callback, which runs whenever Python collects garbage. Other signals that end a
+    command are repeated likewise; their numbers are the arguments of their exceptions.
     """
-    if unraisable.exc_type is KeyboardInterrupt:
-        Timer(_PAUSE, interrupt_main).start()
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        Timer(_PAUSE, interrupt_main, getattr(unraisable.exc_value, "args", ())).start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from decimal import Decimal
 from itertools import chain, count
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -13,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
+from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, listed, quoted
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
@@ -22,6 +24,10 @@ Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
 #: Which rows: a slice gives a view of an array, positions a copy.
 Which: TypeAlias = slice | npt.NDArray[np.int64]
+#: Types of values that remain as they are.
+_PLAIN = {str, float, int, bool, type(None), dict, list, tuple}
+# What pandas calls its missing values, and the missing time.
+_MISSING_TYPES = ("NAType", "NaTType")
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
 
 
@@ -58,7 +64,7 @@ def texts(values: Any, name: str = "sources", each: str = "sentence") -> tuple[s
     kept = members(values, name, rule)
     if not all(isinstance(text, str) for text in kept):
         raise _wrong_type(rule, values, name)
-    return tuple(kept)
+    return tuple(map(str, kept))  # of subclasses, such as those of NumPy
 
 
 def references(values: Any) -> tuple[tuple[str, ...], ...]:
@@ -73,26 +79,35 @@ def references(values: Any) -> tuple[tuple[str, ...], ...]:
     rule = "references must be one text, or a tuple of texts, for each sentence"
     entries = members(values, "references", rule)
     tuples = [(entry,) if isinstance(entry, str) else entry for entry in entries]
+    kept = []
     for entry in tuples:
-        if not isinstance(entry, tuple | list) or not all(isinstance(text, str) for text in entry):
+        several = entry.tolist() if isinstance(entry, np.ndarray) else entry
+        if not isinstance(several, tuple | list) or not all(isinstance(t, str) for t in several):
             raise _wrong_type(rule, entry, "references")
-    return tuple(map(tuple, tuples))
+        kept.append(tuple(map(str, several)))
+    return tuple(kept)
 
 
 def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ...]]:
     """Return the references of some sentences by the keys of their ids.
 
     Raises:
-        UsageError: if a key is no id, or a value is neither a text nor several.
+        UsageError: if a key is no id, two are one number written in two ways, or a value is
+            neither a text nor several.
 
     >>> references_by_id({"7": "the cat", "doc-1": ["a dog", "one dog"]})
     {7: ('the cat',), 'doc-1': ('a dog', 'one dog')}
     """
     found: dict[int | str, tuple[str, ...]] = {}
+    forms: dict[Any, str] = {}
     for identifier, entry in values.items():
-        if not isinstance(key := id_key(identifier), int | str):
+        key = id_key(identifier)
+        if isinstance(key, bool) or not isinstance(key, int | str):
             rule = "the id of a reference must be an integer or a text"
             raise _wrong_type(rule, identifier, "references")
+        if other := other_form(forms, key, identifier):
+            problem = f"two references: {one_number(identifier, other)}"
+            raise UsageError(problem, parameter="references", code="duplicate")
         found[key] = (*found.get(key, ()), *references([entry])[0])
     return found
 
@@ -100,24 +115,54 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
 def id_key(value: Any) -> Any:
     """Return the id of a sentence; an integer is the same id however it is written.
 
-    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7")
-    (7, 2, 2, 'doc-7')
+    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7"), id_key(Decimal(7))
+    (7, 2, 2, 'doc-7', 7)
     """
     if isinstance(value, str):
         number = _INTEGER.fullmatch(value)
         return value if number is None else int(number[1])
-    whole = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
+    whole = is_number(value) and math.isfinite(value) and value == int(value)
     return int(value) if whole else value
+
+
+def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
+    """Return another text of the same integer among the ids before, and enter that of this one.
+
+    Such ids, `0` and `00`, are those of two sentences, or a mistake, and are never joined.
+
+    Args:
+        forms: the texts of ids by key; entered here.
+        key: of the id, as `id_key` returns it.
+        value: the id.
+
+    >>> forms = {}
+    >>> [other_form(forms, id_key(value), value) for value in ("7", "07", 7, "doc-7")]
+    [None, '7', None, None]
+    """
+    text = value if isinstance(value, str) else str(key)
+    before = forms.setdefault(key, text)
+    return None if before == text else before
+
+
+def one_number(value: Any, other: str) -> str:
+    """Return the end of a message about two ids that `other_form` has found.
+
+    >>> one_number("07", "7")
+    "the ids '07' and '7' are the same number: write an id in one way, or rename one of two"
+    """
+    problem = f"the ids {quoted(str(value))} and {quoted(other)} are the same number"
+    return f"{problem}: write an id in one way, or rename one of two"
 
 
 def no_common_id(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
     """Return the error of lists of which none has a reference.
 
     >>> print(no_common_id("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
-    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ids
+    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ...
     """
     has = f", which has {quoted(next(iter(by_id)))}" if by_id else ""
     problem = f"none of its ids is in {references}{has}: give the references of the same ids"
+    problem += ", or write the tabs of plain text as spaces"
     return DataError(problem, origin, parameter="references", code="mismatch")
 
 
@@ -127,12 +172,13 @@ def natural_order(text: str) -> list[Any]:
     >>> sorted(["d10", "d2", "d1"], key=natural_order)
     ['d1', 'd2', 'd10']
     """
-    parts = re.split(r"([0-9]+)", text)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+    parts = re.split(r"0*([0-9]+)", text)
+    # Longer numbers are larger. Python does not convert thousands of digits.
+    return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def named(columns: Any) -> Mapping[str, Column]:
-    """Return read-only columns by name: arrays remain arrays, all else becomes a tuple.
+    """Return read-only columns by name: arrays of numbers remain arrays, all else becomes a tuple.
 
     Raises:
         UsageError: if they are not given by name, or one is not a sequence.
@@ -149,8 +195,12 @@ def _column(name: str, values: Any) -> Column:
     if not isinstance(name, str):
         raise _wrong_type("the name of a column must be a text", name, None)
     if hasattr(values, "__array__") and np.ndim(values):
-        return frozen(None)(values)
-    return tuple(members(values, name, f"the column {name} must be a sequence of values"))
+        array = as_array(values)
+        if array.ndim > 1 or array.dtype.kind not in "OUS":
+            return frozen(None)(array)
+        values = array.tolist()
+    kept = members(values, name, f"the column {name} must be a sequence of values")
+    return tuple(kept if _PLAIN.issuperset(map(type, kept)) else map(plain_value, kept))
 
 
 def take(part: Any, which: Which) -> Any:
@@ -210,6 +260,8 @@ def joined(
         )
         problem = f"no {name}, which {having} has: add it, use without({name!r}), or concatenate "
         raise DataError(f"{problem}with fill_missing=True", lacking, code="missing-column")
+    if any(isinstance(column, tuple) for column in parts):
+        parts = [_without_numbers(column) for column in parts]
     arrays = [column for column in parts if isinstance(column, np.ndarray)]
     if not arrays:
         return tuple(chain.from_iterable(parts))
@@ -247,6 +299,13 @@ def _missing_like(column: Column) -> Callable[[int], Column]:
     return lambda size: (value,) * size
 
 
+def _without_numbers(column: Column) -> Column:
+    """Return a column of missing numbers alone as a column of missing values of any kind."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f" and np.isnan(column).all():
+        return (None,) * len(column)
+    return column
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -279,7 +338,7 @@ def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
-    """Return a column as numbers, NaN where one is missing: None, or an empty text.
+    """Return a column as numbers, NaN where one is missing: see `is_missing`.
 
     None for a column that has other values, or only missing ones.
 
@@ -290,10 +349,78 @@ def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
         numeric = values.ndim == 1 and values.dtype.kind in "iuf"
         return values.astype(np.float64) if numeric else None
     present = [value for value in values if not is_missing(value)]
-    numeric = all(isinstance(v, Real) and not isinstance(v, bool) for v in present)
-    if not numeric or (len(values) and not present):
+    if not all(map(is_number, present)) or (len(values) and not present):
         return None
-    return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
+    return np.array([np.nan if is_missing(v) else to_float(v) for v in values], np.float64)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is one real number: true and false, and spans of time, are not.
+
+    >>> is_number(1.5), is_number(Decimal("1.5")), is_number(True), is_number(1j)
+    (True, True, False, False)
+    """
+    real = isinstance(value, Real | Decimal)  # NumPy's spans of time count as integers
+    return real and not isinstance(value, bool | np.timedelta64)
+
+
+def to_float(number: Any) -> float:
+    """Return a number in float64, infinite if it is too large for one.
+
+    >>> to_float(Decimal("0.5")), to_float(-(10**400))
+    (0.5, -inf)
+    """
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a scalar type of NumPy, JAX, PyTorch, Arrow or pandas as one of Python.
+
+    Missing ones (a masked element, NA) become None, and exact numbers floats; other values, and
+    numbers with a unit of time, remain.
+
+    >>> plain_value(np.float32(0.5)), plain_value(np.array(2)), plain_value(np.ma.masked)
+    (0.5, 2, None)
+    >>> plain_value(Decimal("0.5")), plain_value("a")
+    (0.5, 'a')
+    """
+    if type(value) in _PLAIN:
+        return value
+    if is_missing(value):
+        return None if not isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return str(value)
+    if hasattr(value, "as_py"):
+        return plain_value(value.as_py())
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        if isinstance(value, np.datetime64 | np.timedelta64):
+            return value
+        item = value.item()
+        return plain_value(item) if type(item) is not type(value) else to_float(item)
+    if is_number(value):
+        return int(value) if isinstance(value, Integral) else to_float(value)
+    return value
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value, and all values in it, as lines of JSON would have them.
+
+    >>> plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
+    {'text': ('a', 'b'), 'lm': [0.5, 1.0], 'by': {'x': 2.0}}
+    """
+    if isinstance(value, Mapping):
+        return {name: plain_values(of) for name, of in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(plain_values, value)) if type(value) in _PLAIN else value
+    if hasattr(value, "__array__") and np.ndim(value):
+        array = as_array(value)
+        return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
+    return plain_value(value)
 
 
 def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
@@ -323,19 +450,65 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
     Raises:
         UsageError: if it has no such type, or rows of different lengths.
 
-    >>> to_array([[1], [2, 3]], None, "sizes")
+    >>> to_array([[1], [2, 3]], np.int64, "sizes")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: sizes must be an array of numbers, not [[1], [2, 3]]
+    bpa_ppl.errors.UsageError: sizes must be an array of integers of 64 bits, not [[1], [2, 3]]
     """
+    whole = kind is not None and issubclass(kind, np.integer)
+    rule = f"{name} must be an array of {'integers of 64 bits' if whole else 'numbers'}"
     try:
-        array = np.asarray(values)
-        whole = kind is not None and issubclass(kind, np.integer)
-        if array.dtype.kind == "c" or (whole and array.size and array.dtype.kind not in "iu"):
+        array = as_array(values)
+        if kind is None:
+            return array
+        if array.dtype.kind == "O" and not whole:
+            numbers = map(_real, array.ravel().tolist())
+            array = np.fromiter(numbers, np.float64, array.size).reshape(array.shape)
+        if array.dtype.kind not in ("iu" if whole else "iufb") and array.size:
             raise TypeError("not integers, or not real numbers")
+        if whole and array.size:
+            limits = np.iinfo(np.dtype(kind))
+            if int(array.max()) > limits.max or int(array.min()) < limits.min:
+                raise OverflowError
         with np.errstate(over="ignore"):  # infinite values are reported with their places
             return np.asarray(array, kind)
     except (TypeError, ValueError, OverflowError) as error:
-        raise _wrong_type(f"{name} must be an array of numbers", values, name) from error
+        raise _wrong_type(rule, values, name) from error
+
+
+def _real(value: Any) -> float:
+    """Return a number, or a truth value, as a float, and NaN for a missing one."""
+    value = plain_value(value)
+    if not (value is None or isinstance(value, bool) or is_number(value)):
+        raise TypeError("not a number")
+    return math.nan if value is None else to_float(value)
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """Return an argument as an array; a masked number is NaN, any other masked value None.
+
+    Raises:
+        ValueError: if rows differ in length.
+
+    >>> as_array(np.ma.masked_array([1, 2], mask=[False, True])), as_array([1, 2])
+    (array([ 1., nan]), array([1, 2]))
+    """
+    return np.asarray(_without_masks(values))
+
+
+def _without_masks(values: Any) -> Any:
+    """Return an argument in which masked values are NaN among numbers, and None elsewhere."""
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.is_masked(values):
+            return values.data
+        numeric = values.dtype.kind in "iuf"
+        kind = values.dtype if values.dtype.kind == "f" else np.float64 if numeric else object
+        converted: Any = values.astype(kind)
+        return converted.filled(np.nan if numeric else None)
+    if isinstance(values, list | tuple):
+        types = set(map(type, values))
+        if any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in types):
+            return [_without_masks(value) for value in values]
+    return values
 
 
 def members(values: Any, name: str, rule: str = "") -> list[Any]:
@@ -366,12 +539,16 @@ def _wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is missing: None, or an empty text.
+    """Return whether a value is missing: None, an empty text, a masked element, or pandas' NA.
 
-    >>> is_missing(None), is_missing(""), is_missing(0)
-    (True, True, False)
+    >>> is_missing(None), is_missing(""), is_missing(0), is_missing(np.ma.masked)
+    (True, True, False, True)
     """
-    return value is None or (isinstance(value, str) and not value)
+    if value is None or value is np.ma.masked:
+        return True
+    if isinstance(value, str):
+        return not value
+    return type(value).__name__ in _MISSING_TYPES
 
 
 def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
@@ -394,7 +571,7 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
         if len(names) == 1:
             are, kept, features = "is", "a judgement", "a feature"
         share = f"{count - available} of {count}" if available else f"all {count}"
-        missing = f"{', '.join(names)} {are} missing for {share} candidates"
+        missing = f"{listed(names)} {are} missing for {share} candidates"
         notes.append(f"{missing}: kept as {kept} (usable as the gain), not as {features}")
     return notes
 
@@ -414,8 +591,11 @@ def flat(lists: Sequence[Any], sizes: Sequence[int], name: str) -> Column:
     >>> flat([["a"], ["b", "c"]], [1, 2], "system")
     ('a', 'b', 'c')
     """
-    parts = members(lists, name)
-    arrays = all(isinstance(part, np.ndarray) and part.ndim for part in parts)
+    parts = [
+        as_array(part) if hasattr(part, "__array__") and np.ndim(part) else part
+        for part in members(lists, name)
+    ]
+    arrays = all(isinstance(part, np.ndarray) for part in parts)
     kept = parts if arrays else [members(part, name) for part in parts]
     if list(map(len, kept)) != list(sizes):
         problem = f"{name} must have one value for each hypothesis of each sentence"
@@ -435,17 +615,38 @@ def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     >>> positions_of([-1, 0], 3).tolist(), positions_of([True, False], 2).tolist()
     ([2, 0], [0])
     """
-    index = to_array(sentences, None, "sentences").reshape(-1)
+    array = to_array(sentences, None, "sentences")
+    index = array.reshape(-1)
     if not index.size:
         return np.zeros(0, np.int64)
-    if index.dtype.kind not in "iu" and (index.dtype != bool or len(index) != count):
-        problem = f"sentences must be selected by integer positions, or by a mask of {count} values"
+    huge = index.dtype.kind == "O" and all(type(place) is int for place in index.tolist())
+    mask = index.dtype == bool and array.ndim and len(index) == count
+    if index.dtype.kind not in "iu" and not mask and not huge:
+        problem = "lists are selected by position: an integer, a slice, a sequence of integers, or "
+        problem += f"a mask of {count} values, not {quoted(sentences)}"
         raise UsageError(problem, parameter="sentences", code="wrong-type")
     try:
         return np.asarray(np.arange(count)[index])
     except IndexError as error:
         allowed = f"positions run from 0 to {count - 1}"
-        raise NoSuchSentence(f"no sentence at one of {quoted(sentences)}: {allowed}") from error
+        shown = quoted(array.tolist())
+        raise NoSuchSentence(f"no sentence at one of {shown}: {allowed}") from error
+
+
+def slice_indices(part: slice, count: int) -> tuple[int, int, int]:
+    """Return start, stop and step of a slice of `count` lists.
+
+    Raises:
+        UsageError: if one of them is not an integer.
+
+    >>> slice_indices(slice(-2, None), 5)
+    (3, 5, 1)
+    """
+    try:
+        return part.indices(count)
+    except (TypeError, ValueError) as error:
+        problem = f"the ends and the step of a slice must be integers, not {quoted(part)}"
+        raise UsageError(problem, parameter="sentences", code="wrong-type") from error
 
 
 def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats.nbest_files import read_nbest
-from bpa_ppl.formats.streams import make_folder
+from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
@@ -79,20 +79,21 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         NotConverged: if the posterior fails its check.
     """
     checked_seed(seed)
-    make_folder(folder)
-    with as_file(files("bpa_ppl.demo_data")) as data:
-        pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
-        canonical = read_weights(data / "moses.ini")
-        # The posterior contains the text, so that it needs no other file.
-        text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
-    order = np.random.default_rng(seed).permutation(len(pool))
-    adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
-    options = AdaptOptions(sampler="imh", seed=seed, progress=progress)
-    first = adapt_draws(adaptation, canonical, options)
-    posterior = adapt_draws(adaptation, canonical, replace(options, add=text))
-    baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
-    paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
-    write_posterior(posterior, paths[0])
-    write_texts(result, paths[1])
+    with output_folder(folder):
+        with as_file(files("bpa_ppl.demo_data")) as data:
+            pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+            canonical = read_weights(data / "moses.ini")
+            # The posterior contains the text, so that it needs no other file.
+            text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
+        order = np.random.default_rng(seed).permutation(len(pool))
+        adaptation = pool.select(order[:_ADAPTATION])
+        rest = pool.select(np.sort(order[_ADAPTATION:]))
+        options = AdaptOptions(sampler="imh", seed=seed, progress=progress)
+        first = adapt_draws(adaptation, canonical, options)
+        posterior = adapt_draws(adaptation, canonical, replace(options, add=text))
+        baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
+        paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
+        write_posterior(posterior, paths[0])
+        write_texts(result, paths[1])
     before, after = (compared(rest, of.canonical, of.choice) for of in (baseline, result))
     return Demo(check(posterior), before, after, result, len(text.lines), paths)

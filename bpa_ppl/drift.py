@@ -386,7 +386,7 @@ class DriftMonitor:
         checked: Collection[str],
     ) -> None:
         self._scales = {name: scale for name, scale in scales.items() if name in weights}
-        self._weights, self._checked = weights, checked
+        self._weights, self._checked = weights, frozenset(checked)
         self._limits: _Limits | None = None
         self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Int64]] = deque()
         self._size = self._pending = 0  # lists in the window, and since the last comparison
@@ -446,7 +446,8 @@ class DriftMonitor:
     def _compare(self) -> tuple[list[Change], int]:
         """Return what has changed in the lists of the window, and their number."""
         latest = self._window[-1][0]
-        scales = {name: scale for name, scale in self._scales.items() if name in latest}
+        places = {name: place for place, name in enumerate(latest)}
+        scales = {name: scale for name, scale in self._scales.items() if name in places}
         if self._limits is None or self._limits.names != tuple(scales):
             self._limits = _Limits(scales, self._weights, self._checked)
         same = [(table, sizes) for names, table, sizes in self._window if names == latest]
@@ -456,7 +457,7 @@ class DriftMonitor:
             return [], 0
         if not several.all():
             table, sizes = table[np.repeat(several, sizes)], sizes[several]
-        table = table[:, [latest.index(name) for name in scales]]
+        table = table[:, [places[name] for name in scales]]
         return self._limits.changes(_Lists.of(table, sizes)), len(sizes)
 
 

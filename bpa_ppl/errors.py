@@ -13,6 +13,9 @@ from typing import Any
 SEEDS = 2**32  # seeds are 0 to SEEDS - 1
 QUOTED = 80  # characters of a user's value that a message repeats
 _LONGEST = 2000  # characters of a message
+_LISTED = 5  # names in a message
+#: The origin of data that are not from a file.
+MEMORY = "<memory>"
 _RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # a word too long to repeat
 # Control characters, line separators, and surrogates, which cannot be printed.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -41,6 +44,39 @@ def quoted(value: object, limit: int = QUOTED) -> str:
     parts = [value[:half], value[-half:]] if len(value) > limit else [value]
     texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in parts]
     return repr("…".join(texts))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message: the first ones, and how many more there are.
+
+    >>> listed(["lm", "tm"]), listed(f"c{k}" for k in range(3000))
+    ('lm, tm', 'c0, c1, c2, c3, c4 and 2,995 more')
+    """
+    names = list(names)
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def location_of(path: str | Path | None, line: int | None = None) -> str:
+    """Return the beginning of a message that says where the data are from.
+
+    Data in memory have no name: a line is the number of the record.
+
+    >>> location_of("dev.nbest", 7), location_of(MEMORY, 7), location_of(MEMORY)
+    ('dev.nbest:7: ', 'record 7: ', '')
+    """
+    if path is None or path == MEMORY:
+        return "" if path is None or line is None else f"record {line}: "
+    return f"{path}: " if line is None else f"{path}:{line}: "
+
+
+def called(origin: str) -> str:
+    """Return what lists are called within a message: by their file, if they are from one.
+
+    >>> called("dev.nbest"), called(MEMORY)
+    ('dev.nbest', 'the lists')
+    """
+    return "the lists" if origin == MEMORY else origin
 
 
 def _fit(message: str) -> str:
@@ -121,8 +157,7 @@ class DataError(BpaError, ValueError):
         parameter: str | None = None,
         code: str | None = None,
     ) -> None:
-        location = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(message, parameter=parameter, code=code, location=location)
+        super().__init__(message, parameter=parameter, code=code, location=location_of(path, line))
         self.path = path
         self.line = line
 
@@ -179,6 +214,27 @@ class BpaWarning(UserWarning):
     Traceback (most recent call last):
     bpa_ppl.errors.BpaWarning: two lists are empty
     """
+
+
+def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interruption that an error is, or was raised from.
+
+    A compiled function in which Ctrl-C comes ends with a SystemError, whose cause is the
+    interruption. Libraries convert it to other errors.
+
+    >>> try:
+    ...     raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+    ... except SystemError as error:
+    ...     interruption(error)
+    KeyboardInterrupt()
+    >>> interruption(ValueError("a number")) is None
+    True
+    """
+    seen: list[BaseException] = []  # an error may be raised from one that it caused
+    while error is not None and error not in seen and not isinstance(error, KeyboardInterrupt):
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return error if isinstance(error, KeyboardInterrupt) else None
 
 
 def one_of(value: str, allowed: Collection[str], what: str, parameter: str | None = None) -> str:

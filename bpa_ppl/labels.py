@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import TypeVar
 
+K = TypeVar("K", bound=Hashable)
 _INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
@@ -50,8 +52,8 @@ def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
     return [positions[name] for name in selected]
 
 
-def repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once, in order of first appearance.
+def repeated(names: Iterable[K]) -> list[K]:
+    """Return the names, or ids, that occur more than once, in order of first appearance.
 
     >>> repeated(["LM0", "TM0", "LM0"])
     ['LM0']
@@ -59,13 +61,25 @@ def repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def matches(name: str, selected: Iterable[str]) -> bool:
+def matches(name: str, selected: Collection[str]) -> bool:
     """Return whether the name of a feature, or its label, is among those selected.
+
+    In a loop over many names, many of them are selected by a set.
 
     >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
     (True, False)
     """
-    return not {name, label_of(name)}.isdisjoint(selected)
+    return name in selected or label_of(name) in selected
+
+
+def with_labels(names: Iterable[str]) -> set[str]:
+    """Return names of features and their labels: all that can select one of them.
+
+    >>> sorted(with_labels(["TM0[0]", "TM0[1]", "LM0"]))
+    ['LM0', 'TM0', 'TM0[0]', 'TM0[1]']
+    """
+    names = tuple(names)
+    return {*names, *map(label_of, names)}
 
 
 def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:

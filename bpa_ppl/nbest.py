@@ -14,8 +14,17 @@ import numpy.typing as npt
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.columns import Column, Which, intern
-from bpa_ppl.errors import DataError, UsageError, one_of, printable, quoted
-from bpa_ppl.labels import label_of, matches, places_of
+from bpa_ppl.errors import (
+    MEMORY,
+    DataError,
+    UsageError,
+    called,
+    location_of,
+    one_of,
+    printable,
+    quoted,
+)
+from bpa_ppl.labels import label_of, matches, places_of, with_labels
 from bpa_ppl.notes import warn_user
 
 Extras: TypeAlias = Mapping[str, Column]
@@ -88,7 +97,7 @@ class NBest:
     sources: tuple[str, ...] | None = None
     extras: Extras = field(default_factory=dict)
     sentence_extras: Extras = field(default_factory=dict)
-    origin: str = "<memory>"
+    origin: str = MEMORY
     totals_normalised: bool = False
 
     def __post_init__(self) -> None:
@@ -203,9 +212,10 @@ class NBest:
         strings, index = intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
         for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
-            warn_user(f"{cls.origin}: {note}")
+            warn_user(note)
         complete = [k for k, count in enumerate(present) if count == len(texts)]
-        missing = {n: table[:, k] for k, n in enumerate(names) if k not in complete}
+        partial = [k for k, count in enumerate(present) if count < len(texts)]
+        missing = {names[k]: table[:, k] for k in partial}
         lists = cls(
             offsets=cols.offsets_of(counts),
             features=table[:, complete] if missing else table,
@@ -284,8 +294,8 @@ class NBest:
 
         Args:
             texts: for each prompt its texts.
-            logprobs: for each prompt and text the log-probabilities of its tokens; by default the
-                only feature is `count`.
+            logprobs: for each prompt and text the log-probabilities of its tokens, a list, or None
+                if they are not known; by default the only feature is `count`.
             references: for each prompt a tuple of references, or one text.
             sources: one source text for each prompt.
 
@@ -342,13 +352,14 @@ class NBest:
         first = tables[0]
         for table in tables:
             if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
-                problem = f"{', '.join(odd)} is not in both {first.origin} and these lists"
+                problem = f"{', '.join(odd)} is not in both {called(first.origin)} and these lists"
                 raise DataError(f"{problem}: use without", table.origin, code="mismatch")
         tables = [_features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
         if len(set(ids)) < len(ids) and not renumber:
-            problem = f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common"
+            together = " and ".join(dict.fromkeys(map(called, origins)))
+            problem = f"{together} have sentence ids in common"
             remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
             raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
         joined: dict[str, Any] = {}
@@ -382,10 +393,10 @@ class NBest:
     def __getitem__(self, key: Any) -> NBest:
         """Return some lists: by position (from the end if negative), slice, mask or positions."""
         if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
+            start, stop, step = cols.slice_indices(key, len(self))
             return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            (position,) = cols.positions_of(np.asarray(key), len(self))
+            (position,) = cols.positions_of(key, len(self))
             return self._run(position, position + 1)
         return self.select(key)
 
@@ -497,15 +508,21 @@ class NBest:
             references: a tuple, or one text, for each sentence; or those of some sentences by id.
 
         Raises:
-            DataError: if there are not as many as sentences, or none for any of the ids.
+            DataError: if there are not as many as sentences, none for any of the ids, or two ids
+                are one number written in two ways.
 
         >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])
         >>> lists.with_references({1: "B"}).references
         ((), ('B',))
         """
         if isinstance(references, Mapping):
-            by_id = cols.references_by_id(references)
-            references = [by_id.get(cols.id_key(identifier), ()) for identifier in self.ids]
+            by_id, forms = cols.references_by_id(references), dict[Any, str]()
+            keys = list(map(cols.id_key, self.ids))
+            for key, identifier in zip(keys, self.ids, strict=True):
+                if key in by_id and (other := cols.other_form(forms, key, identifier)):
+                    problem = cols.one_number(identifier, other)
+                    raise DataError(problem, self.origin, parameter="references", code="duplicate")
+            references = [by_id.get(key, ()) for key in keys]
             if not any(references):
                 raise cols.no_common_id(self.origin, "the references", by_id)
         return _changed(self, references=cols.references(references))
@@ -555,8 +572,9 @@ class NBest:
         if table.shape != (shape := (len(self.features), len(added))):
             problem = f"new features must have the shape {shape}, not {table.shape}"
             raise DataError(problem, self.origin, parameter="columns", code="wrong-length")
-        if existing := [name for name in added if name in self.feature_names]:
-            problem = f"there is a feature {existing[0]} already: use another name"
+        existing = set(self.feature_names)
+        if repeats := [name for name in added if name in existing]:
+            problem = f"there is a feature {repeats[0]} already: use another name"
             raise DataError(problem, self.origin, parameter="names", code="duplicate")
         features = np.concatenate([self.features, table], axis=1)
         extended = _changed(self, features=features, feature_names=(*self.feature_names, *added))
@@ -580,10 +598,11 @@ class NBest:
         allowed = dict.fromkeys([*_CAN_LACK, *self.extras, *self.sentence_extras, *names])
         for name in columns:
             one_of(name, allowed, "column", "columns")
-        changed: dict[str, Any] = {name: None for name in columns if name in _CAN_LACK}
+        removed = frozenset(columns)
+        changed: dict[str, Any] = {name: None for name in _CAN_LACK if name in removed}
         for group in ("extras", "sentence_extras"):
-            changed[group] = {n: c for n, c in getattr(self, group).items() if n not in columns}
-        kept = [k for k, name in enumerate(self.feature_names) if not matches(name, columns)]
+            changed[group] = {n: c for n, c in getattr(self, group).items() if n not in removed}
+        kept = [k for k, name in enumerate(self.feature_names) if not matches(name, removed)]
         return _changed(_features_at(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
@@ -615,6 +634,10 @@ class NBest:
             problem = "λ·h overflows: divide the weights, or the features, by a constant"
             raise DataError(problem, self.origin, parameter="weights", code="bad-number")
         return scores
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.feature_names)}
 
     @cached_property
     def spread(self) -> Float64:
@@ -682,6 +705,17 @@ def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
     return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
 
 
+def feature_of(nbest: NBest, name: str) -> Float32 | None:
+    """Return the values of a feature, (hypotheses,); None if the lists have no such feature.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["LM0", "TM0"])
+    >>> feature_of(lists, "TM0").tolist(), feature_of(lists, "WP0")
+    ([2.0, 4.0], None)
+    """
+    place = nbest._places.get(name)  # noqa: SLF001
+    return None if place is None else nbest.features[:, place]
+
+
 def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
     """Return the correlation of each pair of features within lists, over all lists.
 
@@ -694,7 +728,7 @@ def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, st
     >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
     -1.0
     """
-    columns = nbest.features[:, [nbest.feature_names.index(name) for name in names]]
+    columns = nbest.features[:, places_of(names, nbest.feature_names)]
     values = columns.astype(np.float64)
     values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes, axis=0)
     means = np.add.reduceat(values, nbest.offsets[:-1], axis=0) / nbest.sizes[:, None]
@@ -718,8 +752,9 @@ def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
 
     >>> check_features(NBest.from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
     """
+    known = with_labels(nbest.feature_names)
     for name in names:
-        if not any(matches(feature, [name]) for feature in nbest.feature_names):
+        if name not in known:
             problem = f"{name} is not a feature: features are {', '.join(nbest.feature_names)}"
             raise DataError(problem, nbest.origin, parameter=parameter, code="missing-feature")
 
@@ -734,11 +769,11 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """
-    names = nbest.feature_names
-    moved = {name: nbest.features[:, names.index(name)] for name in columns if name in names}
+    found = {name: feature_of(nbest, name) for name in columns}
+    moved = {name: values for name, values in found.items() if values is not None}
     if not moved:
         return nbest
-    kept = [k for k, name in enumerate(names) if name not in moved]
+    kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
     return _changed(_features_at(nbest, kept), extras={**nbest.extras, **moved})
 
 
@@ -753,7 +788,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
     names = [set(table.feature_names) for table in tables]
     common = set.intersection(*names)
     if not common and any(names):
-        origins = ", ".join(dict.fromkeys(table.origin for table in tables))
+        origins = ", ".join(dict.fromkeys(called(table.origin) for table in tables))
         problem = f"{origins} have no feature in common: give files of the same features"
         raise DataError(problem, code="mismatch")
     extended = []
@@ -779,7 +814,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
             absent = f"no {name} for {sentences - having} of {cols.counted(sentences, 'sentence')}"
             notes.append(f"{absent}, those of files without any")
     for note in notes:
-        warn_user(f"{origin}: {note}")
+        warn_user(f"{location_of(origin)}{note}")
     return extended
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl.columns import as_array, to_floats
 from bpa_ppl.decoding import Reranker
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
@@ -234,7 +235,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     def _features(self, X: Any, reset: bool = False) -> Float32:  # noqa: N803
         options = {"reset": reset, "dtype": np.float32, "ensure_min_samples": 2 if reset else 1}
         with np.errstate(over="ignore"):  # infinite values are an error anyway
-            return np.asarray(validate_data(self, X, **options))
+            masked = isinstance(X, np.ma.MaskedArray)
+            return np.asarray(validate_data(self, as_array(X) if masked else X, **options))
 
     def _lists(
         self,
@@ -272,10 +274,9 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
     if y is None:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
         raise UsageError(problem, parameter="y", code="missing-setting")
-    values = column_or_1d(y, warn=True)
     try:
-        values = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+        values = to_floats(column_or_1d(as_array(y), warn=True), "y")
+    except UsageError as error:
         problem = f"y must be numbers, higher for better candidates, or NaN: {error}"
         raise DataError(problem, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")
@@ -304,7 +305,7 @@ def _numbers(labels: npt.ArrayLike, name: str, count: int) -> Int64:
     reason, code = "", "wrong-type"
     try:
         # As objects, because an array of 1 and "1" would have two equal texts.
-        values = np.asarray(labels, None if hasattr(labels, "dtype") else object)
+        values = as_array(labels) if hasattr(labels, "dtype") else np.asarray(labels, object)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim != 1:

@@ -12,7 +12,16 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted, to_floats
-from bpa_ppl.errors import DataError, UsageError, quoted, require
+from bpa_ppl.errors import (
+    MEMORY,
+    DataError,
+    UsageError,
+    called,
+    listed,
+    location_of,
+    quoted,
+    require,
+)
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, check_features
 from bpa_ppl.notes import warn_user
@@ -54,7 +63,7 @@ class Weights(Mapping[str, float]):
     def __init__(
         self,
         values: Mapping[str, float] | Iterable[tuple[str, float]],
-        origin: str = "<memory>",
+        origin: str = MEMORY,
     ):
         pairs = _pairs(values)
         self._values = dict(pairs)
@@ -121,7 +130,7 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
-def unnamed_weights(values: Iterable[float], origin: str = "<memory>") -> Weights:
+def unnamed_weights(values: Iterable[float], origin: str = MEMORY) -> Weights:
     """Return weights without names, in the order of the columns.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
@@ -280,7 +289,7 @@ def match(
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
     if missing := [name for name in nbest.feature_names if name not in values]:
-        problem = f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it"
+        problem = f"no weight for {listed(missing)}, found in {called(nbest.origin)}: add it"
         code = "missing-weight"
         raise DataError(problem, canonical.origin, parameter="defaults", code=code)
     unused = canonical.keys() - set(nbest.feature_names)
@@ -288,14 +297,15 @@ def match(
         column = np.asarray(nbest.extras[name])
         absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
         if absent:
-            problem = f"{name}, which {canonical.origin} has a weight for, is missing for "
-            problem += f"{absent:,} of {counted(len(column), 'candidate')}: add it to these lists"
+            problem = f"{name}, which has a canonical weight, is missing for {absent:,} of "
+            problem += f"{counted(len(column), 'candidate')}: add it to these lists"
             raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
     if unused:
-        names = ", ".join(name for name in canonical if name in unused)
-        warn_user(f"{canonical.origin}: {names} left out, because {nbest.origin} does not have it")
+        names = listed(name for name in canonical if name in unused)
+        note = f"{names} left out: there is no such feature in {called(nbest.origin)}"
+        warn_user(location_of(canonical.origin) + note)
     new = [name not in canonical for name in nbest.feature_names]
-    untouched = UNTUNED if fixed is None else tuple(fixed)
+    untouched = dict.fromkeys(UNTUNED if fixed is None else fixed)
     if fixed is not None:
         check_features(nbest, untouched, "fixed")
     free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
@@ -424,5 +434,5 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {nbest.origin}"
+        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {called(nbest.origin)}"
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")

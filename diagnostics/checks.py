@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from bpa_ppl import __version__
@@ -46,6 +48,17 @@ _OTHER_WALK = "use rwm, whose steps have the shape of the posterior"
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
 _FEWEST = 4  # draws per chain, whose halves have a variance
+#: Acceptance rates that are sound. A random walk is best near 0.23 in many dimensions and 0.44 in
+#: one, and has from 0.15 to 0.5 at least two thirds of the best efficiency (Roberts, Gelman & Gilks
+#: 1997). Hamiltonian samplers are best near 0.65 and lose a sixth at 0.4; shorter steps only take
+#: longer (Beskos et al. 2013). Independent proposals are the better the more often they are
+#: accepted (Tierney 1994).
+_WALK, _HAMILTONIAN, _OTHER = (0.15, 0.5), (0.4, 1.0), (0.1, 1.0)
+#: The first rows of the table.
+_ORDER = (
+    *("copied chains", "burn-in (|z|)", "acceptance", "R-hat"),
+    *("bulk ESS", "tail ESS", "MCSE / sd", "divergences", "BFMI"),
+)
 _MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 
 
@@ -60,15 +73,16 @@ class Thresholds:
             2021).
         importance_ess: minimum effective sample size of importance weights.
         mcse: maximum Monte-Carlo standard error of a mean, in posterior standard deviations.
-        acceptance_low: minimum acceptance rate; a random walk in many dimensions is best near
-            0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
-        acceptance_high: maximum acceptance rate, for samplers with a step size.
+        acceptance: least and largest acceptance rate. None is the sound range of the sampler: 0.15
+            to 0.5 for a random walk, at least 0.4 for Hamiltonian samplers such as NUTS, which
+            record divergences, and at least 0.1 for others.
         bfmi: minimum Bayesian fraction of missing information (Betancourt 2016).
         pareto_k: maximum Pareto k̂ of importance weights, and of the tails of the draws of a
             weight (Vehtari et al. 2024); beyond it, means need too many draws, or do not exist.
-        drift: level of the tests that the halves of the kept draws have the same mean (after
-            Geweke 1992), and each chain that of the others, with Bonferroni correction for their
-            number. All diagnostics together may fail 1% of good posteriors; these take half of it.
+        level: of the tests that the first tenth and the second half of the kept draws have the same
+            mean (Geweke 1992), and each chain that of the others, together: with Bonferroni
+            correction for the number of weights and chains. All diagnostics together may fail 1% of
+            good posteriors; these take half of it.
         equal_draws: maximum length of a sequence of equal draws, as a share of the chain, or of 100
             draws where it is shorter. Chains with 100 effective draws have a longer one in fewer
             than 1% of runs.
@@ -85,11 +99,10 @@ class Thresholds:
     ess: float = 400.0
     importance_ess: float = 100.0
     mcse: float = 0.1
-    acceptance_low: float = 0.1
-    acceptance_high: float = 0.9
+    acceptance: tuple[float, float] | None = None
     bfmi: float = 0.3
     pareto_k: float = POOR_PARETO_K
-    drift: float = 0.005
+    level: float = 0.005
     equal_draws: float = 0.1
 
 
@@ -132,11 +145,12 @@ class Report(Outcome):
         sampler: its name.
         shape: (chains, draws) kept.
         findings: in the order of the table.
+        burn_in: draws of each chain that were discarded; None if unknown.
 
     >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
-    >>> report = Report("rwm", (4, 1000), (high,))
+    >>> report = Report("rwm", (4, 1000), (high,), 50)
     >>> print(report)
-    rwm, 4 chains × 1000 draws: NOT converged
+    rwm, 4 chains × 1000 draws after a burn-in of 50: NOT converged
     diagnostic  value  limit           worst at
     R-hat       1.2    ≤ 1.01  FAILED  LM0
     - raise warmup, then draws
@@ -147,6 +161,7 @@ class Report(Outcome):
     sampler: str
     shape: tuple[int, int]
     findings: tuple[Finding, ...]
+    burn_in: int | None = None
 
     @property
     def passed(self) -> bool:
@@ -164,6 +179,7 @@ class Report(Outcome):
             "sampler": self.sampler,
             "chains": self.shape[0],
             "draws": self.shape[1],
+            "burn_in": self.burn_in,
             "passed": self.passed,
             "findings": [asdict(finding) for finding in self.findings],
         }
@@ -174,12 +190,18 @@ class Report(Outcome):
         verdict = "converged" if self.passed else "NOT converged"
         rows = [finding.cells for finding in self.findings]
         table = Table(_HEADER, rows, passed=[finding.passed for finding in self.findings])
-        title = f"{self.sampler}, {chains} chains × {draws} draws: {verdict}"
-        return title, table, [finding.advice for finding in self.failures]
+        discarded = "" if self.burn_in is None else f" after a burn-in of {self.burn_in}"
+        title = f"{self.sampler}, {chains} chains × {draws} draws{discarded}: {verdict}"
+        problems: dict[str, list[str]] = {}  # by their remedy
+        for finding in self.failures:
+            problem, _, remedy = finding.advice.rpartition(": ")
+            problems.setdefault(remedy, []).append(problem)
+        advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
+        return title, table, [line.removeprefix(": ") for line in advice]
 
 
-#: The attribute of draws that passed their check: their fingerprint.
-_PASSED = "passed_check"
+#: The attribute with the verdict and the findings of the check, and a checksum of what was checked.
+_RECORD = "check"
 #: Maximum squared length of the last Newton step, in posterior standard deviations.
 _DECREMENT = 1e-6
 #: A sequence of equal draws may be as long in a short chain as in one of so many draws.
@@ -191,10 +213,11 @@ _WINDOW = 10.0
 def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     """Compare a posterior's diagnostics with their thresholds.
 
-    For chains: rank-normalised split R-hat, bulk and tail ESS, MCSE, drift and differences between
-    chains of all components of all sites; tails and equal draws in succession of the weights; and
-    acceptance, divergences and BFMI, as far as they are recorded. Chains that are copies of one
-    another, or repeat their own draws, fail, because draws would be counted twice. For weighted
+    For chains: burn-in (whether the first tenth of the kept draws differs from their second half),
+    acceptance, rank-normalised split R-hat, bulk and tail ESS, MCSE, divergences and BFMI, the
+    figures of ArviZ, of all components of all sites and as far as they are recorded; differences
+    between chains; tails and equal draws in succession of the weights. Chains that are copies of
+    one another, or repeat their own draws, fail, because draws would be counted twice. For weighted
     samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
     convergence of the optimisation. A recorded log density must be finite. How far a Gaussian in
     place of a posterior, as the prior, shifts the weights is reported without a limit. Draws that
@@ -221,10 +244,6 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     True
     """
     draws, limits = as_draws(posterior, finite=False), thresholds or Thresholds()
-    sampler = str(draws.attrs.get("sampler", "unknown sampler"))
-    if "chosen" in draws.attrs:
-        reason = draws.attrs.get("chosen_because", "unknown reason")
-        sampler += f" ({draws.attrs['chosen']}: {reason})"
     remedies = Remedies(draws)
     if draws.weighted:
         findings = _of_importance(draws, limits, remedies)
@@ -237,37 +256,65 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
         findings = list(_of_unusable_draws(draws))
         findings = findings or [*_of_copies(draws), *_of_components(draws, limits, remedies)]
         findings += _of_statistics(draws, limits, remedies)
-    findings += [*_of_density(draws), *_of_gaussian_prior(draws)]
-    return Report(sampler, draws.shape, tuple(findings))
+        findings.sort(key=lambda one: [*_ORDER, one.name].index(one.name))
+    return _report(draws, findings)
+
+
+def _report(draws: Draws, findings: list[Finding]) -> Report:
+    """Return the report on draws, with the findings that take no time added to the others."""
+    sampler = str(draws.attrs.get("sampler", "unknown sampler"))
+    if "chosen" in draws.attrs:
+        reason = draws.attrs.get("chosen_because", "unknown reason")
+        sampler += f" ({draws.attrs['chosen']}: {reason})"
+    warmup = draws.warmup.get(WEIGHTS)
+    findings = [*findings, *_of_density(draws), *_of_gaussian_prior(draws)]
+    burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
+    return Report(sampler, draws.shape, tuple(findings), burn_in)
 
 
 def checked(draws: Draws) -> tuple[Draws, Report]:
-    """Check draws, and record in them if they pass, so that they need not be checked again.
+    """Return draws that record the verdict and the figures of their check, and the report on them.
+
+    Draws that record it already are not checked again.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
     >>> recorded, report = checked(Draws({"weights": drawn}, ("LM0",)))
-    >>> bool(report), recorded.attrs["passed_check"] == fingerprint(recorded)
+    >>> bool(report), recorded.attrs["check"]["passed"]
     (True, True)
     """
-    report = check(draws)
-    return draws.with_attrs(**{_PASSED: fingerprint(draws)}) if report else draws, report
+    report = recorded_report(draws)
+    if report is None:
+        report = check(draws)
+        findings = [asdict(one) for one in report.findings]
+        record = {"passed": report.passed, "checksum": _checksum(draws), "findings": findings}
+        draws = draws.with_attrs(**{_RECORD: record})
+    return draws, report
 
 
-def has_passed(draws: Draws) -> bool:
-    """Return whether draws record that they passed their check.
+def recorded_report(draws: Draws) -> Report | None:
+    """Return the report that draws record, if they are those that were checked, else None.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
-    >>> draws = Draws({"weights": drawn}, ("LM0",))
-    >>> has_passed(draws), has_passed(checked(draws)[0])
-    (False, True)
+    >>> recorded, report = checked(Draws({"weights": drawn}, ("LM0",)))
+    >>> recorded_report(recorded) == report
+    True
+    >>> recorded_report(replace(recorded, values={"weights": drawn + 1}))
     """
-    return bool(draws.attrs.get(_PASSED) == fingerprint(draws))
+    record = draws.attrs.get(_RECORD)
+    if not isinstance(record, Mapping) or record.get("checksum") != _checksum(draws):
+        return None
+    with suppress(msgspec.ValidationError):
+        findings = msgspec.convert(record.get("findings"), list[Finding])
+        fresh = {one.name for one in (*_of_density(draws), *_of_gaussian_prior(draws))}
+        return _report(draws, [one for one in findings if one.name not in fresh])
+    return None
 
 
-def fingerprint(draws: Draws) -> str:
-    """Return a hash of all draws and their importance weights, and of the version of bpa_ppl."""
+def _checksum(draws: Draws) -> str:
+    """Return a hash of what a check reads, and of the version of bpa_ppl."""
     digest = hashlib.sha256(__version__.encode())
-    arrays: dict[str, Any] = {**draws.values, "log_weight": draws.log_weight}
+    attrs = {name: draws.attrs.get(name, np.nan) for name in ("newton_decrement", "pareto_k")}
+    arrays = {**draws.statistics, **draws.values, "log_weight": draws.log_weight, **attrs}
     for name, values in sorted(arrays.items()):
         if values is not None:
             numbers = np.asarray(values, np.float64)
@@ -278,7 +325,7 @@ def fingerprint(draws: Draws) -> str:
 def refuse_unconverged(posterior: Posterior) -> None:
     """Raise NotConverged, with the table of the check, if a posterior fails it.
 
-    Draws that record that they passed it are not checked again.
+    Draws that record their check, and have not changed since, are not checked again.
 
     Args:
         posterior: as for `check`.
@@ -292,9 +339,8 @@ def refuse_unconverged(posterior: Posterior) -> None:
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
     draws = as_draws(posterior, finite=False)
-    if has_passed(draws):
-        return
-    report = check(draws)
+    report = recorded_report(draws)
+    report = check(draws) if report is None else report
     if not report:
         raise NotConverged(
             "the posterior failed its check, so it is not used unless the check is skipped",
@@ -388,7 +434,7 @@ class Remedies:
             return self._isotropic_walk()
         change, factor = ("raise", _STEP) if larger else ("lower", 1 / _STEP)
         value = self._value(str(self._step), factor)
-        if self._step == _SCALE and self._known:
+        if self._step == _SCALE and self._known and not self._has_best_scale:
             value = f" ({_SCALE}={_BEST_STEP})"
         return f"{change} {self._step}{value}, or use nuts"
 
@@ -403,9 +449,14 @@ class Remedies:
         return float(np.mean(self._draws.statistics.get("acceptance_rate", _BEST_RATE)))
 
     @property
+    def _has_best_scale(self) -> bool:
+        """Whether the steps of `rwm` are those that are best for a Gaussian."""
+        return bool(np.isclose(self._settings.get(_SCALE, np.nan), _BEST_STEP, rtol=0.05))
+
+    @property
     def _steps_are_wrong(self) -> bool:
         """Whether the acceptance rate of a random walk says that its steps do not suit it."""
-        low, high = Thresholds.acceptance_low, Thresholds.acceptance_high
+        low, high = _WALK
         return bool(self._known and self._step and not low <= self._rate <= high)
 
     def _isotropic_walk(self) -> str:
@@ -534,34 +585,35 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     worst = {"R-hat": mixing.max(), "bulk ESS": bulk.min(), "tail ESS": tail.min()}
     worst["MCSE / sd"] = error.max()
     shortage = max(_shortage(name, float(value), limits) for name, value in worst.items())
-    settled = bool(2 * (r_hat(values[:, count // 2 :]).max() - 1) < mixing.max() - 1)
+    apart = worst["R-hat"] > limits.r_hat
+    settled = apart and 2 * (r_hat(values[:, count // 2 :]).max() - 1) < worst["R-hat"] - 1
     more_draws = remedies.more_draws(shortage)
-    agreement = remedies.agreement(max(shortage, _MORE), settled)
+    agreement, longer = (remedies.agreement(max(shortage, _MORE), b) for b in (settled, True))
     parts = "chains" if chains > 1 else "parts of the chain"
     disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {agreement}"
     few = "{value:.0f} effective draws of {where}: " + more_draws
     few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
-    drifting = "the kept draws of {where} still drift: " + agreement
-    apart = f"the mean of {{where}} differs between chains: {agreement}"
+    early = "the first tenth of the draws of {where} differs from their second half: " + longer
+    differ = f"the mean of {{where}} differs between chains: {agreement}"
     heavy = (
         "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does not "
         "exist: draw more, or use a prior with lighter tails"
     )
     stuck = f"{{where}} stays where it is for {{value:.0%}} of its draws: {remedies.movement()}"
     tests = len(names) * (1 + chains if chains > 1 else 1)
-    level = limits.drift / (2 * tests)
+    level = limits.level / (2 * tests)
     max_z = float(-ndtri(level))
     findings = [
         _worst("R-hat", mixing, names, limits.r_hat, disagree),
         _worst("bulk ESS", bulk, names, min_ess, few, -1),
         _worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _worst("drift (|z|)", np.abs(drift(values, level)), names, max_z, drifting),
+        _worst("burn-in (|z|)", np.abs(burn_in(values, level)), names, max_z, early),
     ]
     if chains > 1:
         z = np.abs(chain_differences(values, level)).max(axis=0)
-        findings.append(_worst("chain means (|z|)", z, names, max_z, apart))
+        findings.append(_worst("chain means (|z|)", z, names, max_z, differ))
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
     k_hat = tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
     findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
@@ -592,25 +644,31 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
     return names, np.where(np.isfinite(values), values, np.nan)
 
 
-def drift(values: Float64, level: float = 0.005) -> Float64:
-    """Return the z-score of the difference between the halves of the draws, (C, D, …) ↦ (…).
+def burn_in(values: Float64, level: float = 0.005) -> Float64:
+    """Return the z-score of the first tenth of the draws against the second half, (C, D, …) ↦ (…).
 
-    It is the difference of the means of the first and the second half, over all chains, in units
-    of its Monte-Carlo standard error (after Geweke 1992, with the MCSE of ArviZ instead of the
-    spectral estimate), scaled as by `_z_score`.
+    It is the difference of their means, over all chains, in units of its Monte-Carlo standard error
+    (Geweke 1992), scaled as by `_z_score`. The error is that of the second half, by ArviZ, for as
+    many draws as both parts have: draws that come from elsewhere vary much, and would hide it. The
+    first tenth has at least four draws of each chain.
 
     Args:
         values: the draws.
         level: one-sided, at which the quantiles agree.
+
+    Chains that come from four standard deviations away:
+
+    >>> values = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    >>> values[..., 0] += 4 * np.exp(-np.arange(1000) / 50)
+    >>> np.abs(burn_in(values)).round().tolist()
+    [27.0, 1.0]
     """
-    half = values.shape[1] // 2
-    if half == 0:
-        return np.full(values.shape[2:], np.nan)
-    first, second = values[:, :half], values[:, -half:]
-    shift = second.mean(axis=(0, 1)) - first.mean(axis=(0, 1))
-    errors = np.array([_error(part) for part in (first, second)])
-    deviations = np.array([_deviation(part) for part in (first, second)])
-    return _z_score(shift, errors, _effective(deviations, errors), level)
+    count = values.shape[1]
+    first, second = values[:, : max(count // 10, _FEWEST)], values[:, count // 2 :]
+    shift = first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))
+    error = _error(second)
+    both = error * np.sqrt(1 + second.shape[1] / first.shape[1])
+    return _z_score(shift, both[None], _effective(_deviation(second), error)[None], level)
 
 
 def chain_differences(values: Float64, level: float = 0.005) -> Float64:
@@ -618,7 +676,7 @@ def chain_differences(values: Float64, level: float = 0.005) -> Float64:
 
     Args:
         values: the draws of several chains.
-        level: as for `drift`.
+        level: as for `burn_in`.
 
     A chain of 1000 independent draws that is 0.25 standard deviations away:
 
@@ -641,13 +699,13 @@ def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) 
     """Return the z-score of a difference of two means.
 
     Its error is estimated from windows of about ten autocorrelation times, so that the ratio is
-    approximately Student's t, with ESS / 10 degrees of freedom for each mean (Welch 1947). It is
-    scaled so that its quantile is that of a normal distribution.
+    approximately Student's t, with ESS / 10 degrees of freedom for each estimate (Welch 1947). It
+    is scaled so that its quantile is that of a normal distribution.
 
     Args:
         shift: (…) the difference.
-        errors: (2, …) the standard error of each mean.
-        effective: (2, …) effective draws of each mean.
+        errors: (n, …) independent estimates, whose squares add up to its squared standard error.
+        effective: (n, …) effective draws of each.
         level: one-sided, at which the quantiles agree.
     """
     from scipy.special import ndtri, stdtrit
@@ -710,14 +768,12 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
     """Yield the findings on acceptance, divergences and energy, as far as they are recorded."""
     if "acceptance_rate" in draws.statistics:
         rates = np.asarray(draws.statistics["acceptance_rate"]).mean(axis=1)
-        # Only a sampler with a step size can accept too often.
-        high = limits.acceptance_high if draws.attrs.get("step_setting") else 1.0
-        low = limits.acceptance_low
+        low, high = limits.acceptance or _sound_acceptance(draws)
         worst = int(np.argmax(np.maximum(low - rates, rates - high)))
         rate = float(rates[worst])
         side = "large" if rate < low else "small"
         remedy = remedies.other_steps(larger=side == "small")
-        advice = f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {remedy}"
+        advice = f"acceptance {rate:.2g}, as steps are too {side} for this posterior: {remedy}"
         limit, passed = f"{low:g} to {high:g}", low <= rate <= high
         yield Finding("acceptance", rate, f"chain {worst}", limit, passed, advice)
     if "diverging" in draws.statistics:
@@ -735,6 +791,13 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
         advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}, or reparametrise the model"
         limit, passed = f"≥ {limits.bfmi:g}", value >= limits.bfmi
         yield Finding("BFMI", value, f"chain {worst}", limit, passed, advice)
+
+
+def _sound_acceptance(draws: Draws) -> tuple[float, float]:
+    """Return the range of acceptance rates that is sound for the sampler of some draws."""
+    if draws.attrs.get("step_setting"):
+        return _WALK
+    return _HAMILTONIAN if "diverging" in draws.statistics else _OTHER
 
 
 def _of_density(draws: Draws) -> Iterator[Finding]:
@@ -780,8 +843,8 @@ def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     k_hat = float(np.fmax(draws.attrs.get("pareto_k", computed), computed))
     of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"
     heavy = (
-        f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "
-        f"unreliable; {_MARKOV_CHAIN}"
+        f"Pareto k̂ {k_hat:.2f}, so heavy a tail of the importance weights that averages are "
+        f"unreliable: {_MARKOV_CHAIN}"
     )
     # More draws from too narrow a distribution have as heavy a tail.
     shortage = min_ess / size if k_hat <= limits.pareto_k else np.inf

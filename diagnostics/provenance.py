@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 #: Attributes that other sections show, or that are for programs alone.
-_ELSEWHERE = ("baselines", "options", "feature_scales", "passed_check")
+_ELSEWHERE = ("baselines", "options", "feature_scales", "check")
 #: Parts of a signature that are attributes, and the packages that draws depend on.
 _STATED = ("oracle_metric", "gain_column", "oracle_ties", "model")
 _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")

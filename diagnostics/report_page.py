@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -15,8 +16,9 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     notes_on_indicators,
     recorded_comparison,
 )
+from bpa_ppl.diagnostics.baselines.table import BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.checks import Report, check, sampled_components
-from bpa_ppl.diagnostics.pages.figures import empty_figure, label
+from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Section,
@@ -28,12 +30,14 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
 from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, quantiles, standardised
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.figure import Figure
 
     from bpa_ppl.posterior.adapter import Posterior
@@ -45,17 +49,15 @@ _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_ROWS = 50  # of the table of other variables
 _MAX_FOREST = 40  # weights in the forest plot
 _MIN_DRAWS = 10  # per chain: a plot of fewer shows nothing
-#: More chains than these cannot be distinguished in a figure.
-MAX_CHAINS = 8
-_ROW = 1.15  # height of a component, in inches
-_TRACES = (
-    "Every draw, one colour a chain, the warm-up on grey; chains that mix look like one band "
-    "without steps or slopes."
-)
 _FOREST = (
     "Blue: posterior interval and mean; grey: prior interval; red cross: canonical weight. A "
     "weight moved if its cross is outside its blue bar. A prior much wider than the posterior is "
     "cut off."
+)
+_MAX_SINGLE = 3  # single features in the figure of ways to choose
+_WAYS = (
+    "Points: mean difference of a simple way to choose from the adapted weights, with its 95% "
+    "interval; blue: the adapted weights are better; red: worse. On the adaptation lists,"
 )
 #: The unit of the weights in tables and figures.
 _STANDARDISED = "weight × standard deviation within lists"
@@ -105,16 +107,15 @@ def posterior_page(
     report, scaled = check(draws), standardised(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
-    chains = not draws.weighted and draws.shape[1] >= _MIN_DRAWS
     raters = raters_of(draws)
     sections = [
+        _pictures(draws, shown, unit, top),
         *(() if answer is None else answer[1]),
         *_comparison(draws),
         _weights(shown, unit, report),
         *([] if raters is None else [raters.section()]),
         *_others(draws),
         _diagnostics(draws, report),
-        *([_chains(draws, shown, unit, top)] if chains else []),
         _provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
@@ -159,12 +160,7 @@ def _weights(draws: Draws, unit: str, report: Report) -> Section:
         ]
         if len(draws.flat) == 1:
             changes[0] = "A single draw has no interval: the uncertainty of the changes is unknown."
-    shown = draws.largest_shifts(_MAX_FOREST)
-    suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
-    alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    caption = f"{_capitalised(unit)}. {_FOREST}{suffix}"
-    forest = drawn(forest_figure(draws, shown, unit), alternative, caption, "svg")
-    return Section("What moved", [*doubt, units, *changes, _weights_table(draws, unit), forest])
+    return Section("What moved", [*doubt, units, *changes, _weights_table(draws, unit)])
 
 
 def _weights_table(draws: Draws, unit: str) -> Table:
@@ -279,18 +275,32 @@ def _diagnostics(draws: Draws, report: Report) -> Section:
     return Section("Diagnostics", blocks)
 
 
-def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
-    names, values = sampled_components(draws)
-    varies = np.ptp(values, axis=(0, 1)) > 0
-    size = np.where(varies, np.nan_to_num(ess(values)), 0.0)
-    worst = [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
+def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
+    """Return the section of figures: the weights, the ways to choose, and the chains."""
+    shown = sorted(scaled.largest_shifts(_MAX_FOREST), key=lambda k: -scaled.mean[k])
+    suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
+    caption = f"{_capitalised(unit)}. {_FOREST}{suffix}"
+    alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
+    figures = [drawn(forest_figure(scaled, shown, unit), alternative, caption, "svg")]
+    comparison = recorded_comparison(draws)
+    if comparison is not None and _ways(comparison):
+        image, alternative = ways_figure(comparison), "Simple ways to choose, compared with ours"
+        figures.append(drawn(image, alternative, f"{_WAYS} {comparison.evaluation}.", "svg"))
+    if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
+        figures.append(_chains(draws, scaled, unit, top))
+    return Section("In pictures", figures)
+
+
+def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
+    """Return the figure of the chains of the components that mix worst."""
+    names, worst = sampled_components(draws)[0], worst_mixing(draws, top)
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
-    chains = draws.shape[0]
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
-    limits += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
-    shown = [f"Shown: {', '.join(limits)}. The diagnostics above are of all."] if limits else []
-    figure, caption = trace_figure(scaled, worst), f"{_TRACES} Weights: {unit}."
-    return Section("Chains", [*shown, drawn(figure, f"Traces of {', '.join(worst)}", caption)])
+    if draws.shape[0] > MAX_CHAINS:
+        limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
+    shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
+    caption = f"{CAPTION} Weights: {unit}.{shown}"
+    return drawn(trace_figure(scaled, worst), f"Traces of {', '.join(worst)}", caption)
 
 
 def _provenance(draws: Draws) -> Section:
@@ -303,33 +313,6 @@ def _provenance(draws: Draws) -> Section:
     return Section("How it was made", blocks)
 
 
-def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
-    """Draw traces, with the warm-up on grey.
-
-    Args:
-        draws: the posterior.
-        names: components to show: weights, or cells of other sites.
-    """
-    kept, warmup = draws.components(), {}
-    if WEIGHTS in draws.warmup:
-        sites = tuple(site for site in draws.sites if site in draws.warmup)
-        warmup = Draws(
-            draws.warmup, draws.features, sites=sites, dims=draws.dims, coords=draws.coords
-        ).components()
-    figure, grid = empty_figure(len(names), 1, _ROW)
-    for name, (axes,) in zip(names, grid, strict=True):
-        axes.set_ylabel(label(name), rotation=0, ha="right", va="center")
-        before = warmup.get(name, kept[name][:, :0])
-        start = -before.shape[1]
-        values = np.concatenate([before, kept[name]], axis=1)[:MAX_CHAINS]
-        axes.plot(np.arange(start, kept[name].shape[1]), values.T, linewidth=0.4, alpha=0.75)
-        if start:
-            axes.axvspan(start, 0, color="0.9", zorder=0)
-        axes.margins(x=0)
-    grid[-1, 0].set_xlabel("draw")
-    return figure
-
-
 def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
@@ -338,7 +321,7 @@ def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Fi
         features: positions of the weights, one row each.
         unit: of the weights.
     """
-    figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features))
+    figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features), width=NARROW)
     rows = np.arange(len(features))[::-1]
     low, high = draws.interval(PROBABILITY)[:, features]
     limits = [low, high]
@@ -346,11 +329,11 @@ def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Fi
     if len(prior):
         equal = np.full(len(prior), 1 / len(prior))
         prior_interval = quantiles(prior, _TAILS, equal)[:, features]
-        axes.hlines(rows, *prior_interval, color="0.83", linewidth=12)
-    axes.hlines(rows, low, high, color="C0", linewidth=4)
-    axes.plot(draws.mean[features], rows, "o", color="C0", markersize=7)
+        axes.hlines(rows, *prior_interval, color="0.83", linewidth=9)
+    axes.hlines(rows, low, high, color="C0", linewidth=3)
+    axes.plot(draws.mean[features], rows, "o", color="C0", markersize=6)
     if draws.canonical is not None:
-        axes.plot(draws.canonical[features], rows, "x", color="C3", markersize=7, mew=2)
+        axes.plot(draws.canonical[features], rows, "x", color="C3", markersize=6, mew=2)
         limits.append(draws.canonical[features])
     # A prior may be many times as wide as the posterior: it is cut off.
     lowest, highest = float(np.min(limits)), float(np.max(limits))
@@ -358,5 +341,36 @@ def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Fi
     axes.set_xlim(lowest - margin, highest + margin)
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(f"{unit} ({_PERCENT} equal-tailed intervals)")
+    axes.set_xlabel(f"{unit}\n({_PERCENT} equal-tailed intervals)")
     return figure
+
+
+def ways_figure(comparison: BaselineComparison) -> Figure:
+    """Draw by how much simple ways to choose are better than the adapted weights, with intervals.
+
+    Args:
+        comparison: with differences to the adapted weights.
+    """
+    rows = sorted(_ways(comparison), key=lambda row: row.difference, reverse=True)
+    figure, ((axes,),) = empty_figure(1, 1, 0.6 + 0.36 * len(rows), width=NARROW)
+    heights = np.arange(len(rows))
+    difference, low, high = (
+        -np.array([getattr(row, name) for row in rows]) for name in ("difference", "low", "high")
+    )
+    colours = [{"better": "C0", "worse": "C3"}.get(row.verdict, "0.35") for row in rows]
+    axes.hlines(heights, high, low, color=colours, linewidth=3)
+    axes.scatter(difference, heights, color=colours, s=36, zorder=3)
+    axes.axvline(0, color="0.3", linestyle="--", linewidth=0.8)
+    axes.set_yticks(heights, [textwrap.fill(label(row.name, 40), 20) for row in rows])
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlabel(f"{comparison.measure}, minus adapted weights\n(right: better)")
+    return figure
+
+
+def _ways(comparison: BaselineComparison) -> list[BaselineRow]:
+    """Return the ways to choose that have a difference, with the best few single features."""
+    compared = [
+        row for row in comparison.rows if np.isfinite(row.difference) and row.kind != "bound"
+    ]
+    single = sorted((r for r in compared if r.kind == "feature"), key=lambda r: r.difference)
+    return [row for row in compared if row not in single[_MAX_SINGLE:]]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.errors import BpaError, DataError, UsageError
+import numpy as np
+
+from bpa_ppl.columns import is_missing
+from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features import FeatureSource
 from bpa_ppl.features.base import Added, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
-from bpa_ppl.labels import matches
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.labels import matches, with_labels
+from bpa_ppl.nbest import NBest, demote_to_extras, feature_of
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality import METRICS, Column, Metric
+from bpa_ppl.rows.schema import shown
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -83,42 +89,39 @@ class Preparation:
 
     def without_criterion(self, nbest: NBest) -> NBest:
         """Return the lists with the criterion and excluded columns as extras."""
-        gain = () if self.gain is None else self.gain.columns
-
-        def is_feature(name: str) -> bool:
-            included = self.features is None or matches(name, self.features)
-            return name not in gain and included and not matches(name, self.exclude)
-
-        return demote_to_extras(
-            nbest, [name for name in nbest.feature_names if not is_feature(name)]
-        )
+        names = nbest.feature_names
+        gain, excluded = () if self.gain is None else self.gain.columns, frozenset(self.exclude)
+        left_out = [name for name in names if name in gain or matches(name, excluded)]
+        if self.features is not None:
+            chosen = frozenset(self.features)
+            left_out += [name for name in names if not matches(name, chosen)]
+        return demote_to_extras(nbest, left_out)
 
     def _with_posterior_features(self, nbest: NBest) -> NBest:
         """Return the lists with the features of the posterior only."""
         if self.fixed is None:
             return nbest
-        lacking = [name for name in self.free if name not in nbest.feature_names]
-        missing = [name for name in lacking if not matches(name, self.absent)]
-        unused = set(lacking) - set(missing)
+        features, absent = frozenset(nbest.feature_names), frozenset(self.absent)
+        lacking = [name for name in self.free if name not in features]
+        missing = [name for name in lacking if not matches(name, absent)]
+        unused = set(lacking).difference(missing)
         nbest = nbest.without(*(name for name in nbest.extras if name in unused))
-        unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
         if missing:
-            partial = [name for name in missing if name in nbest.extras]
-            suffix = f" ({', '.join(partial)}: missing for some candidates)" if partial else ""
+            remedy = f"leave out their weights in reranking (without: {missing[0]})"
+            problems = (_not_a_number(nbest, name) for name in missing)
+            if (problem := next(filter(None, problems), None)) is None:
+                present = listed(nbest.feature_names) or "no features"
+                problem = f"no feature {listed(missing)}: the lists have {present}"
             raise DataError(
-                f"no feature {', '.join(missing)}{suffix}, which the posterior has weights for: "
-                f"the lists have {', '.join(nbest.feature_names) or 'no features'}; give lists "
-                "with the features that the weights were adapted with, or leave out their "
-                f"weights in reranking (without: {missing[0]})",
+                f"{problem}; the posterior has weights for {listed(missing)}: give lists with "
+                f"the features that the weights were adapted with, or {remedy}",
                 nbest.origin,
                 parameter="without",
                 code="missing-feature",
             )
-        if unknown:
-            warn_user(
-                f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
-                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
-            )
+        known = {*self.free, *self.fixed}
+        if unknown := [name for name in nbest.feature_names if name not in known]:
+            warn_user(location_of(nbest.origin) + unused_note(unknown))
         return demote_to_extras(nbest, unknown)
 
     @cached_property
@@ -205,6 +208,30 @@ class Preparation:
             )
 
 
+def unused_note(names: Sequence[str]) -> str:
+    """Return a note on features of lists that the posterior has no weight for.
+
+    >>> unused_note(["comet"])
+    'comet not used: the posterior has no weight for it: give one to use it (default weights)'
+    """
+    reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
+    return f"{listed(names)} not used: {reason}: give one to use it (default weights)"
+
+
+def _not_a_number(nbest: NBest, name: str) -> str | None:
+    """Return which candidate is the first without a number in an extra; None if all have one."""
+    for row, value in enumerate(nbest.extras.get(name, ())):
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and math.isfinite(value):
+            continue
+        s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
+        candidate = f"candidates[{row - nbest.offsets[s]}] of list {nbest.ids[s]}"
+        if is_missing(value) or is_number:
+            return f"{candidate} has no {name}"
+        return f"{name} of {candidate} is {shown(value)}, not a number"
+    return None
+
+
 def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
     """Return the criterion that a posterior records: a column, or a metric with its defaults.
 
@@ -284,7 +311,7 @@ def preparation(
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A number is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
-    excluded += tuple(name for name in columns if name in nbest.feature_names)
+    excluded += tuple(name for name in columns if feature_of(nbest, name) is not None)
     gain = metric if isinstance(metric, Column) else None
     fitted = tuple(absolute(source).fitted(nbest) for source in sources)
     return Preparation(gain, fitted, chosen, excluded)
@@ -304,8 +331,9 @@ def _columns(
 ) -> tuple[str, ...]:
     """Return names or labels after checking that each matches a feature or another column."""
     names = _names(columns, parameter)
+    known = {*others, *with_labels(nbest.feature_names)}
     for name in names:
-        if name not in others and not any(matches(f, [name]) for f in nbest.feature_names):
+        if name not in known:
             extra = name in nbest.extras
             reason = " (it is not a number, or missing for some candidates)" if extra else ""
             available = ", ".join(nbest.feature_names) or "none"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import Draws, NBest, write_nbest, write_posterior
+from bpa_ppl.diagnostics.checks import checked
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,13 +46,14 @@ LAYERS = (
 HEIGHT = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 #: Programs of both papers about phrase pairs.
 OF_PHRASES = ("models.instance_weighting", "models.subdomains")
-#: What commands that only choose, check and describe do not load.
+#: What commands that only choose and describe do not load.
 HEAVY = {
     *("arviz", "arviz_stats", "jax", "matplotlib", "numba", "numpyro", "pandas", "scipy.optimize"),
     *("scipy.stats", "sklearn", "xarray"),
 }
 #: Package -> its module, where the names differ.
 MODULES = {
+    "arviz-stats": "arviz_stats",
     "backports.zstd": "backports",
     "pillow": "PIL",
     "lazy-loader": "lazy_loader",
@@ -142,13 +144,12 @@ import sys
 from bpa_ppl.cli.app import run_command
 for command in (
     "--help",
-    "check posterior.nc",
     "lists lists.jsonl --metric human",
     "rerank lists.jsonl -p posterior.nc -o texts",
 ):
     sys.argv = ["bpa", *command.split()]
     run_command(sys.argv[1:])
-reranker = bpa_ppl.Reranker("posterior.nc", unchecked=True)
+reranker = bpa_ppl.Reranker("posterior.nc")
 reranker.choose(["a", "b"], {"LM0": [0.0, 1.0], "human": [0.0, 1.0]})
 """
 PRINT_MODULES = "import json, sys; print(); print(json.dumps(sorted(sys.modules)))"
@@ -158,7 +159,7 @@ def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     features = ("LM0", "human")
     drawn = np.random.default_rng(0).normal(size=(4, 1000, 2))
-    write_posterior(Draws({"weights": drawn}, features), "posterior.nc")
+    write_posterior(checked(Draws({"weights": drawn}, features))[0], "posterior.nc")
     lists = NBest.from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     command = [sys.executable, "-c", IMPORT + RUN + PRINT_MODULES]

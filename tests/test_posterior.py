@@ -83,7 +83,7 @@ def test_groups_coordinates_and_attributes(
     assert (attrs["sampler"], attrs["seed"], attrs["model"]) == (name, 0, "log_linear")
     assert attrs["adaptation_sentences"] == 6
     assert ("draws" in json.loads(attrs["settings"])) == (name != "map")
-    versions = {"bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "python", "arviz"}
+    versions = {"bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "python", "arviz", "arviz-stats"}
     assert versions <= set(json.loads(attrs["versions"]))
     assert "cpu" in attrs["machine"]
 

@@ -18,12 +18,16 @@ from cyclopts import App, CycloptsError, Parameter, Token
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
-from bpa_ppl.cli.options import discard, print_message, with_outputs
-from bpa_ppl.errors import BpaError, UsageError, printable, quoted
+from bpa_ppl.cli.options import discard, print_message, refuse_empty, with_outputs
+from bpa_ppl.cli.signals import Ended, ending_signals
+from bpa_ppl.errors import BpaError, UsageError, interruption, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
+_NO_MEMORY = (
+    "error: out of memory: give fewer or smaller lists, fewer draws, or a machine with more"
+)
 #: In the place of `-`, which Cyclopts takes for an option; no argument of a process contains it.
 _STANDARD = "\0"
 
@@ -34,6 +38,7 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
     >>> converted(int, [Token(value="5")]), converted(str, [Token(value=_STANDARD)])
     (5, '-')
     """
+    refuse_empty(tokens)
     tokens = [one.evolve(value=one.value.replace(_STANDARD, "-")) for one in tokens]
     if kind is int and not re.fullmatch(r"[+-]?\d+", tokens[0].value):
         raise UsageError(f"expected an integer, not {quoted(tokens[0].value)}")
@@ -45,7 +50,8 @@ app = App(
     help="Adapt the weights of an n-best reranker, or of judges and reward models, to a new domain "
     "from a few judged lists.",
     help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
-    "posterior not converged, 130 interrupted, 141 output closed by its reader.",
+    "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "
+    "terminated.",
     help_format="plaintext",
     version=f"bpa_ppl {__version__}",
     group_parameters="Options",
@@ -59,8 +65,15 @@ lm_app = App(
     help_format="markdown",
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(adapt.adapt, servers.judge, adapt.learn_prior, posteriors.check, posteriors.report),
-    *(posteriors.rerank, posteriors.weights, servers.serve, lists.lists_, lists.oracle),
+    *(adapt.adapt, servers.judge, adapt.learn_prior, posteriors.check, posteriors.trace),
+    *(
+        posteriors.report,
+        posteriors.rerank,
+        posteriors.weights,
+        servers.serve,
+        lists.lists_,
+        lists.oracle,
+    ),
     *(lists.features, adapt.demo),
 )
 for place, function in enumerate(_COMMANDS):
@@ -120,7 +133,10 @@ def run_command(words: list[str]) -> None:
 
 def message_of(error: BpaError, words: list[str]) -> str:
     """Return the message of an error, with the option where it is about one."""
-    text, command = str(error), app.parse_commands(words)[1][-1]
+    text = str(error)
+    if error.parameter is None:
+        return text
+    command = app.parse_commands(words)[1][-1]
     options = command.assemble_argument_collection() if command.default_command else ()
     option = next((one.name for one in options if one.field_info.name == error.parameter), "")
     if option.startswith("-") and option not in error.message:
@@ -131,18 +147,15 @@ def message_of(error: BpaError, words: list[str]) -> str:
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
     prepare_streams()
-    with shown_messages():
+    with shown_messages(), ending_signals():
         code = _exit_code()
     sys.exit(code)
 
 
 def _exit_code() -> int | str | None:
-    words, code = sys.argv[1:], BpaError.exit_code
+    words = sys.argv[1:]
     try:
-        for word in words:
-            if any("\udc80" <= character <= "\udcff" for character in word):
-                problem = f"{quoted(word)} is not text in the encoding of this system"
-                raise UsageError(f"{problem}: rename the file to one with a name in UTF-8")
+        _check_place(words)
         run_command(words)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -152,22 +165,47 @@ def _exit_code() -> int | str | None:
     except BrokenPipeError:
         discard(sys.stdout)
         return _CLOSED_PIPE
-    except KeyboardInterrupt:
-        message, code = "interrupted", _INTERRUPTED
-    except BpaError as error:
-        message, code = f"error: {message_of(error, words)}", error.exit_code
-    except OSError as error:
-        message = printable(f"error: {error.filename or 'output'}: {error.strerror or error}")
-    except ImportError as error:
-        message = printable(f"error: a package cannot be loaded: {error}")
-    except (MemoryError, RuntimeError) as error:
-        # JAX raises a RuntimeError of its own with this code.
-        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        remedy = "give fewer or smaller lists, fewer draws, or a machine with more"
-        message = f"error: out of memory: {remedy}"
+    except BaseException as error:
+        interrupted = interruption(error)
+        if isinstance(interrupted, Ended):
+            message, code = str(interrupted), interrupted.exit_code
+        elif interrupted is not None:
+            message, code = "interrupted", _INTERRUPTED
+        else:
+            message, code = _failure(error, words)
     print_message(message)
     return code
+
+
+def _check_place(words: Sequence[str]) -> None:
+    """Refuse arguments that no file can have as a name, and a current folder that was deleted."""
+    for word in words:
+        if any("\udc80" <= character <= "\udcff" for character in word):
+            problem = f"{quoted(word)} is not text in the encoding of this system"
+            raise UsageError(f"{problem}: rename the file to one with a name in UTF-8")
+    try:
+        os.getcwd()
+    except OSError as error:
+        reason = f"the current folder cannot be used ({error.strerror})"
+        raise UsageError(f"{reason}: change to another one with cd") from error
+
+
+def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
+    """Return the message and the exit code of an error; raise an error of the program again."""
+    match error:
+        case BpaError():
+            return f"error: {message_of(error, words)}", error.exit_code
+        case OSError():
+            message = f"error: {error.filename or 'output'}: {error.strerror or error}"
+        case ImportError():
+            message = f"error: a package cannot be loaded: {error}"
+        case MemoryError():
+            message = _NO_MEMORY
+        case RuntimeError() if "RESOURCE_EXHAUSTED" in str(error):  # of JAX
+            message = _NO_MEMORY
+        case _:
+            raise error
+    return printable(message), BpaError.exit_code
 
 
 def prepare_streams() -> None:

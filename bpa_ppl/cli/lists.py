@@ -58,9 +58,11 @@ def oracle(
     With a column of judgements as the metric, also print the scores of simple baselines.
 
     Args:
-        output: Oracle texts, one per line; - for stdout.
+        output: Oracle texts, one per line; or JSON lines if the name ends in .jsonl, which texts
+            with line breaks need; - for stdout.
         weights: Canonical weights, to break ties.
     """
+    from bpa_ppl.decoding.outputs import text_rows
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.progress import reporter
@@ -78,8 +80,9 @@ def oracle(
     with reporter(not quiet, "oracle") as report:
         room = bpa.quality.headroom(lists, scores, goal, ties=ties, progress=report)
     if output is not None:
+        rows = list(text_rows(lists.ids, lists.chosen(room.oracles.index), output))
         with atomic_writer(output) as file:
-            file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
+            file.writelines(rows)
     shared.print_result(room, output)
     if isinstance(goal, bpa.quality.Column) and len(lists) > 1:
         shared.print_result(f"\n{bpa.compare_baselines(lists, metric=goal)}", output)

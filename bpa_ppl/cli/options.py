@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVar
 
 import msgspec
-from cyclopts import Parameter, Token
+from cyclopts import UNSET, Parameter, Token
 
 import bpa_ppl as bpa
 from bpa_ppl.columns import natural_order
@@ -62,6 +62,7 @@ def parsed(
     """
 
     def convert(_: object, tokens: Sequence[Token]) -> Any:
+        refuse_empty(tokens)
         texts = [token.value for token in tokens]
         return parse(texts if several else texts[-1])
 
@@ -70,6 +71,17 @@ def parsed(
     if several:
         others |= {"n_tokens": -1, "show_default": False, "metavar": "STR..."}
     return Parameter(converter=convert, accepts_keys=False, **others)
+
+
+def refuse_empty(tokens: Iterable[Token]) -> None:
+    """Refuse values that are empty, as those of variables of a shell that are not set.
+
+    >>> refuse_empty([Token(value="")])
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: a value on the command line is empty: give one
+    """
+    if any(token.implicit_value is UNSET and not token.value for token in tokens):
+        raise UsageError("a value on the command line is empty: give one")
 
 
 def names_in(registry: Iterable[str], *more: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands on a posterior: `bpa check`, `bpa report`, `bpa rerank`, `bpa weights`."""
+"""Commands on a posterior: `bpa check`, `bpa trace`, `bpa report`, `bpa rerank`, `bpa weights`."""
 
 from __future__ import annotations
 
@@ -83,6 +83,32 @@ def report(
     shared.echo_status(f"wrote {output}", quiet or output == "-")
 
 
+def trace(
+    posterior: shared.PosteriorPath,
+    /,
+    *,
+    output: shared.OutputPath,
+    weights: list[str] | None = None,
+    top: int = 8,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Draw the traces of the chains, the warm-up on grey, and the ranks of their draws.
+
+    Weights are multiplied by the standard deviation of their feature within the adaptation lists,
+    so that they can be compared.
+
+    Args:
+        output: Figure (.png, .svg or .pdf) or page (.html).
+        weights: Features, or other sites of the model, to draw; by default those that mix worst.
+        top: Without --weights: how many.
+    """
+    from bpa_ppl.diagnostics.traces import write_traces
+
+    draws = bpa.posterior.read_draws(posterior)
+    write_traces(draws, output, weights, top=top, title=f"Traces of {posterior.name}")
+    shared.echo_status(f"wrote {output}", quiet)
+
+
 def rerank(
     nbest: shared.NBestPath,
     /,
@@ -102,7 +128,8 @@ def rerank(
 
     Args:
         posterior: Posterior (NetCDF) from `bpa adapt`.
-        output: Chosen texts, one per line; - for stdout.
+        output: Chosen texts, one per line; or JSON lines if the name ends in .jsonl, which texts
+            with line breaks need; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
             tab-separated.
         probabilities: Also write p(e | f) of every candidate, as JSON lines: the predictive

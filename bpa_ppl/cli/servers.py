@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError, require_extra
 
 
@@ -28,10 +29,11 @@ def judge(
     port: int = 8000,
     allowed_hosts: list[str] | None = None,
     seed: int = 0,
+    panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
-    """Compare candidates in the browser, two at a time, and watch the weights change.
+    """Compare candidates in the browser, two at a time.
 
     Each answer is in the output before the next question is shown; the same command goes on where
     it was stopped. `bpa adapt NBEST --judgements FILE` then adapts to the answers.
@@ -41,7 +43,8 @@ def judge(
         weights: none, to start at 0; equal, to start at the mean of the standardised features; or a
             file with the weights to start from.
         prior: Start from a prior (JSON) or a posterior (NetCDF) instead.
-        rater: Name of the rater, for the file of judgements.
+        rater: Name of the rater, for the file of judgements. A rater with a name does not see the
+            panel.
         features: Use only this column as a feature.
         exclude: Do not use this column as a feature.
         categorical: Make a feature of each value of this column, such as the system.
@@ -49,6 +52,8 @@ def judge(
         port: Port; 0 chooses a free one.
         allowed_hosts: Name that requests may use besides the host; `*` stands for any.
         seed: Seed of the questions.
+        panel: Show the weights and what the answers have changed, which may influence the rater
+            (default: only to a rater without a name).
     """
     if prior is not None and weights != "none":
         problem = "a prior says where the weights start: leave out the weights"
@@ -66,11 +71,12 @@ def judge(
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)
     token = secrets.token_urlsafe(24)
-    app = application(session, token, hosts=[host, *(allowed_hosts or ())])
+    app = application(session, token, hosts=[host, *(allowed_hosts or ())], state_shown=panel)
 
     def ready(url: str) -> None:
         shared.echo_status(f"compare candidates at {url}/{token}/", quiet)
 
+    restore_signals()
     run(app, host, port, ready)
 
 
@@ -123,4 +129,5 @@ def serve(
         shared.echo_status(f"serving {posterior} at {url}", quiet)
 
     hosts = allowed_hosts or ()
+    restore_signals()
     run(posterior, host=host, port=port, allowed_hosts=hosts, ready=ready, **options)

@@ -24,6 +24,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     CANONICAL,
     FIRST,
     RANDOM,
+    SAME_SIGNS,
     TIE,
     BaselineComparison,
     BaselineRow,
@@ -32,7 +33,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 )
 from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shares
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.quality import Column, Metric
@@ -42,6 +43,7 @@ from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.preferences import compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
 from bpa_ppl.quality.scoring import choice_score, one_each, statistics
+from bpa_ppl.tables import decimals_for, has_width
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -74,14 +76,19 @@ class Change(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Before, after, difference and its interval, formatted."""
-        after, change = self.score.score, self.score.difference
-        signed = [f"{x:+.{self.decimals}f}" for x in (change, self.score.low, self.score.high)]
-        plain = [f"{x:.{self.decimals}f}" for x in (after - change, after)]
-        return [text.translate(_MINUS) for text in (*plain, signed[0], " to ".join(signed[1:]))]
+        score = self.score
+        after, change, low, high = score.score, score.difference, score.low, score.high
+        known = has_width(high - low, change)
+        decimals = decimals_for((high - low) / 2 if known else 0.0, self.decimals)
+        signed = [f"{x:+.{decimals}f}" for x in (change, low, high)]
+        plain = [f"{x:.{decimals}f}" for x in (after - change, after)]
+        interval = " to ".join(signed[1:]) if known else "–"
+        return [text.translate(_MINUS) for text in (*plain, signed[0], interval)]
 
     def __str__(self) -> str:
         before, after, change, interval = self.cells
-        return f"{self.name} {before} → {after} ({change}, {_INTERVAL} {interval})"
+        of_change = change if interval == "–" else f"{change}, {_INTERVAL} {interval}"
+        return f"{self.name} {before} → {after} ({of_change})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +116,7 @@ class Improvement:
     ... )
     >>> result = evaluate_improvement(lists, posterior)
     >>> result.choices.after.tolist(), result.verdict, result.baseline
-    ([1], 'yes', 'canonical weights')
+    ([1], 'unknown', 'canonical weights')
     """
 
     choices: ChoiceChanges
@@ -191,11 +198,10 @@ class Improvement:
         row, comparison = self._random, self.comparison
         if row is None or comparison is None:
             return ""
-        verdict = "better" if row.low > 0 else "worse" if row.high < 0 else "not clearly better"
-        difference, interval, _ = row.cells[-3:]
+        verdict = "not clearly better" if row.verdict == TIE else row.verdict
         return (
             f" The choices are {verdict} than a random candidate ({comparison.measure} "
-            f"{difference}, {_INTERVAL} {interval})."
+            f"{row.difference_in_words()})."
         )
 
 
@@ -240,7 +246,7 @@ def evaluate_improvement(
     ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
     ... )
     >>> print(evaluate_improvement(lists, after).changes[0])
-    TER 33.33 → 0.00 (−33.33, 95% interval −33.33 to −33.33)
+    TER 33.33 → 0.00 (−33.33)
     >>> result = evaluate_improvement(lists.without("references"), after)
     >>> result.choices.explanations[0].deciding, result.verdict
     (('qe',), 'unknown')
@@ -252,7 +258,7 @@ def evaluate_improvement(
     if goal is None and comparison is not None and comparison.rows:
         return replace(_improved_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
-        reason = no_gains(nbest, draws).message.removeprefix(f"{nbest.origin}: ")
+        reason = no_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
     if isinstance(goal, Column):
@@ -322,6 +328,8 @@ def _change(
     score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
+    if not has_width(high - low, score.difference) and len(pair[0]) < SAME_SIGNS:
+        verdict = UNCLEAR
     return Change(name, score, verdict, metric.decimals, signature)
 
 

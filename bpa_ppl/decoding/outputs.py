@@ -22,10 +22,9 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     sums_of_choices,
 )
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Metric
 from bpa_ppl.quality.preferences import has_preferences
@@ -44,7 +43,15 @@ _JSON = (".jsonl", ".ndjson")
 
 
 def write_texts(result: Reranked, path: str | Path) -> None:
-    """Write the chosen texts, one per line, in the order of the lists; `-` is standard output.
+    """Write the chosen texts in the order of the lists; `-` is standard output.
+
+    Args:
+        result: from `rerank`.
+        path: as `output` of `rerank_to`.
+
+    Raises:
+        DataError: if the file cannot be written, or it has one text a line and a text has a line
+            break.
 
     >>> import numpy as np
     >>> from pathlib import Path
@@ -57,18 +64,38 @@ def write_texts(result: Reranked, path: str | Path) -> None:
     ['b', 'c']
     """
     with atomic_writer(path) as file:
-        file.writelines(text_rows(result))
+        file.writelines(text_rows(_ids(result), result.texts, path))
 
 
-def text_rows(result: Reranked) -> Iterator[str]:
-    """Yield the chosen texts as lines; a line break inside one becomes a space, with a warning."""
-    lines = [_one_line(text) for text in result.texts]
-    if lines != list(result.texts):
-        warn_user(
-            "a text with a line break is written as one line, so that there is one line per list"
-        )
-    for line in lines:
-        yield f"{line}\n"
+def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = "") -> Iterator[str]:
+    r"""Yield texts as lines: JSON if the path ends in .jsonl or .ndjson, else the texts themselves.
+
+    Args:
+        ids: of the sentences.
+        texts: one for each.
+        path: of the file.
+
+    Raises:
+        DataError: if a text has a line break where the texts themselves are the lines.
+
+    >>> next(text_rows([7], ["one\ntwo"], "out.jsonl"))
+    '{"id": 7, "text": "one\\ntwo"}\n'
+    """
+    as_json = file_suffix(path) in _JSON
+    for name, text in zip(ids, texts, strict=True):
+        if as_json:
+            yield json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
+        elif "\n" in text or "\r" in text:
+            problem = f"the text of sentence {name} has a line break, and plain text has one line"
+            remedy = "write JSON lines, to a file whose name ends in .jsonl"
+            message = f"{problem} for each sentence: {remedy}"
+            raise DataError(message, parameter="output", code="not-supported")
+        else:
+            yield f"{text}\n"
+
+
+def _ids(result: Reranked) -> list[Any]:
+    return list(result.ids or result.sentence_ids.tolist())
 
 
 def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
@@ -79,13 +106,16 @@ def details_rows(result: Reranked, path: str | Path = "", *, header: bool = Fals
         path: whose suffix names the format.
         header: whether the names of the columns come first; JSON lines have no header.
 
+    Raises:
+        DataError: if a cell of another format has a tab or a line break.
+
     >>> one, p = np.zeros(1, int), np.ones(1)
     >>> result = Reranked(one, one, p, one, p, ["a"], ["a"], [], ids=["doc-1"])
     >>> next(details_rows(result)).split("\t")[0]
     'doc-1'
     """
     columns: dict[str, list[Any]] = {
-        "sentence": result.ids or result.sentence_ids.tolist(),
+        "sentence": _ids(result),
         "choice": result.choice.tolist(),
         "probability": _rounded(result.probability),
         "canonical_choice": result.canonical.tolist(),
@@ -115,11 +145,12 @@ def _cell(value: Any) -> str:
         return str(int(value))
     if isinstance(value, float):
         return f"{value:.6g}"
-    return "" if value is None else _one_line(str(value)).replace("\t", " ")
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+    text = "" if value is None else str(value)
+    if any(mark in text for mark in "\t\n\r"):
+        problem = f"{quoted(text)} has a tab or a line break, which separate the cells of a table"
+        remedy = "write the details as JSON lines, to a file whose name ends in .jsonl"
+        raise DataError(f"{problem}: {remedy}", parameter="details", code="not-supported")
+    return text
 
 
 class AlignedWriter:
@@ -165,14 +196,19 @@ class AlignedWriter:
         self._after: int | str | None = None  # the user's id of the sentence before the next one
         self._waiting: dict[int, tuple[str, int | str]] = {}
 
-    def lines(self, result: Reranked) -> Iterator[str]:
+    def lines(self, result: Reranked, path: AnyPath = "") -> Iterator[str]:
         """Yield the lines of sentences that have no missing sentence before them.
 
+        Args:
+            result: from `rerank`.
+            path: as for `text_rows`.
+
         Raises:
-            DataError: if a sentence has two lists, or its id is below the first one.
+            DataError: if a sentence has two lists or an id below the first one, or as `text_rows`.
         """
-        numbers = result.sentence_ids.tolist()
-        rows = zip(numbers, result.ids or numbers, text_rows(result), strict=True)
+        names = _ids(result)
+        lines = text_rows(names, result.texts, path)
+        rows = zip(result.sentence_ids.tolist(), names, lines, strict=True)
         for number, name, line in rows:
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}: give the "
@@ -185,24 +221,27 @@ class AlignedWriter:
             while self._next in self._waiting:
                 yield self._written(self._next)
 
-    def rest(self) -> Iterator[str]:
+    def rest(self, path: AnyPath = "") -> Iterator[str]:
         """Yield the lines that wait, and those of missing sentences up to the end of the text.
 
+        Args:
+            path: as for `text_rows`.
+
         Raises:
-            DataError: if a list is missing and the policy is `error`, or if so many are missing
-                that the ids must be wrong.
+            DataError: if a list is missing and the policy is `error`, if so many are missing that
+                the ids must be wrong, or as `text_rows`.
         """
         for number in sorted(self._waiting):
-            yield from self._missing(number)
+            yield from self._missing(number, path)
             yield self._written(number)
-        yield from self._missing(max([self._end, *(number + 1 for number in self._empty)]))
+        yield from self._missing(max([self._end, *(number + 1 for number in self._empty)]), path)
 
     def _written(self, number: int) -> str:
         line, self._after = self._waiting.pop(number)
         self._next = number + 1
         return line
 
-    def _missing(self, end: int) -> Iterator[str]:
+    def _missing(self, end: int, path: AnyPath) -> Iterator[str]:
         if end - self._next > _MOST_MISSING:
             message = f"no list for sentences {self._next} to {end - 1}: correct the ids"
             raise DataError(message, code="wrong-length")
@@ -224,7 +263,8 @@ class AlignedWriter:
                 message = f"no source for {sentence}: give the sources of this text"
                 raise DataError(message, parameter="sources")
             self.filled += 1
-            yield f"{_one_line(source or '')}\n" if self._gaps == "source" else "\n"
+            text = (source or "") if self._gaps == "source" else ""
+            yield from text_rows([number], [text], path)
 
 
 def rerank_to(
@@ -245,10 +285,12 @@ def rerank_to(
     Args:
         nbest: as for `rerank`.
         posterior: as for `rerank`.
-        output: the chosen texts, one per line; `-` is the standard output.
+        output: the chosen texts, one per line; or JSON lines with `id` and `text`, which texts with
+            line breaks need, if the path ends in .jsonl or .ndjson. `-` is the standard output.
         details: a table of the choices, their probabilities and both texts of each list: JSON lines
             if the path ends in .jsonl or .ndjson, compressed or not, with an object for each
-            sentence; else a row for each, separated by tabs, below the names of the columns.
+            sentence; else a row for each, separated by tabs, below the names of the columns, which
+            texts with tabs or line breaks do not fit.
         probabilities: JSON lines with the probability of every candidate: see
             `Predictions.json_lines`.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
@@ -256,7 +298,8 @@ def rerank_to(
         options: as for `rerank`, in one object.
 
     Raises:
-        DataError: as `rerank`, if a file cannot be written, or `aligned` refuses a list.
+        DataError: as `rerank`, if a file cannot be written or a text does not fit its format, or
+            `aligned` refuses a list.
         NotConverged: as `rerank`.
         UsageError: as `rerank`.
 
@@ -277,13 +320,14 @@ def rerank_to(
     with atomic_writers(*paths) as (texts, *others):
         for part in parts:
             result = Reranked.of(part)
-            texts.writelines(text_rows(result) if aligned is None else aligned.lines(result))
+            rows = text_rows(_ids(result), result.texts, output)
+            texts.writelines(rows if aligned is None else aligned.lines(result, output))
             if details is not None:
                 others[0].writelines(details_rows(result, details, header=not summary.sentences))
             if probabilities is not None:
                 others[-1].writelines(part.json_lines())
             summary.add(part.lists, result)
-        texts.writelines(() if aligned is None else aligned.rest())
+        texts.writelines(() if aligned is None else aligned.rest(output))
     return summary
 
 

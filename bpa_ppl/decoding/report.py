@@ -55,13 +55,13 @@ def report_page(
     """
     from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
     from bpa_ppl.decoding.reranking import without_features
-    from bpa_ppl.diagnostics import check
+    from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.diagnostics.choices import changes_section, systems_section
 
     require_report()
     draws, answer = without_features(as_draws(posterior), without), None
     if lists is not None:
-        caveats = [] if check(draws) else [_FAILED]
+        caveats = [] if checked(draws)[1] else [_FAILED]
         caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
         result = evaluate_improvement(lists, draws, moved_files=moved_files)
         verdict, sections = improvement_section(result, caveats)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.decider import Decider, Decisions
@@ -24,7 +25,7 @@ from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor, recorded_scales
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipes import columns_of
-from bpa_ppl.labels import matches
+from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column, invalid_record_error
 from bpa_ppl.nbest import NBest
@@ -123,6 +124,7 @@ class Reranker:
         needs: what else they must have, to compute the other features from: `sources`, or names of
             columns of texts.
         feature_names: these, and those with fixed weights: the order of the columns of `choose`.
+        preparation: how the columns of lists become features.
         rule: by which it chooses.
 
     >>> from bpa_ppl import Draws
@@ -166,14 +168,15 @@ class Reranker:
             self.rule = options.rule_for(self.draws)
         # The texts of a list cannot be compared by other metrics, such as a column.
         self._metric = metric if gain is None and metric in PAIRED else None
-        self._preparation = Preparation.recorded(self.draws, options.moved_files)
-        self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
+        self.preparation = Preparation.recorded(self.draws, options.moved_files)
+        self.needs = tuple(sorted({n for s in self.preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
-        absent = self._preparation.absent
+        absent = frozenset(self.preparation.absent)
         used = [name for name in self.draws.features if not matches(name, absent)]
         names = [name for name in (*used, *self.draws.fixed) if name not in computed]
         self.feature_names = tuple(names)
-        self.required_features = tuple(name for name in names if name in used)
+        fixed = set(self.draws.fixed).difference(used)
+        self.required_features = tuple(name for name in names if name not in fixed)
         self._decider = lru_cache(_ORDERS)(self._new_decider)
         mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
         with invalid_record_error():
@@ -272,12 +275,13 @@ class Reranker:
                 another length than the texts.
             UsageError: if there is no text.
         """
-        if not len(texts):
+        texts = cols.texts(texts, "texts", "candidate")
+        if not texts:
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         table = _feature_table(features, len(texts), names)
-        if not (self._preparation.sources or self.rule.needs_texts):
+        if not (self.preparation.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
@@ -358,16 +362,17 @@ class Reranker:
             ("features", features, self.required_features, self.feature_names),
             ("columns", columns, needed, needed),
         ):
-            if missing := [name for name in required if name not in names]:
+            given, known = set(names), set(used)
+            if missing := [name for name in required if name not in given]:
                 problem = f"no {', '.join(missing)}, which the posterior needs"
                 raise DataError(problem, parameter=kind, code="missing-feature")
-            if unknown := [name for name in names if name not in used]:
+            if unknown := [name for name in names if name not in known]:
                 listed = f"its {kind} are {', '.join(used) or 'none'}"
                 problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self._preparation.stream(_tables(nbest), self.options.progress):
+        for lists in self.preparation.stream(_tables(nbest), self.options.progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()
@@ -411,9 +416,9 @@ def _feature_table(
     try:
         with np.errstate(over="ignore"):
             if isinstance(features, Mapping):
-                features = np.array([np.asarray(v, np.float32) for v in features.values()]).T
-            table = np.asarray(features, np.float32)
-    except (TypeError, ValueError):
+                features = np.array([_numbers(of, name) for name, of in features.items()]).T
+            table = _numbers(features, "features")
+    except (UsageError, ValueError):  # not numbers, or of different lengths
         table = np.empty(0, np.float32)
     message, code = "", "wrong-length"
     if table.shape != (count, len(names)):
@@ -427,13 +432,20 @@ def _feature_table(
     return table
 
 
+def _numbers(values: npt.ArrayLike, name: str) -> Float32:
+    """Return an argument as an array of numbers, in which NaN is missing."""
+    if type(values) is np.ndarray and values.dtype.kind in "iuf":
+        return values.astype(np.float32, copy=False)
+    return cols.to_array(values, np.float32, name)
+
+
 def _weighted_sum(
     names: tuple[str, ...], weights: Float64, constant: float, scores: Sequence[float]
 ) -> float:
     """Return Σ weight · score + constant of one candidate."""
     try:
-        values = np.asarray(scores, np.float64)
-    except (TypeError, ValueError):
+        values = cols.to_floats(scores, "scores")
+    except UsageError:
         values = np.empty(0)
     if values.shape != weights.shape or not np.isfinite(values).all():
         problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
@@ -482,7 +494,8 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
         UsageError: if they are not given by name.
     """
     weights = Weights({} if defaults is None else defaults, "the defaults")
-    clashes = [name for name in weights if name in (*draws.features, *draws.fixed)]
+    known = {*draws.features, *draws.fixed}
+    clashes = [name for name in weights if name in known]
     if clashes:
         raise DataError(
             f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
@@ -507,8 +520,9 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     {'absent_features': ['tm']}
     """
     absent = [names] if isinstance(names, str) else list(names or ())
+    known = with_labels(draws.features)
     for name in absent:
-        if not any(matches(feature, [name]) for feature in draws.features):
+        if name not in known:
             features = ", ".join(draws.features)
             problem = f"the posterior has no weight for {name}: choose from {features}"
             raise DataError(problem, parameter="without", code="missing-feature")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -128,55 +129,50 @@ def compare(
     """
     from bpa_ppl.experiments.comparison.comparison import AGREES, FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
-    from bpa_ppl.formats.streams import make_folder
+    from bpa_ppl.formats.streams import output_folder
 
-    made: dict[str, str] = {}
-    if output is not None:
-        make_folder(output)
-    if posteriors:
-        *others, last = (nbest, *map(str, posteriors))
-        comparison = bpa.compare(
-            dict(zip(others, others, strict=True)), last, var_names=var_names, seed=seed
-        )
-        made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
-    else:
-        if weights is None:
-            problem = (
-                f"with {nbest} alone, samplers are run on lists, which needs weights (none, to"
-            )
-            raise UsageError(
-                f"{problem} start without); or give a second posterior", parameter="weights"
-            )
-        settings = settings_of(samplers, setting)
-        comparison = bpa.compare_samplers(
-            reading.read(nbest, references),
-            shared.canonical(weights),
-            samplers,
-            runs=runs,
-            seed=seed,
-            reference=reference_sampler,
-            reference_draws=reference_draws,
-            settings=settings,
-            others={
+    if not posteriors and weights is None:
+        problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
+        raise UsageError(f"{problem}, or a second posterior", parameter="weights")
+    settings = settings_of(samplers, setting)
+    with nullcontext() if output is None else output_folder(output):
+        if posteriors:
+            *others, last = (nbest, *map(str, posteriors))
+            named = dict(zip(others, others, strict=True))
+            comparison = bpa.compare(named, last, var_names=var_names, seed=seed)
+            made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
+        else:
+            canonical = str(weights)
+            runs_of_others = {
                 name: [bpa.posterior.read_draws(path) for path in paths]
                 for name, paths in (posterior or {}).items()
-            },
-            test=None if test is None else reading.read(test, test_references),
-            metric=metric,
-            likelihood=likelihood,
-            prior_variance=prior_variance,
-            progress=not quiet,
-        )
-        made = {
-            "adaptation lists": nbest,
-            "likelihood": str(likelihood or "the default for the metric"),
-            "oracle metric": str(metric or "the default for the weights"),
-            **_provenance(weights, prior_variance, seed, settings),
-        }
-    print(comparison)
-    if output is not None:
-        written = write_comparison(comparison, output, made=made, command=shared.command_line())
-        _echo_files(written, quiet)
+            }
+            comparison = bpa.compare_samplers(
+                reading.read(nbest, references),
+                shared.canonical(canonical),
+                samplers,
+                runs=runs,
+                seed=seed,
+                reference=reference_sampler,
+                reference_draws=reference_draws,
+                settings=settings,
+                others=runs_of_others,
+                test=None if test is None else reading.read(test, test_references),
+                metric=metric,
+                likelihood=likelihood,
+                prior_variance=prior_variance,
+                progress=not quiet,
+            )
+            made = {
+                "adaptation lists": nbest,
+                "likelihood": str(likelihood or "the default for the metric"),
+                "oracle metric": str(metric or "the default for the weights"),
+                **_provenance(canonical, prior_variance, seed, settings),
+            }
+        print(comparison)
+        if output is not None:
+            command = shared.command_line()
+            _echo_files(write_comparison(comparison, output, made=made, command=command), quiet)
     verdicts = {result.verdict for result in comparison.samplers}
     if FAILED in verdicts:
         raise SystemExit(BpaError.exit_code)

@@ -160,11 +160,7 @@ def largest_r_hat(draws: Draws) -> float:
     """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
     if draws.weighted:
         return 1.0
-    values = draws.weights
-    if len(values) == 1:  # compare its halves
-        half = values.shape[1] // 2
-        values = np.concatenate([values[:, :half], values[:, -half:]])
-    return float(np.max(np.nan_to_num(r_hat(values), nan=np.inf)))
+    return float(np.max(np.nan_to_num(r_hat(draws.weights), nan=np.inf)))
 
 
 def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:

@@ -15,7 +15,8 @@ from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 class IsotropicRandomWalk(ChainSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 
-    The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept; here for each of 4 chains.
+    The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept. The paper has one chain; here
+    are four of them, which the check can compare, and which are used together.
     """
 
     likelihood = "oracle"

@@ -8,6 +8,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
@@ -31,7 +32,12 @@ from bpa_ppl.experiments.results import (
     read_results,
     write_rows,
 )
-from bpa_ppl.experiments.study import CANONICAL
+from bpa_ppl.experiments.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
+from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.quality import Metric
+from bpa_ppl.quality.column import by_name
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.tables import has_width, with_spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,11 +46,32 @@ _HEIGHT = 3.6  # inches
 _MARKERS = "osv^D<>pX*"
 _INTERVALS = (
     "Each number is the mean over draws of A; ± is the published size of the 95% interval, twice "
-    "the empirical standard deviation over draws. points.csv also has a bootstrap interval of each "
-    "mean over test sentences and draws, and the standard errors due to the sampling of A and of "
-    "test sentences; differences.csv has the differences of all pairs of methods, with p-values "
-    "adjusted by Holm's method."
+    "the empirical standard deviation over draws, which a single draw and weights that do not "
+    "depend on A do not have. Bands are the mean ± 2 standard errors due to the sampling of A. "
+    "points.csv also has a bootstrap interval of each mean over test sentences and draws, and the "
+    "standard errors due to the sampling of A and of test sentences; differences.csv has the "
+    "differences of all pairs of methods, with p-values adjusted by Holm's method."
 )
+_LEVEL = 0.05  # of an adjusted p-value
+_DOMAINS = 3  # in the verdict
+#: The full names of samplers and tuners; others are described by their own first line.
+_FULL_NAMES = {
+    "auto": "imh where its proposals fit the posterior, else nuts",
+    "imh": "independence Metropolis–Hastings, proposals around the mode",
+    "laplace": "Laplace approximation with importance weights",
+    "map": "mode of the posterior (maximum a posteriori)",
+    "nuts": "No-U-Turn sampler",
+    "rwm": "random-walk Metropolis, steps of the Laplace covariance",
+    "heuristic": "heuristic sampling (published)",
+    "rwm-isotropic": "random-walk Metropolis with isotropic steps (published)",
+    "weight-trace": "weights that MERT visited (published)",
+    "mert": "minimum error rate training",
+    "mira": "margin-infused relaxed algorithm (batch MIRA)",
+    "pro": "pairwise ranking optimisation",
+}
+_RULES = {"viterbi": "the single best pair of weights and candidate decides (Viterbi)"}
+#: The sampler of `bpa adapt` without options.
+_DEFAULT = "auto"
 _TIMES = (
     "Seconds from lists and references to weights, without reading files: this includes the "
     "search for oracles, the statistics of the metric and, the first time, compilation. Medians "
@@ -87,10 +114,12 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     details = {name: mean_details(results, name) for name in metrics if detail_names(name)}
     figures = figures_of(points, times, metrics)
     plain = [point for point in points if not point["setting"]]
-    sections = [*_sections(plain, times, metrics, details, figures), _provenance(target)]
+    names = _distinct(point["method"] for point in plain)
+    methods = [one for one in _methods(target) if one.name in names]
+    sections = [_section_of(methods), *_sections(plain, times, metrics, details, figures)]
+    sections.append(_provenance(target))
     files = [target / "index.html"]
-    methods = ", ".join(_distinct(point["method"] for point in plain))
-    verdict = Verdict(f"Mean scores against the number of adaptation sentences, of {methods}.")
+    verdict = Verdict(verdict_of(plain, differences, metrics[0], default_of(methods)))
     write_page(page("Learning curves", verdict, sections), files[0])
     numbers = {"points": points, "differences": differences, "median_seconds": times}
     numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
@@ -98,6 +127,117 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         files.append(target / f"{name}.csv")
         write_rows(rows, files[-1])
     return [*files, *write_figure_files(figures, target, kind)]
+
+
+def default_of(methods: Iterable[Method]) -> str:
+    """Return the method that is the default of `bpa adapt`, or that this runs at most times.
+
+    Empty if there is none.
+
+    >>> default_of(map(named_methods().get, ["mert", "imh", "nuts"]))
+    'imh'
+    """
+    plain = {m.engine: m.name for m in methods if m == named_methods().get(m.engine)}
+    return plain.get(_DEFAULT, plain.get("imh", ""))
+
+
+def full_name(method: Method) -> str:
+    """Return what a method is, in words.
+
+    >>> full_name(named_methods()["heur-vit"])
+    'heuristic sampling (published); the single best pair of weights and candidate decides ...'
+    >>> full_name(named_methods()["mert"])
+    'minimum error rate training; metric bleu'
+    """
+    if method.kind == CANONICAL:
+        return "the canonical weights λ_T, not adapted"
+    engines: Any = SAMPLERS if method.kind == SAMPLER else TUNERS
+    plain = Method(name=method.name, kind=method.kind, engine=method.engine)
+    documented = method.engine
+    if method.engine in engines:
+        documented = (engines[method.engine].__doc__ or documented).split("\n")[0]
+    parts = [_FULL_NAMES.get(method.engine, documented)]
+    if method.rule != plain.rule:
+        parts.append(_RULES.get(method.rule, f"rule {method.rule}"))
+    if method.kind == TUNER or method.metric != plain.metric:
+        parts.append(f"metric {method.metric}")
+    parts += [f"likelihood {method.likelihood}"] if method.likelihood else []
+    common = ("prior_variance", "nbest_size", "redecode", "decode_test")
+    values = {name: getattr(method, name) for name in common}
+    settings = {n: value for n, value in values.items() if value != getattr(plain, n)}
+    settings |= dict((*method.engine_settings, *method.likelihood_settings))
+    return "; ".join([*parts, *(f"{name} = {value}" for name, value in settings.items())])
+
+
+def verdict_of(points: Sequence[Row], differences: Sequence[Row], metric: str, default: str) -> str:
+    """Return the result of a study in one sentence: the best methods, at the largest sizes.
+
+    Args:
+        points: without swept settings, from `aggregate`.
+        differences: from `aggregate`.
+        metric: by which methods are compared.
+        default: the default of `bpa adapt`, or empty.
+    """
+    domains = _distinct(point["domain"] for point in points)
+    parts = [
+        _verdict_of_domain(
+            [p for p in _of(points, metric) if p["domain"] == domain],
+            [d for d in _of(differences, metric) if d["domain"] == domain],
+            by_name(metric),
+            default,
+        )
+        for domain in domains[:_DOMAINS]
+    ]
+    if len(domains) > _DOMAINS:
+        parts.append(f"{len(domains) - _DOMAINS} more domains are below")
+    return f"Mean {metric.upper()}: {'; '.join(parts)}."
+
+
+def _verdict_of_domain(
+    points: Sequence[Row], differences: Sequence[Row], metric: Metric, default: str
+) -> str:
+    size = max(point["size"] for point in points)
+    of_size = {point["method"]: point for point in points if point["size"] == size}
+    best, *others = sorted(of_size, key=lambda name: -metric.signed(of_size[name]["mean"]))
+    place = f"{of_size[best]['domain']}, {size} sentences"
+    unclear = {
+        name
+        for d in differences
+        if d["size"] == size and best in (d["first"], d["second"]) and d["adjusted"] >= _LEVEL
+        for name in (d["first"], d["second"])
+    }
+    alike = [name for name in others if name in unclear]
+    better = f", clearly better than {len(others) - len(alike)} of {len(others)} others, not than "
+    better += ", ".join(alike)
+    if len(alike) in (0, len(others)):
+        count = len(others)
+        better = f", clearly better than all {count} others"
+        if alike:
+            better = f", but not clearly better than any of the {count} others"
+    words = "the default" if default == _DEFAULT else "usually the default"
+    roles = {default: f" ({words} of bpa adapt)", CANONICAL: " (not adapted)"}
+    means = {name: f"{point['mean']:.4g}" for name, point in of_size.items()}
+    sentence = f"on {place}, {best}{roles.get(best, '')} is best ({means[best]})"
+    known = [f"{name}{role} has {means[name]}" for name, role in roles.items() if name in others]
+    return ", and ".join([sentence + (better if others else ""), *known])
+
+
+def _methods(folder: Path) -> list[Method]:
+    """Return the methods of the study in a folder."""
+    recorded = read_json(folder / "study.json")["study"]["methods"]
+    return msgspec.convert(recorded, list[Method])
+
+
+def _section_of(methods: Sequence[Method]) -> Section:
+    """Return the section that says what the methods are, and which is the default."""
+    default = default_of(methods)
+    note = f"The default of bpa adapt is the sampler {_DEFAULT} ({_FULL_NAMES[_DEFAULT]})"
+    if default != _DEFAULT:
+        note += ", which is not in this study"
+        note += f"; {default} is what it usually runs" if default else ""
+    note += ". Choices are those of the predictive distribution unless another rule is named."
+    rows = [[one.name, full_name(one)] for one in methods]
+    return Section("Methods", [note, Table(("method", "what it is"), rows)])
 
 
 def figures_of(
@@ -114,7 +254,8 @@ def figures_of(
     for metric in metrics:
         curves = [p for p in points if p["metric"] == metric and not p["setting"]]
         titles = {"mean": f"{{domain}}: {metric.upper()}"}
-        titles["interval"] = f"{metric.upper()}, interval size 2σ"
+        if any(has_width(point["interval"], point["mean"]) for point in curves):
+            titles["interval"] = f"{metric.upper()}, interval size 2σ"
         figures[metric] = _size_figure(curves, titles)
     if curves := [time for time in times if not time["setting"] and time["learning"]]:
         figures["seconds"] = _size_figure(curves, {"learning": "{domain}: seconds"})
@@ -142,10 +283,10 @@ def _sections(
     """Yield the sections of curves, settings, details and diagnostics."""
 
     def picture(name: str, description: str) -> Block:
-        return drawn(figures[name], description, f"{description}.")
+        return drawn(figures[name], description, f"{description}.", "svg")
 
     for metric in metrics:
-        curve = [(p, f"{p['mean']:.1f} ± {p['interval']:.1f}") for p in _of(plain, metric)]
+        curve = [(p, with_spread(p["mean"], p["interval"])) for p in _of(plain, metric)]
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         tables = _size_tables(curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ.")
         yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])
@@ -217,6 +358,8 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
                 values = [row[column] for row in curve]
                 if method != CANONICAL:
                     axes.plot([row["size"] for row in curve], values, **style)
+                    if column == "mean":
+                        _draw_band(axes, curve, style["color"])
                 elif axes is line[0]:
                     axes.axhline(values[0], **style)
             axes.set(ylabel=title.format(domain=domain), xscale="log", xlabel="|A|, sentences")
@@ -231,6 +374,12 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
             axes.grid(alpha=0.3)
     _legend(figure, grid[0][0])
     return figure
+
+
+def _draw_band(axes: Any, curve: Sequence[Row], color: str) -> None:
+    """Draw two standard errors due to the sampling of A around a curve."""
+    low, high = ([p["mean"] + side * p["draw_error"] for p in curve] for side in (-2, 2))
+    axes.fill_between([p["size"] for p in curve], low, high, color=color, alpha=0.12, linewidth=0)
 
 
 def settings_figure(points: Sequence[Row], setting: str, titles: Mapping[str, str]) -> Figure:

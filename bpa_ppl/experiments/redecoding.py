@@ -8,8 +8,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.formats.nbest_files import read_nbest, write_nbest
-from bpa_ppl.formats.streams import atomic_writer, make_folder, read_text
+from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import warn_user
@@ -106,31 +106,31 @@ def redecode(
     matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     store = None if folder is None else Path(folder)
-    if store is not None:
-        _claim(store, nbest, path[0], {**options, "decoder": decoder})
+    identity = nbest, path[0], {**options, "decoder": decoder}
     lists, added = nbest, 0
-    for iteration in range(1, iterations + 1):
-        tuned: Reestimation | None = None
-        files = (f"weights.{iteration}.json", f"nbest.{iteration}.jsonl.zst")
-        weights_file, lists_file = (store / name if store else None for name in files)
-        if weights_file and weights_file.exists():
-            path.append(read_weights(weights_file))
-        else:
-            tuned = reestimate(lists, path[-1], **options)
-            path.append(tuned.weights)
-            if weights_file:
-                write_weights(path[-1], weights_file)
-        if lists_file and lists_file.exists():
-            decoded = read_nbest(lists_file)
-        else:
-            decoded = decode(path[-1])
-            if lists_file:
-                write_nbest(decoded, lists_file)
-        lists, added = merge(lists, decoded)
-        if report is not None and tuned is not None:
-            report(iteration, tuned, added)
-        if not added:
-            break
+    with nullcontext() if store is None else _claimed(store, *identity):
+        for iteration in range(1, iterations + 1):
+            tuned: Reestimation | None = None
+            files = (f"weights.{iteration}.json", f"nbest.{iteration}.jsonl.zst")
+            weights_file, lists_file = (store / name if store else None for name in files)
+            if weights_file and weights_file.exists():
+                path.append(read_weights(weights_file))
+            else:
+                tuned = reestimate(lists, path[-1], **options)
+                path.append(tuned.weights)
+                if weights_file:
+                    write_weights(path[-1], weights_file)
+            if lists_file and lists_file.exists():
+                decoded = read_nbest(lists_file)
+            else:
+                decoded = decode(path[-1])
+                if lists_file:
+                    write_nbest(decoded, lists_file)
+            lists, added = merge(lists, decoded)
+            if report is not None and tuned is not None:
+                report(iteration, tuned, added)
+            if not added:
+                break
     if added:
         reason = "although the decoder still finds new hypotheses: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
@@ -184,10 +184,14 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Raises:
             UsageError: if the command reads sources, and there are none.
+            DataError: if it reads sources, and one has a line break.
         """
         if "{sources}" in self.command and not sources:
             problem = "the decoder command reads {sources}, and there are none: give source texts"
             raise UsageError(problem, parameter="sources", code="missing")
+        if "{sources}" in self.command and any("\n" in s or "\r" in s for s in sources or ()):
+            problem = "a source has a line break, and the decoder command reads one source a line"
+            raise DataError(f"{problem}: remove it", parameter="sources", code="not-supported")
         return partial(self._run, sources=sources or (), read=read)
 
     def _run(
@@ -209,7 +213,11 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         format = "dense" if self.template is None else "moses.ini"
         write_weights(weights, inputs, template=self.template, format=format)
         streams: Any = {"stdin": subprocess.DEVNULL, "capture_output": True}
-        result = subprocess.run(line, shell=True, check=False, cwd=self.folder, **streams)
+        try:
+            result = subprocess.run(line, shell=True, check=False, cwd=self.folder, **streams)
+        except KeyboardInterrupt:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         if result.returncode:
             messages = result.stderr.decode(errors="replace").strip().splitlines()
             last = messages[-1] if messages else "without a message"
@@ -290,12 +298,16 @@ def _without(lists: NBest, others: NBest) -> NBest:
     return lists.without("totals", *(name for name in lists.extras if name not in others.extras))
 
 
-def _claim(folder: Path, nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> None:
+@contextmanager
+def _claimed(
+    folder: Path, nbest: NBest, weights: Weights, options: Mapping[str, Any]
+) -> Iterator[None]:
     """Prepare a folder for the weights and the decoded lists of each iteration of a loop.
 
     `weights.3.json` contains the weights of iteration 3, and `nbest.3.jsonl.zst` the lists that
     were decoded with them. Files are written atomically; `loop.json` identifies the loop by the
-    first lists and weights, and the options.
+    first lists and weights, and the options. A new folder is removed after an error before the
+    first weights.
 
     Args:
         folder: created if it does not exist.
@@ -317,14 +329,21 @@ def _claim(folder: Path, nbest: NBest, weights: Weights, options: Mapping[str, A
         "weights": json.dumps(dict(weights)),
         "settings": ", ".join(f"{name}={options[name]!r}" for name in names),
     }
-    make_folder(folder)
     path = folder / "loop.json"
-    if not path.exists():
-        with atomic_writer(path) as file:
-            file.write(json.dumps(loop, indent=1) + "\n")
-    recorded: dict[str, str] = {}
-    with suppress(msgspec.MsgspecError):
-        recorded = msgspec.json.decode(read_text(path), type=dict[str, str])
-    if changed := [key for key in loop if recorded.get(key) != loop[key]]:
-        message = f"this folder was created with other {', '.join(changed)}: choose another"
-        raise DataError(message, folder, parameter="folder", code="mismatch")
+    with output_folder(folder):
+        first = not path.exists()
+        try:
+            if first:
+                with atomic_writer(path) as file:
+                    file.write(json.dumps(loop, indent=1) + "\n")
+            recorded: dict[str, str] = {}
+            with suppress(msgspec.MsgspecError):
+                recorded = msgspec.json.decode(read_text(path), type=dict[str, str])
+            if changed := [key for key in loop if recorded.get(key) != loop[key]]:
+                message = f"this folder was created with other {', '.join(changed)}: choose another"
+                raise DataError(message, folder, parameter="folder", code="mismatch")
+            yield
+        except BaseException:
+            if first and not any(folder.glob("weights.*")):
+                path.unlink(missing_ok=True)
+            raise

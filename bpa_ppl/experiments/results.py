@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,12 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors
-from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
+from bpa_ppl.formats.streams import (
+    atomic_path,
+    atomic_writer,
+    output_folder,
+    remove_leftovers,
+)
 from bpa_ppl.quality.column import by_name
 
 #: Packages on whose versions the results depend.
@@ -113,8 +119,11 @@ def result_row(
     }
 
 
-def claim(folder: Path, study: Study) -> None:
+@contextmanager
+def claimed(folder: Path, study: Study) -> Iterator[None]:
     """Prepare a folder for the results of a study, or for resuming it.
+
+    After an error in the block, the folder is as before if it has no result of a cell.
 
     Args:
         folder: created if it does not exist.
@@ -128,26 +137,35 @@ def claim(folder: Path, study: Study) -> None:
         # The only folder is that of the study, where its decoder runs.
         return "" if path.is_dir() else sha256(path.read_bytes()).hexdigest()
 
-    make_folder(folder)
     path, versions = folder / "study.json", {name: version(name) for name in _VERSIONS}
     settings = json.loads(msgspec.json.encode(study, enc_hook=checksum))
     new = {"study": settings, "versions": versions}
-    if path.exists():
-        recorded = read_json(path)
-        for part in ("study", "versions"):
-            values, known = new[part], recorded.get(part, {})
-            if differing := [key for key in values if known.get(key) != values[key]]:
-                message = f"has results of a study with other {', '.join(differing)}: choose"
-                raise DataError(f"{message} a new folder", folder, code="mismatch")
-    elif any(folder.iterdir()):
-        message = "contains files, but no study: choose an empty or a new folder"
-        raise DataError(message, folder, code="cannot-write")
-    for name in ("cells", "seconds"):
-        make_folder(folder / name)
-    if not path.exists():
-        write_json(path, new)
-    for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
-        leftover.unlink()  # of a run that was killed while it wrote
+    with ExitStack() as folders:
+        folders.enter_context(output_folder(folder))
+        remove_leftovers(folder)
+        if path.exists():
+            recorded = read_json(path)
+            for part in ("study", "versions"):
+                values, known = new[part], recorded.get(part, {})
+                if differing := [key for key in values if known.get(key) != values[key]]:
+                    message = f"has results of a study with other {', '.join(differing)}: choose"
+                    raise DataError(f"{message} a new folder", folder, code="mismatch")
+        elif any(folder.iterdir()):
+            message = "contains files, but no study: choose an empty or a new folder"
+            raise DataError(message, folder, code="cannot-write")
+        cells = [folder / name for name in ("cells", "seconds")]
+        for of_cells in cells:
+            folders.enter_context(output_folder(of_cells))
+            remove_leftovers(of_cells)
+        first = not path.exists()
+        try:
+            if first:
+                write_json(path, new)
+            yield
+        except BaseException:
+            if first and not any(file for of_cells in cells for file in of_cells.iterdir()):
+                path.unlink(missing_ok=True)
+            raise
 
 
 def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Path:

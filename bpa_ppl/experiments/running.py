@@ -20,7 +20,7 @@ from bpa_ppl.decoding import RULES, rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import redecode, with_sentences_of
-from bpa_ppl.experiments.results import claim, result_row, write_json, write_tables
+from bpa_ppl.experiments.results import claimed, result_row, write_json, write_tables
 from bpa_ppl.experiments.study import (
     SAMPLER,
     TUNER,
@@ -86,23 +86,25 @@ def run_study(
         material(study, domain)
     methods = methods_by_cell(study)
     folder = Path(folder)
-    claim(folder, study)
-    # Processes keep the lists of few domains, so cells of a domain run together.
-    waiting = [cell for cell in methods if not (folder / "cells" / f"{cell.name}.json").exists()]
-    waiting.sort(key=lambda cell: (cell.domain, methods[cell].nbest_size))
-    registered = [registry.registered for registry in _REGISTRIES]
-    calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
-    workers = parallel_workers(jobs, ordered=False)
-    with reporter(progress, "experiment") as report, workers as parallel:
-        done = len(methods) - len(waiting)
-        report(done, len(methods), "")
-        start = time.monotonic()
-        for number, (cell, row, seconds) in enumerate(parallel(calls), 1):
-            write_json(folder / "seconds" / f"{cell.name}.json", seconds)
-            write_json(folder / "cells" / f"{cell.name}.json", row)  # now it is finished
-            left = (time.monotonic() - start) / number * (len(waiting) - number)
-            report(done + number, len(methods), f"{timedelta(seconds=round(left))} left")
-    return write_tables(folder, list(methods), study.metrics)
+    with claimed(folder, study):
+        # Processes keep the lists of few domains, so cells of a domain run together.
+        waiting = [
+            cell for cell in methods if not (folder / "cells" / f"{cell.name}.json").exists()
+        ]
+        waiting.sort(key=lambda cell: (cell.domain, methods[cell].nbest_size))
+        registered = [registry.registered for registry in _REGISTRIES]
+        calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
+        workers = parallel_workers(jobs, ordered=False)
+        with reporter(progress, "experiment") as report, workers as parallel:
+            done = len(methods) - len(waiting)
+            report(done, len(methods), "")
+            start = time.monotonic()
+            for number, (cell, row, seconds) in enumerate(parallel(calls), 1):
+                write_json(folder / "seconds" / f"{cell.name}.json", seconds)
+                write_json(folder / "cells" / f"{cell.name}.json", row)  # now it is finished
+                left = (time.monotonic() - start) / number * (len(waiting) - number)
+                report(done + number, len(methods), f"{timedelta(seconds=round(left))} left")
+        return write_tables(folder, list(methods), study.metrics)
 
 
 def _run(

@@ -13,7 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.errors import SEEDS, BpaError, NotConverged, UsageError, checked_seed, printable
+from bpa_ppl.errors import (
+    SEEDS,
+    BpaError,
+    NotConverged,
+    UsageError,
+    checked_seed,
+    interruption,
+    printable,
+)
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
     FAILED,
@@ -213,6 +221,8 @@ def run_samplers(
                 run = problem.sample(AdaptOptions(**own), clock=clock)
                 runs_together([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
+                if interruption(error) is not None:
+                    raise
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error
                 continue

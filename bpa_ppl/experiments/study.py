@@ -344,7 +344,7 @@ def read_study(path: str | Path) -> Study:
     A decoder needs sources: `adapt_sources` and `test_sources` of each domain, or lists with
     sources. A shell runs its command in the folder of the study, as the user of this process, so
     run only studies that you trust. Its time is a part of that of a tuner.
-    `published`, `published-2010` and `published-2009` are methods, as the presets of `adapt`.
+    `published`, `published-2010` and `published-sspr` are methods, as the presets of `adapt`.
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
     numbered from one. `columns = ["mqm"]` names scores in the lists (`-NAME`: lower is better),

@@ -18,7 +18,7 @@ from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.page import settings_figure
 from bpa_ppl.experiments.results import write_rows
-from bpa_ppl.formats.streams import make_folder
+from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
@@ -27,6 +27,7 @@ from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.adapting import gain_of, problem_of
 from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.tables import with_spread
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ class SweepResult(Outcome):
             cells = [f"{value:g}" for value in settings.values()]
             for name in self.quantities:
                 mean, deviation = _spread(values.get(name, ()))
-                spread = f" ± {deviation:.2g}" if deviation is not None else ""
-                cell = "–" if mean is None else f"{mean:.4g}{spread}"
+                cell = "–" if mean is None else with_spread(mean, deviation or 0.0)
                 if name == "passed":
                     cell = f"{int(sum(values[name]))} of {len(values[name])}"
                 cells.append(cell)
@@ -101,7 +101,8 @@ class SweepResult(Outcome):
                 mean, deviation = _spread(values.get(name, ()))
                 if mean is not None:
                     point = {"curve": curve, "value": f"{settings[first]:g}", "metric": name}
-                    points.append(point | {"mean": mean, "interval": 2 * (deviation or 0.0)})
+                    interval = np.nan if deviation is None else 2 * deviation
+                    points.append(point | {"mean": mean, "interval": interval})
         return settings_figure(points, first, {name: name for name in quantities})
 
 
@@ -215,8 +216,8 @@ def write_sweep(sweep: SweepResult, folder: Path) -> list[Path]:
     Raises:
         DataError: if the folder or a file cannot be written.
     """
-    make_folder(folder)
     paths = [folder / "sweep.csv", folder / "sweep.png"]
-    write_rows(sweep.runs, paths[0])
-    write_figure(sweep.figure(), paths[1])
+    with output_folder(folder):
+        write_rows(sweep.runs, paths[0])
+        write_figure(sweep.figure(), paths[1])
     return paths

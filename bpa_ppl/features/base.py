@@ -15,7 +15,7 @@ from msgspec import Meta
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, location_of
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -241,8 +241,9 @@ def unknown_check(
         nonlocal warned
         if not warned and unknown > limit * total:
             warned = True
-            note = f"{nbest.origin}: {unknown / total:.0%} of the {units} are not in {text}"
-            warn_user(f"{note}: check that its languages, tokenisation and case are the same")
+            note = f"{unknown / total:.0%} of the {units} are not in {text}: check that its "
+            note += "languages, tokenisation and case are the same"
+            warn_user(location_of(nbest.origin) + note)
 
     return check
 

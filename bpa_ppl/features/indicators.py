@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.formats.numbers import shortest
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.schema import shown
 
@@ -57,7 +57,7 @@ class Indicators(FeatureSource, frozen=True):
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
             absent = f"{self.column} {value} did not occur in the adaptation lists"
-            warn_user(f"{nbest.origin}: {absent}: it has no weight of its own")
+            warn_user(f"{location_of(nbest.origin)}{absent}: it has no weight of its own")
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 
     def _texts(self, nbest: NBest) -> list[str]:
@@ -68,7 +68,7 @@ class Indicators(FeatureSource, frozen=True):
             raise DataError(f"{problem} {present}", nbest.origin, code="missing-column")
         values: Any = nbest.extras.get(self.column)
         if values is None:
-            values = nbest.features[:, names.index(self.column)]
+            values = feature_of(nbest, self.column)
         texts = []
         for value in values:
             text = _printed(value)

@@ -27,7 +27,7 @@ from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, TEXT
 
 _RANK, _TOKEN = "{}best_recog", "token"
-_FOLDER = re.compile(r"(\d{1,9})best_recog")
+_FOLDER = re.compile(r"([1-9][0-9]{0,8})best_recog")
 _JOB = re.compile(r"output\.(\d{1,9})")
 _TENSOR = re.compile(r"tensor\(([^,()]*)(?:,[^()]*)?\)")
 

@@ -17,18 +17,27 @@ Ids are kept, in the order of fairseq's batches, and index references and source
 (`generate-test_3_8.txt`) are read one by one and joined with `NBest.concatenate`. Hypotheses keep
 their order. The lines of different sentences may be interleaved, as long as no more than ten
 sentences are incomplete at a time; these are kept in memory.
+
+The lines of a hypothesis follow its H- line. Where they do not, as in a file that was sorted, D-
+lines belong to the H- lines of equal score, and P- lines to those whose score is their sum, divided
+by a power of their length. If that does not decide, the file is refused, and so is one whose P-
+lines follow the H- lines of others.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from operator import eq, lt
 from typing import Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.columns import one_number, other_form
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
 from bpa_ppl.formats.streams import InputFile, text_lines
@@ -44,6 +53,9 @@ _SCORE = "score"
 _INTERLEAVED = 10  # sentences that may be incomplete at a time
 _AT_ONCE = 1000  # hypotheses that become columns together
 _LONGEST_ID = 18  # digits that fit 64 bits
+_ROUNDED = 6e-5  # tokens' scores have four decimals
+_SINGLE = 1e-5  # relative, of scores that were computed in float32
+_POWERS = (-1.0, 4.0)  # between which the exponent of the length is
 _TOKENS = "tokens"  # field of a record: the token scores of each hypothesis, and its line
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
@@ -94,6 +106,7 @@ def _records(blocks: Iterator[bytes], options: ReadOptions) -> Iterator[tuple[in
     incomplete: dict[int, _Sentence] = {}
     by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
     begun = set[int]()
+    forms: dict[int, str] = {}
     kinds: dict[str, bool] = {}
     for number, line in enumerate(text_lines(blocks, options.origin), 1):
         head, _, rest = line.partition("\t")
@@ -110,6 +123,8 @@ def _records(blocks: Iterator[bytes], options: ReadOptions) -> Iterator[tuple[in
             if len(digits) > _LONGEST_ID:
                 raise options.error(f"sentence id {digits} is too large", number)
             identifier = int(digits)
+            if other := other_form(forms, identifier, digits):
+                raise options.error(one_number(digits, other), number, "duplicate")
             if identifier in begun and identifier not in incomplete:
                 others = f"{_INTERLEAVED} other sentences"
                 problem = f"a line of sentence {identifier}, after {others}"
@@ -155,6 +170,8 @@ def _record(
             advice = "H- lines and the first sentence show: give the whole output of one run"
             raise options.error(problem + advice, number, "wrong-length")
     numbers, scores, texts = _split(scored)
+    if len(scored) > 1 and not _are_together(lines, scored):
+        lines = {**lines, **_paired(identifier, lines, scored, options)}
     if "D" in lines:
         _, _, texts = _split(lines["D"])
     record: dict[str, Any] = {ID: identifier}
@@ -172,6 +189,127 @@ def _record(
     return numbers[0], record
 
 
+def _are_together(lines: _Sentence, scored: list[tuple[int, str]]) -> bool:
+    """Return whether each hypothesis has its lines behind that of its score, with equal scores."""
+    begins = [number for number, _ in scored]
+    ends = [*begins[1:], math.inf]
+    for letter in "DPA":
+        of_kind = lines.get(letter, scored)
+        if of_kind is scored:
+            continue
+        numbers = [number for number, _ in of_kind]
+        if not (all(map(lt, begins, numbers)) and all(map(lt, numbers, ends))):
+            return False
+        if letter == "D":
+            printed = [[rest.partition("\t")[0] for _, rest in kind] for kind in (scored, of_kind)]
+            if printed[0] != printed[1] and not all(map(eq, *(map(_key, p) for p in printed))):
+                return False
+    return True
+
+
+def _paired(
+    identifier: int, lines: _Sentence, scored: list[tuple[int, str]], options: ReadOptions
+) -> _Sentence:
+    """Return D-, P- and A- lines in the order of the hypotheses, which their scores show.
+
+    Raises:
+        DataError: if they do not show it.
+    """
+    paired: _Sentence = {}
+    keys = [_key(rest) for _, rest in scored]
+    for letter in "DPA":
+        of_kind = lines.get(letter, scored)
+        if of_kind is scored:
+            continue
+        rests, order = [rest for _, rest in of_kind], None
+        if letter == "D":
+            order = _order_of(keys, list(map(_key, rests)))
+        elif len({" ".join(rest.split()) for rest in rests}) == 1:
+            order = list(range(len(rests)))
+        elif letter == "P":
+            lengths = [len(rest.partition("\t")[2].split()) + 1 for _, rest in scored]
+            order = _order_of_tokens(keys, rests, lengths) or _order_of_tokens(keys, rests)
+        if order is None:
+            problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
+            reason = "have other scores than these" if letter == "D" else "it is not known which "
+            reason += "" if letter == "D" else "hypothesis each belongs to"
+            advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
+            message = f"{problem}, and {reason}: {advice}"
+            raise options.error(message, of_kind[0][0], "mismatch")
+        paired[letter] = [of_kind[place] for place in order]
+    return paired
+
+
+def _key(rest: str) -> float | str:
+    """Return the score at the beginning of what follows an id, or its text if it is no number."""
+    printed = rest.partition("\t")[0].strip()
+    try:
+        score = float(printed)
+    except ValueError:
+        return printed
+    return printed if math.isnan(score) else score
+
+
+def _order_of(keys: Sequence[Any], others: Sequence[Any]) -> list[int] | None:
+    """Return the places of equal scores; None if there are others."""
+    places = defaultdict[Any, list[int]](list)
+    for place, key in enumerate(others):
+        places[key].append(place)
+    try:
+        return [places[key].pop(0) for key in keys]
+    except IndexError:
+        return None
+
+
+def _order_of_tokens(
+    scores: Sequence[Any], printed: Sequence[str], lengths: Sequence[int] | None = None
+) -> list[int] | None:
+    """Return for each hypothesis the place of its P- line; None if scores do not show it.
+
+    A score is the sum of those of the tokens, divided by a power of their number, which is 1 unless
+    `--lenpen` says otherwise.
+
+    Args:
+        scores: of the hypotheses.
+        printed: the scores of tokens in each P- line.
+        lengths: the numbers of tokens of the hypotheses, if they have not been joined to words.
+    """
+    try:
+        tokens = [list(map(float, line.split())) for line in printed]
+        target = np.array(scores, np.float64)
+    except ValueError:
+        return None
+    sums, counts = np.array(list(map(sum, tokens))), np.array(list(map(len, tokens)), np.float64)
+    expected = np.zeros(len(counts)) if lengths is None else np.array(lengths)
+    found = np.zeros(len(counts)) if lengths is None else counts
+    finite = counts.all() and np.isfinite(sums).all() and np.isfinite(target).all()
+    if not finite or sorted(expected) != sorted(found):
+        return None
+    same = [tuple(sorted(of_line)) for of_line in tokens]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = np.log(sums / target[0]) / np.log(counts)
+    fitting = powers[(powers > _POWERS[0]) & (powers < _POWERS[1])].tolist()
+    for candidates, slack in (([1.0], 1.0), (fitting, 3.0)):
+        orders: dict[Any, list[int]] = {}
+        for power in candidates:
+            values = sums / counts**power
+            error = slack * (_ROUNDED * counts ** (1 - power) + _SINGLE * np.abs(values))
+            fits = np.abs(target[:, np.newaxis] - values) <= error
+            fits &= expected[:, np.newaxis] == found
+            order = np.empty(len(target), np.int64)
+            order[np.lexsort((target, expected))] = np.lexsort((values, found))
+            if not fits[np.arange(len(order)), order].all():
+                continue
+            places = order.tolist()
+            orders[tuple(same[place] for place in places)] = places
+            # Another P- line that fits a hypothesis, and is not the same, could be its own.
+            if any(same[other] != same[places[row]] for row, other in np.argwhere(fits).tolist()):
+                return None
+        if orders:
+            return next(iter(orders.values())) if len(orders) == 1 else None
+    return None
+
+
 def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Columns:
     """Return the columns of some sentences."""
     first = records[0][1]
@@ -185,11 +323,43 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
     }
     if tokens:
         statistics = _regular_statistics([one for one, _ in tokens])
-        if statistics is None:
-            statistics = zip(*(_statistics(of, n, options) for of, n in tokens), strict=True)
+        if statistics is not None:
+            _check_places(np.asarray(hypotheses[_SCORE]), statistics[1], parents, tokens, options)
+        else:
+            statistics = tuple(zip(*(_statistics(of, n, options) for of, n in tokens), strict=True))
         hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
     lines = np.array([line for line, _ in records])
     return Columns(hypotheses, sentences, parents, lines, nested=True)
+
+
+def _check_places(
+    scores: Float64,
+    means: Float64,
+    parents: Int64,
+    tokens: Sequence[tuple[str, int]],
+    options: ReadOptions,
+) -> None:
+    """Refuse sentences whose P- lines are those of other hypotheses, without `--lenpen`.
+
+    The lines may be in the order of fairseq though each kind of them was sorted on its own.
+
+    Args:
+        scores: (hypotheses,) of the H- lines.
+        means: (hypotheses,) of the P- lines: the scores without `--lenpen`.
+        parents: (hypotheses,) the sentence of each.
+        tokens: the P- line of each, and the line of its score.
+        options: how to read.
+    """
+    error = 2 * (_ROUNDED + _SINGLE * np.abs(means))
+    wrong = np.abs(scores - means) > error
+    for sentence in np.unique(parents[wrong]).tolist():
+        rows = np.flatnonzero(parents == sentence)
+        differences = np.abs(np.sort(scores[rows]) - np.sort(means[rows]))
+        if len(rows) > 1 and np.all(differences <= error[rows].max()):
+            place = int(rows[wrong[rows]][0])
+            problem = "the P- line of this hypothesis is that of another one, as its score shows"
+            advice = "give the output as fairseq printed it, or leave the P- lines out"
+            raise options.error(f"{problem}: {advice}", tokens[place][1], "mismatch")
 
 
 def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], list[str]]:
@@ -199,7 +369,7 @@ def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], 
     return numbers, scores, [text.strip(" ") for text in texts]
 
 
-def _regular_statistics(printed: Sequence[str]) -> Iterable[Any] | None:
+def _regular_statistics(printed: Sequence[str]) -> tuple[Any, ...] | None:
     """Return the features of P- lines by PyArrow; None if one is not as fairseq prints them."""
     counts = np.array([line.count(" ") + 1 for line in printed])
     numbers = lines_of_numbers("\n".join([*printed, ""]).replace(" ", "\n").encode(), 1)

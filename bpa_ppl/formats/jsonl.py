@@ -225,6 +225,27 @@ def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> None:
+    """Refuse JSON in which an object has a key twice.
+
+    Args:
+        data: what was decoded.
+        values: what it says.
+        lines: whether each line is a value.
+
+    Raises:
+        DataError: with the key.
+        ValueError: if an integer has thousands of digits.
+
+    >>> require_unique_fields(b'{"a": 1, "a": 2}', {"a": 2})
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the field 'a' occurs twice in one object: rename one
+    """
+    if not has_all_keys(data, values):
+        for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):
+            json.loads(text, object_pairs_hook=unique_fields)
+
+
 def has_all_keys(data: bytes, values: Any) -> bool:
     """Return whether values have all keys of their JSON: of equal keys msgspec keeps the last.
 

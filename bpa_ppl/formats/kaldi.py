@@ -7,6 +7,12 @@ Kaldi's programs, such as `nbest-to-linear`, write the words to one file and eac
 (`acwt`, `lmwt`) to another one, all with the same keys. Numbers are read as they are printed: costs
 are lower for better hypotheses, and get negative weights. The utterance is the id of the sentence.
 Ranks are not used: hypotheses keep their order in the file of words.
+
+All lines of a file have one form. Without the settings `score` and `scores` each line must have a
+score, a number after its key; a file of words alone, of which some begin with numbers, is refused
+until a setting says so. Where each line begins with a number that may be a word, because none has a
+sign, a decimal point or an exponent, or because all hypotheses of an utterance have the same one,
+these are scores, and a note says how to read words.
 """
 
 from __future__ import annotations
@@ -19,14 +25,17 @@ from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.streams import read_blocks, text_lines, unpacked_name
 from bpa_ppl.labels import repeated
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.names import ID, TEXT
+from bpa_ppl.rows.schema import looks_numeric
 
 SCORE = "score"
 # Without a sign, a point or an exponent a number may be the first word.
 _FIRST = re.compile(rb"\S+-1[ \t]+(?=\S*[-.eE])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[ \t\r]|$)")
 _BLANK = re.compile(r"[ \t\r\f\v]+")
 _EXPECTED = "after the key a score is expected (or set kaldi:scores=FILE or kaldi:score=false): "
+_PRINTED = re.compile(r"(?=\S*[-.eE])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 class Kaldi(NBestFormat, frozen=True):
@@ -54,7 +63,8 @@ class Kaldi(NBestFormat, frozen=True):
 
         Raises:
             DataError: with file and line, if a line has no key or no number, a key occurs twice,
-                or another file lacks the key of a hypothesis.
+                or another file lacks the key of a hypothesis. A line without a number is not
+                dropped as a bad one is: its first word would be taken for a score.
 
         >>> list(Kaldi().records(iter(["a-1 -1.5 the cat", "b-1 -1 hello"]), ReadOptions("nbest")))
         [{'id': 'a', 'score': -1.5, 'text': 'the cat'}, {'id': 'b', 'score': -1.0, 'text': 'hello'}]
@@ -71,6 +81,7 @@ class Kaldi(NBestFormat, frozen=True):
             entries = keyed_lines(path).items()
             columns[name] = path, {key: of_file.number(*entry) for key, entry in entries}
         keys = set[str]()
+        first_words = _FirstWords()
         for number, line in enumerate(lines, 1):
             key, *parts = _BLANK.split(line.strip(" \t\r\f\v"), 1 + has_score)
             utterance, _, rank = key.rpartition("-")
@@ -82,8 +93,14 @@ class Kaldi(NBestFormat, frozen=True):
                 raise options.error(problem, number)
             keys.add(key)
             record: dict[str, Any] = {ID: utterance}
+            if self.score is None:
+                first_words.add(utterance, _BLANK.split(parts[0], 1)[0] if parts else "")
             if has_score:
-                record[SCORE] = options.number(parts.pop(0) if parts else "", number, _EXPECTED)
+                printed = parts.pop(0) if parts else ""
+                if not looks_numeric(printed):
+                    problem = f"{_EXPECTED}{quoted(printed)} is not a number: correct it"
+                    raise options.error(problem, number, "bad-number")
+                record[SCORE] = options.number(printed, number, _EXPECTED)
             record[TEXT] = parts[0] if parts else ""
             for name, (path, values) in columns.items():
                 if key not in values:
@@ -92,6 +109,45 @@ class Kaldi(NBestFormat, frozen=True):
                     raise options.error(f"{problem}: {advice}", number, "mismatch", "scores")
                 record[name] = values[key]
             yield record
+        if self.score is None and (note := first_words.note(has_score)):
+            warn_user(f"{options.origin}: {note}")
+
+
+class _FirstWords:
+    """What the first words of the lines of a file say about its form."""
+
+    def __init__(self) -> None:
+        self._signed = self._others = 0  # lines: with a number as costs are printed, all others
+        self._repeated = self._changed = 0  # lines that follow one of the same utterance
+        self._last = ("", "")
+
+    def add(self, utterance: str, word: str) -> None:
+        """Count the first word of a line after its key."""
+        self._others += not looks_numeric(word)
+        self._signed += _PRINTED.fullmatch(word) is not None
+        if utterance == self._last[0]:
+            self._repeated += word == self._last[1]
+            self._changed += word != self._last[1]
+        self._last = utterance, word
+
+    def note(self, has_score: bool) -> str | None:
+        """Return what may be wrong with the form as which a file is read, if anything."""
+        if self._others:
+            return None
+        if not has_score:
+            if not self._signed or not self._changed:
+                return None
+            problem = "each line begins with a number, which is read as a word"
+            return f"{problem}: if these are scores, set kaldi:score=true as well"
+        if self._signed and (self._changed or not self._repeated):
+            return None
+        reason = (
+            "all hypotheses of an utterance have the same one"
+            if self._signed
+            else ("none has a sign or a decimal point")
+        )
+        problem = f"each line begins with a number, which is read as its score, although {reason}"
+        return f"{problem}: if these are words, set kaldi:score=false"
 
 
 def keyed_lines(path: str) -> dict[str, tuple[str, int]]:

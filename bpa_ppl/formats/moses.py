@@ -21,7 +21,7 @@ from typing import ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
@@ -39,7 +39,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 
-_SCORE = re.compile(rb"F(\d+)= ?[^\s=]+")
+_SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
 
 
 class Moses(NBestFormat, frozen=True):
@@ -199,7 +199,7 @@ def write_lines(
         sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
         for text, line, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
             if "\n" in text:
-                problem = f"a text of sentence {identifier} has a line break"
+                problem = f"a text of sentence {identifier} has a line break: write jsonl"
                 raise DataError(problem, nbest.origin, code="not-supported")
             # Without totals `line` is shorter, which omits the last separator.
             scores = " ".join(map(str.__add__, labelled, line))
@@ -256,10 +256,10 @@ def moses_labels(nbest: NBest) -> list[str]:
     if repeated(filter(None, renamed)):
         problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
         raise DataError(problem, nbest.origin, code="duplicate")
-    names = ", ".join(sorted({label.strip("= ") for label in labels if "_" in label}))
+    names = listed(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
-        f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
-        "a sparse feature and leaves it out"
+        f"{location_of(nbest.origin)}`_` written as `.` in {names}, because Moses takes a name "
+        "with `_` for a sparse feature and leaves it out"
     )
     return renamed
 

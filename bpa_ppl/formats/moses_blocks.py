@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpa_ppl.arrays import Int64
+from bpa_ppl.columns import other_form
 from bpa_ppl.formats.moses_lines import WORD_SCORES, Layout, id_of, pattern_of
 from bpa_ppl.formats.numbers import csv_columns
 from bpa_ppl.rows import Columns
@@ -26,7 +27,9 @@ _NEWLINE, _SPACE, _BAR = b"\n |"
 _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
-def regular_columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns | None:
+def regular_columns(
+    block: bytes, first: int, layout: Layout, soft: bool, forms: dict[int, str] | None = None
+) -> Columns | None:
     r"""Return the columns of a block; None if a line is not as the first line of the file.
 
     Args:
@@ -34,6 +37,7 @@ def regular_columns(block: bytes, first: int, layout: Layout, soft: bool) -> Col
         first: the number of its first line.
         layout: the columns that the first line of the file shows.
         soft: whether an alignment before the features may have a vector for each word.
+        forms: the ids before, as they are printed; entered here.
 
     >>> layout = Layout((("LM0", 1),), True)
     >>> columns = regular_columns(b"3 ||| a cat ||| LM0= -1 ||| -2\n", 1, layout, False)
@@ -45,12 +49,14 @@ def regular_columns(block: bytes, first: int, layout: Layout, soft: bool) -> Col
     if b"\r" in block or len(block) > _LARGEST:
         return None
     try:
-        return _columns(block, first, layout, soft)
+        return _columns(block, first, layout, soft, {} if forms is None else forms)
     except (pa.ArrowException, ValueError):
         return None
 
 
-def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
+def _columns(
+    block: bytes, first: int, layout: Layout, soft: bool, forms: dict[int, str]
+) -> Columns:
     """Return the columns of a block, or raise a ValueError or an error of Arrow."""
     scores = 2 + len(layout.between)
     after = scores + 1 + layout.has_total
@@ -63,6 +69,9 @@ def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
     numbers = [id_of(text.encode()) for text in ids.dictionary.to_pylist()]
     if None in numbers:
         raise ValueError("not an id")
+    printed = zip(numbers, ids.dictionary.to_pylist(), strict=True)
+    if any(other_form(forms, number, text.strip()) for number, text in printed):
+        raise ValueError("an id in another form")
     codes: Any = block
     if layout.after:
         codes = np.frombuffer(block, np.uint8).copy()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32
-from bpa_ppl.columns import counted
+from bpa_ppl.columns import counted, one_number, other_form
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.numbers import all_finite
 from bpa_ppl.formats.streams import decoded, line_count
@@ -119,6 +119,7 @@ class LineParser:
         self.soft = soft
         self._read_by_arrow = False
         self._warned: set[str] = set()
+        self._ids: dict[int, str] = {}  # as they are printed
         self.layout = self._layout(split_lines(first))
         names, reserved = self.layout.names, {TEXT, TOTAL, *self.layout.kept}
         if len(set(names)) < len(names):
@@ -144,7 +145,7 @@ class LineParser:
         if self._read_by_arrow and len(block) > _HALVED_ABOVE:
             from bpa_ppl.formats.moses_blocks import regular_columns
 
-            columns = regular_columns(block, first, self.layout, self.soft)
+            columns = regular_columns(block, first, self.layout, self.soft, self._ids)
             middle = block.find(b"\n", len(block) // 2) + 1
             if columns is not None:
                 yield columns
@@ -187,6 +188,9 @@ class LineParser:
             digits = quoted(fields.id.strip())
             problem = f"sentence id {digits} is not an integer of up to {_LONGEST_ID} digits"
             raise self.error(f"{problem}: a line must read {SHAPE}", number)
+        digits = fields.id.strip().decode()
+        if other := other_form(self._ids, identifier, digits):
+            raise self.error(one_number(digits, other), number, "duplicate")
         text = self._text(fields, number)
         counts, values = self._features(fields.features, number)
         if tuple(counts.items()) != self.layout.shape:

@@ -17,6 +17,7 @@ from bpa_ppl.formats.base import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.gathering import Gatherer
@@ -119,6 +120,10 @@ def iter_nbest(
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
+    A number that is missing for some hypotheses is an extra from the first table on that lacks it;
+    so `NBest.concatenate(tables, fill_missing=True)` has the columns of `read_nbest`. A warning
+    names a column that was a feature of the tables before.
+
     Args:
         path: as for `read_nbest`, like all other arguments.
         chunk: the number of sentences in each table; the last one has the rest.
@@ -176,8 +181,8 @@ def write_nbest(
         format: the name of a format, or the format itself; "auto" is that of `format_for`.
 
     Raises:
-        DataError: if the file cannot be written, a feature has no weight, or a text or name does
-            not fit the format.
+        DataError: if the file cannot be written, a feature has no weight, two lists have one id,
+            or a text or name does not fit the format.
         UsageError: if the format is unknown, or no format has the ending of the file.
 
     >>> lists = NBest.from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
@@ -185,6 +190,10 @@ def write_nbest(
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
     writer = format_for(path) if format == AUTO else _resolved(format)
+    if twice := repeated(nbest.ids):
+        problem = f"two lists have the id {quoted(twice[0])}, and would be one when they are read"
+        remedy = "give them others, as NBest.concatenate([lists], renumber=True) does"
+        raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
     if weights is not None:
         scores = nbest.scores(match(weights, nbest).values)
         nbest = replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)

@@ -238,11 +238,22 @@ class _Reader:
             advice = "give the requests of these responses"
             raise self._options.error(f"{problem}: {advice}", number, "mismatch", "requests")
         place = self._numbers.get(key)
+        source = self._text_of(line) or self._text_of(line.request)
         if place is None:
-            source = self._text_of(line) or self._text_of(line.request)
             place = self._numbers[key] = self._samples.add_prompt(number, name, source)
+        elif name is not None:
+            first = self._samples.sources[place]
+            self._check_source(name, first, source, self._options, number)
         self._samples.lines[place] = self._samples.lines[place] or number
         return place
+
+    def _check_source(
+        self, name: str, first: str | None, source: str | None, options: ReadOptions, number: int
+    ) -> None:
+        """Refuse two requests of one id with different prompts, of which one would be dropped."""
+        if None not in (first, source) and first != source and not self._format.prompt_id:
+            problem = f"a second prompt of the custom_id {quoted(name)}: give each prompt its own"
+            raise options.error(f"{problem} custom_id", number, "duplicate")
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
         """Return the name of the prompt of a request."""
@@ -317,7 +328,8 @@ class _Reader:
                 problem = f"no field {lacking}, so this is not a request: correct the line"
                 raise options.error(problem, number, parameter="requests")
             name = self._name(line.custom_id, options, number)
-            sources.setdefault(name, self._text_of(prompted))
+            source = self._text_of(prompted)
+            self._check_source(name, sources.setdefault(name, source), source, options, number)
         if not sources:
             problem = "empty: there are no requests in it"
             raise options.error(problem, code="no-data", parameter="requests")

@@ -1,7 +1,9 @@
 """References and sources: plain text, one sentence per line; references also with ids.
 
 With ids a file of references has lines `id<TAB>text`, or of JSON, with an `id` and a `reference`
-or `references`. Several lines of an id are several references.
+or `references`. Several lines of an id are several references. A file has ids if at least half of
+its lines have a tab, or if a line is an object of JSON with such fields; then a line of another
+kind is refused, so that an id never becomes a part of a reference.
 """
 
 from __future__ import annotations
@@ -9,17 +11,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from contextlib import suppress
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
+
+import msgspec
 
 from bpa_ppl import columns as cols
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import json_keys
 from bpa_ppl.formats.jsonl import strict_values
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import SentenceLines
-from bpa_ppl.rows.names import ID, REFERENCE, REFERENCES
+from bpa_ppl.rows.names import ID, REFERENCE, REFERENCES, SOURCE
 
 #: Files of references; or a tuple or list of references for each sentence, or by id for some.
 AnyReferences = (
@@ -29,6 +34,15 @@ AnyReferences = (
 AnySources = AnyPath | Sequence[str]
 #: How lines of n-best lists begin.
 _OF_LISTS = re.compile(r"\d+ \|\|\| |[SH]-\d+\t")
+#: A line with an id: its number, and the id and the references as written.
+_WithId: TypeAlias = tuple[int, Any, tuple[str, ...]]
+_IF_PLAIN = "if the file is plain text, write its tabs as spaces (`tr '\\t' ' '`)"
+_HEADER = re.compile(r"""["']?\w+["']?(?:[,;\t]["']?\w+["']?)+""")
+#: What looks like an id that a comma or a blank follows: a prefix and a number.
+_NUMBERED = re.compile(r"""["']?((?:[^\s,;|"']*[^\s,;|"'0-9])?)([0-9]{1,18})["']?[\s,;|]""")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.|"")*"')
+_FIELDS = {ID, REFERENCE, REFERENCES}
+_MOST = 0.9  # of the lines: if so many are of one kind, the file is meant to be
 
 
 def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]:
@@ -68,15 +82,20 @@ def _lines_of(files: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tup
         if _OF_LISTS.match(column[0]):
             problem = "a hypothesis of n-best lists, not a reference: give the references"
             raise DataError(problem, origin, 1, code="mismatch")
-    pairs = list(map(_pairs, columns, origins))
-    if any(pairs):
-        for origin, of_file in zip(origins, pairs, strict=True):
+    entries = list(map(_with_ids, columns, origins))
+    if any(entries):
+        by_id: dict[Any, tuple[str, ...]] = {}
+        forms: dict[Any, str] = {}
+        for origin, of_file in zip(origins, entries, strict=True):
             if not of_file:
                 problem = "lines without ids, unlike those of another file: give them ids, too"
                 raise DataError(problem, origin, code="mismatch")
-        by_id: dict[Any, tuple[str, ...]] = {}
-        for key, texts in chain.from_iterable(pairs):
-            by_id[key] = (*by_id.get(key, ()), *texts)
+            for number, identifier, texts in of_file:
+                key = cols.id_key(identifier)
+                if other := cols.other_form(forms, key, identifier):
+                    problem = cols.one_number(identifier, other)
+                    raise DataError(problem, origin, number, code="duplicate")
+                by_id[key] = (*by_id.get(key, ()), *texts)
         return by_id
     for origin, column in zip(origins, columns, strict=True):
         if len(column) != len(columns[0]):
@@ -86,27 +105,118 @@ def _lines_of(files: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tup
     return [tuple(map(str.strip, texts)) for texts in zip(*columns, strict=True)]
 
 
-def _pairs(lines: Sequence[str], origin: str) -> list[tuple[Any, tuple[str, ...]]]:
-    """Return the ids of lines, with their references; none if the lines are plain text."""
-    if ID in json_keys(lines[0].encode()):
+def _with_ids(lines: Sequence[str], origin: str) -> list[_WithId]:
+    """Return the line, the id and the references of each line with an id; none of plain text.
+
+    Raises:
+        DataError: if most lines have ids, or are quoted, and one is not as the others.
+    """
+    present = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    texts = [line.strip() for _, line in present]
+    objects = _json_lines(present)
+    if texts and (texts[0] in ("{", "[") or 2 * len(objects) >= len(texts)):
         records, numbers = strict_values("\n".join([*lines, ""]).encode(), origin, 1)
-        return [_pair(record, origin, n) for record, n in zip(records, numbers, strict=True)]
-    cells = [line.split("\t") for line in lines if line.strip()]
-    if not cells or not all(len(of_line) == 2 and of_line[0].strip() for of_line in cells):
+        return [_of_record(of, origin, n) for of, n in zip(records, numbers, strict=True)]
+    if ids := [number for number, keys in objects if not _FIELDS.isdisjoint(keys)]:
+        problem = "an object of JSON, but other lines are none: write all lines in one form"
+        raise DataError(problem, origin, ids[0], code="bad-line")
+    if not texts or 2 * sum("\t" in text for text in texts) < len(texts):
+        _check_plain(texts, present, origin)
         return []
-    header = cells[:1] if cells[0][0] == ID else []
-    return [(cols.id_key(key.strip()), (text.strip(),)) for key, text in cells[len(header) :]]
+    entries: list[_WithId] = []
+    for number, line in present:
+        identifier, *cells = map(str.strip, line.split("\t"))
+        problem = ""
+        if not cells:
+            problem = "no tab, but other lines read `id<TAB>text`: put a tab behind the id"
+        elif not identifier:
+            problem = "no id before the tab, but other lines read `id<TAB>text`: add it"
+        elif any(cells[1:]):
+            problem = f"{len(cells) + 1} cells, but a line with an id reads `id<TAB>text`: write "
+            problem += "the tabs of a text as spaces, or keep two columns with `cut -f1,2`"
+        if problem:
+            raise DataError(f"{problem}; {_IF_PLAIN}", origin, number, code="bad-line")
+        entries.append((number, identifier, (cells[0],)))
+    header = entries[:1] if entries[0][1].lower() == ID else []
+    entries = entries[len(header) :]
+    if not entries:
+        raise DataError("a header without references: add them", origin, code="no-data")
+    for column in ([of for _, of, _ in entries], [of for _, _, (of,) in entries]):
+        _check_quotes(column, entries[0][0], origin)
+    return entries
 
 
-def _pair(record: Any, origin: str, line: int) -> tuple[Any, tuple[str, ...]]:
-    key = cols.id_key(record.get(ID)) if isinstance(record, dict) else None
-    texts = record.get(REFERENCES, record.get(REFERENCE)) if key is not None else None
+def _json_lines(present: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
+    """Return the numbers of lines that are objects of JSON, with their keys, or arrays."""
+    found = []
+    for number, line in present:
+        text = line.strip()
+        if text.startswith("{") and (keys := json_keys(text.encode())):
+            found.append((number, keys))
+        elif text.startswith("["):
+            with suppress(ValueError, RecursionError):
+                msgspec.json.decode(text, type=list)
+                found.append((number, []))
+    return found
+
+
+def _check_plain(texts: Sequence[str], present: Sequence[tuple[int, str]], origin: str) -> None:
+    """Refuse lines without tabs that begin with ids, or are quoted.
+
+    Args:
+        texts: of lines that are not blank.
+        present: the numbers of these lines.
+        origin: of the file.
+    """
+    if not texts:
+        return
+    if _HEADER.fullmatch(texts[0]) and ID in re.findall(r"\w+", texts[0].lower()):
+        problem = "the header of a table: give lines `id<TAB>text`, or of JSON with an "
+        raise DataError(f"{problem}{ID} and a {REFERENCE}", origin, present[0][0], code="mismatch")
+    matches = [match for text in texts if (match := _NUMBERED.match(text))]
+    numbers, prefixes = [int(match[2]) for match in matches], {match[1] for match in matches}
+    if len(prefixes) == 1 and max(2, _MOST * len(texts)) <= len(numbers) == len(set(numbers)):
+        counted = numbers[2:] and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        if counted or any(map(str.isalpha, *prefixes)):
+            first, last = (quoted(match[1] + match[2]) for match in (matches[0], matches[-1]))
+            problem = f"lines begin with {first} to {last}, which look like ids"
+            advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
+            advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
+            raise DataError(f"{problem}: {advice}", origin, present[0][0], code="mismatch")
+    _check_quotes(texts, present[0][0], origin)
+
+
+def _check_quotes(texts: Sequence[str], number: int, origin: str) -> None:
+    """Refuse texts that are quoted as in CSV or JSON; warn if more than half are.
+
+    Args:
+        texts: of all lines.
+        number: of the first line.
+        origin: of the file.
+    """
+    count = sum(_QUOTED.fullmatch(text) is not None for text in texts)
+    if not texts or 2 * count <= len(texts):
+        return
+    share = f"{count} of {len(texts)} texts are in quotation marks"
+    if count < _MOST * len(texts):
+        warn_user(f"{origin}: {share}, which are read as part of the texts")
+        return
+    advice = "remove them (`jq -r .` removes those of JSON)"
+    example = '{"id": 0, "reference": "\\"Yes.\\""}'
+    advice += f", or, if they belong to the texts, write lines like {example}"
+    raise DataError(f"{share}, as in CSV or JSON: {advice}", origin, number, code="mismatch")
+
+
+def _of_record(record: Any, origin: str, line: int) -> _WithId:
+    """Return the line, the id and the references of an object of JSON."""
+    identifier = record.get(ID) if isinstance(record, dict) else None
+    texts = record.get(REFERENCES, record.get(REFERENCE)) if identifier is not None else None
     several: Any = [texts] if isinstance(texts, str) else texts
     is_valid = isinstance(several, list) and all(isinstance(text, str) for text in several)
-    if not isinstance(key, int | str) or not is_valid:
+    if not isinstance(cols.id_key(identifier), int | str) or not is_valid:
         problem = f"no {ID} with a {REFERENCE}, a text, or {REFERENCES}, a list of texts: add them"
         raise DataError(problem, origin, line)
-    return key, tuple(several)
+    return line, identifier, tuple(several)
 
 
 def references_of(given: AnyReferences) -> SentenceLines:
@@ -146,5 +256,13 @@ def sources_of(given: AnySources) -> SentenceLines:
     ('un chat',)
     """
     if isinstance(given, str | PurePath):
-        return SentenceLines([line.strip() for line in read_lines(given)], origin_name(given))
+        lines, origin = read_lines(given), origin_name(given)
+        tabs = [number for number, line in enumerate(lines, 1) if "\t" in line.strip()]
+        of_json = lines and ID in json_keys(lines[0].encode())
+        if of_json or 2 * len(tabs) > sum(bool(line.strip()) for line in lines):
+            problem = "lines with ids, but sources are given one per line: leave the ids out, or "
+            problem += f"give each list its {SOURCE} in the file of lists"
+            problem += "" if of_json else f"; {_IF_PLAIN}"
+            raise DataError(problem, origin, 1 if of_json else tabs[0], code="mismatch")
+        return SentenceLines([line.strip() for line in lines], origin)
     return SentenceLines(cols.texts(given), "the text")

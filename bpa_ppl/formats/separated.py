@@ -105,7 +105,7 @@ class Csv(TableFormat, frozen=True):
         of_rows = [*numbers, *columns.extras.values()]
         ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
         for sentence in range(len(nbest)):
-            cells = [values[sentence] for values in of_sentences.values()]
+            cells = [str(values[sentence]) for values in of_sentences.values()]
             rows = nbest.rows(sentence)
             first = str(ids[sentence])
             columns_of = (of[rows] for of in of_rows)

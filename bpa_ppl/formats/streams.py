@@ -7,13 +7,15 @@ import gzip
 import io
 import lzma
 import os
+import re
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
@@ -354,17 +356,34 @@ def arrow_file(data: bytes) -> Any:
     return pa.BufferReader(copy)
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder for results, and its parents, if it does not exist.
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Create a folder for results, and its parents; after an error, remove those that are empty.
+
+    A folder that existed before is kept.
 
     Raises:
         DataError: if it cannot be created.
+
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with suppress(ValueError), output_folder(Path(place) / "a" / "b"):
+    ...         raise ValueError
+    ...     print(os.listdir(place))
+    []
     """
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = f"cannot create this folder ({error.strerror})"
-        raise DataError(problem, folder, code="cannot-write") from error
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"cannot create this folder ({error.strerror})"
+            raise DataError(problem, folder, code="cannot-write") from error
+        yield
+    except BaseException:
+        for path in created:
+            with suppress(OSError):  # it has files, or was not created
+                path.rmdir()
+        raise
 
 
 def _is_standard(path: AnyPath) -> bool:
@@ -376,8 +395,9 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Provide a temporary path in the same folder, and rename it to `path` at the end.
 
     After an error, or Ctrl-C, the temporary file is removed and `path` is as before. The temporary
-    name ends as `path` does, and the mode of an existing file is kept. Pipes and devices are
-    written to directly. `-` and `/dev/stdout` copy the file to the standard output.
+    name ends as `path` does, and the mode of an existing file is kept. Temporary files of processes
+    that were killed are removed from the folder. Pipes and devices are written to directly. `-` and
+    `/dev/stdout` copy the file to the standard output.
 
     Raises:
         DataError: at the start if `path` cannot be written, or later if the disk is full.
@@ -415,6 +435,8 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
             temporary = Path(folder) / "output"
             yield temporary, partial(_print_file, temporary)
         return
+    if not str(path):
+        raise DataError("the name of a file to write is empty: give one", code="cannot-write")
     try:
         target = Path(os.path.realpath(path))
     except ValueError as error:  # no file can have this name
@@ -426,15 +448,55 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
             yield Path(path), lambda: None
             return
         os.close(os.open(path, os.O_WRONLY))  # renaming would replace a file set read-only
-    temporary = target.with_name(f"{_PART}{secrets.token_hex(4)}{target.suffix}")
-    temporary.touch(exist_ok=False)
+    remove_leftovers(target.parent)
+    owner = f"{_machine()}-{os.getpid()}"
+    temporary = target.with_name(f"{_PART}{owner}-{secrets.token_hex(4)}{target.suffix}")
     try:
+        temporary.touch(exist_ok=False)
         with suppress(OSError):  # there is no such file, or the drive has no modes
             shutil.copymode(target, temporary)
         yield temporary, partial(temporary.replace, target)
     finally:
         with suppress(FileNotFoundError, NotADirectoryError):
             temporary.unlink()
+
+
+@cache
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files of processes that were killed; a process does it once in a folder.
+
+    Their names have the machine and the process. A file of another machine, or of another container
+    on this one, may be of a process that runs, so it is kept, however old it is.
+
+    Args:
+        folder: where files are written.
+    """
+    for file in folder.glob(f"{_PART}{_machine()}-*"):
+        number = file.name.removeprefix(f"{_PART}{_machine()}-").partition("-")[0]
+        if number.isdecimal() and not _is_running(int(number)):
+            with suppress(OSError):  # another process removed it, or it is another user's
+                file.unlink()
+
+
+@cache
+def _machine() -> str:
+    """Return a name of this machine, and of its container: process ids are unique within one."""
+    name = re.sub(r"[^\w.]", "_", socket.gethostname())
+    with suppress(OSError):  # containers may share the name of the machine
+        name += f".{os.stat('/proc/self/ns/pid').st_ino}"
+    return name
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":
+        return True  # unknown: on Windows, `os.kill` ends a process
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # a process of another user
+        return True
+    return True
 
 
 def _print_file(file: Path) -> None:

@@ -14,6 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.jsonl import require_unique_fields
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
 from bpa_ppl.serving.web import Refused, read_body, static_routes, web_application
@@ -32,7 +34,9 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     correction: str | None = None
 
 
-def application(session: Session, token: str, *, hosts: Sequence[str] = ()) -> Starlette:
+def application(
+    session: Session, token: str, *, hosts: Sequence[str] = (), state_shown: bool | None = None
+) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.
 
     Args:
@@ -40,7 +44,10 @@ def application(session: Session, token: str, *, hosts: Sequence[str] = ()) -> S
         token: the first part of the path of every address, of letters, digits, `-` and `_`.
         hosts: names of the server, besides 127.0.0.1 and localhost; requests to other names are
             refused.
+        state_shown: whether the rater sees the weights and what the answers have changed, which may
+            influence the next answers. None shows them to a rater without a name.
     """
+    shown = session.rater is None if state_shown is None else state_shown
     lock = Lock()
 
     def reply(content: dict[str, Any], status: int = 200) -> Response:
@@ -53,7 +60,7 @@ def application(session: Session, token: str, *, hosts: Sequence[str] = ()) -> S
 
     def state(request: Request) -> Response:
         with lock:
-            return reply(panel(session))
+            return reply(panel(session) if shown else {"hidden": True})
 
     def change(number: int, work: Callable[[], object]) -> Response:
         """Change the session if its question is still the one of a request."""
@@ -93,9 +100,15 @@ async def _read(request: Request) -> _Body:
 
     Raises:
         Refused: if it is too large, or not JSON as expected.
+        DataError: if it has a field twice.
     """
     _, body = await read_body(request, _LIMIT, "write a shorter correction")
     try:
-        return msgspec.json.decode(body, type=_Body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        content = msgspec.json.decode(body)
+        require_unique_fields(body, content)
+        return msgspec.convert(content, _Body)
+    except DataError:
+        raise
+    # Python reads no integers of thousands of digits.
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error

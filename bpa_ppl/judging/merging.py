@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bpa_ppl.caching import content_hash
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, called, quoted
 from bpa_ppl.judging.journal import Journal
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.preferences import PREFERENCES, TIES
@@ -42,13 +42,14 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     for number, journal in enumerate(several, 1):
         if journal.header.get("sha256", ours) != ours:
             others = quoted(journal.header.get("lists", "without a name"))
-            problem = f"the judgements are about other lists ({others}) than {nbest.origin}"
+            problem = f"the judgements are about other lists ({others}) than {called(nbest.origin)}"
             raise DataError(f"{problem}: {remedy}", journal.path)
         rater = journal.header.get("rater", f"rater {number}" if len(several) > 1 else None)
         for line, judgement in journal.judgements.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
             if sentence is None or max(shown) >= nbest.sizes[sentence]:
-                problem = f"the list {quoted(judgement.id)} of {nbest.origin} has no candidates "
+                lists = called(nbest.origin)
+                problem = f"the list {quoted(judgement.id)} of {lists} has no candidates "
                 where = (journal.path, line) if journal.path else ()
                 raise DataError(f"{problem}{shown}: {remedy}", *where)
             if judgement.chosen is not None:

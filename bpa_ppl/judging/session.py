@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, one_of, quoted, require
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
@@ -30,6 +30,7 @@ from bpa_ppl.judging.journal import (
 from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
+from bpa_ppl.labels import places_of
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, replay, warn_user
@@ -421,7 +422,7 @@ def _start(
     if isinstance(prior, Mapping):
         names = {*draws.features, *draws.fixed}
         if unknown := [name for name in prior if name not in names]:
-            warn_user(f"{', '.join(unknown)} left out, because the lists do not have it")
+            warn_user(f"{listed(unknown)} left out, because the lists do not have it")
     arrays = problem.target.prior._replace(names=None)
     built = jax.tree.map(np.asarray, arrays)._replace(names=draws.features)
     return start, built, draws
@@ -434,7 +435,7 @@ def _gaussian(prior: Prior) -> Gaussian:
 def _candidates(lists: NBest, draws: Draws) -> Candidates:
     """Return the weighted features of all candidates, and the score of the fixed ones."""
     table = Preparation.recorded(draws)(lists)
-    columns = [table.feature_names.index(name) for name in draws.features]
+    columns = places_of(draws.features, table.feature_names)
     fixed = draws.aligned(table, np.zeros((1, len(columns))))[0]
     numbers: dict[str, int] = {}
     text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]

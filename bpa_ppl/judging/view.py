@@ -165,28 +165,29 @@ def advice(state: Outlook) -> tuple[str, str]:
     >>> advice(state)[0], advice(state._replace(further=0.02))[0]
     ('stop', 'continue')
     >>> advice(state._replace(least=0.3))[1]
-    'Worth going on: the choices may still win only 30 % of what exact weights win.'
+    'Worth going on: the share of the achievable gain may be only 30 %.'
     >>> advice(state._replace(random=20, predicted=9.5))[1]
     'Of 20 answers to random questions 9.5 were predicted, no better than by chance: ...'
     """
     by_chance = state.random / 2
     if state.random >= _ENOUGH and state.predicted <= max(by_chance, state.predicted_before):
-        before = f"by the start ({state.predicted_before:g})"
+        before = f"by the starting weights ({state.predicted_before:g})"
         rival = "by chance" if state.predicted <= by_chance else before
         return "no-help", (
             f"Of {state.random} answers to random questions {state.predicted:g} were predicted, no "
             f"better than {rival}: further clicks do not help here. Better features would."
         )
-    little = f"raise the share that is won by less than {100 * _WORTHWHILE:g} points."
+    share = "the share of the achievable gain"
+    little = f"raise {share} by less than {100 * _WORTHWHILE:g} points."
     reason = ""
     if state.further >= _WORTHWHILE:
         gain = f"{100 * state.further:.1f} points"
-        reason = f"ten more answers are expected to raise the share that is won by {gain}."
+        reason = f"ten more answers are expected to raise {share} by {gain}."
     elif state.answers < _TEST:
         reason = f"a few answers test the start: if it is right, ten more are expected to {little}"
     elif state.least < _CERTAIN:
         least = f"{100 * state.least:.0f} %"
-        reason = f"the choices may still win only {least} of what exact weights win."
+        reason = f"{share} may be only {least}."
     elif state.predicted - by_chance < np.sqrt(state.random) / 2:
         predicted = f"{state.predicted:g} were predicted, which may be chance."
         reason = f"of {state.random} answers to random questions {predicted}"

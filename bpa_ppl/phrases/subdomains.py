@@ -177,13 +177,21 @@ class Subdomains:
             if metadata is None:
                 message = "not a file of subdomains: give one from `bpa subdomains`"
                 raise DataError(message, code="unknown-format")
-            facts = json.loads(metadata)
-            column = table[_HARD if _HARD in table.column_names else _SOFT].combine_chunks()
+            name = _HARD if _HARD in table.column_names else _SOFT
+            if table.column_names.count(name) != 1:
+                message = f"no single column {_HARD} or {_SOFT}: induce the subdomains again"
+                raise DataError(message, code="missing-column")
+            column = table[name].combine_chunks()
             values = column.to_numpy(zero_copy_only=False)
             if pa.types.is_fixed_size_list(column.type):
                 values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
             source, target = (_numbered(table[side]) for side in SIDES)
-            return cls(source, target, values, facts["weights"], dict(facts["settings"]))
+            try:
+                facts = json.loads(metadata)
+                return cls(source, target, values, facts["weights"], dict(facts["settings"]))
+            except (LookupError, TypeError, OverflowError, RecursionError) as error:
+                message = f"the metadata, or a column, is not that of subdomains ({error!r})"
+                raise DataError(f"{message}: induce them again", code="damaged") from error
 
 
 def _lines(text: NumberedText) -> pa.Array:

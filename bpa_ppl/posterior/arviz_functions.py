@@ -1,7 +1,7 @@
 """ArviZ's data, in any supported version.
 
 Up to 0.23 they are an InferenceData, from 1 on a DataTree of xarray. Everything here takes and
-returns the same under both. Without ArviZ, which is optional, they are a DataTree, too.
+returns the same under both.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bpa_ppl.errors import UsageError, require_extra
+from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InferenceData(Protocol):
-    """ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later, or not installed.
+    """ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
 
     Both have groups by name, `posterior["posterior"]["weights"]`, and attributes, `attrs`.
     """
@@ -33,20 +32,16 @@ class InferenceData(Protocol):
 
 @cache
 def generation() -> int:
-    """Return the major version of ArviZ; 1 if it is not installed."""
-    return 1 if find_spec("arviz") is None else int(version("arviz").split(".")[0])
+    """Return the major version of ArviZ."""
+    return int(version("arviz").split(".")[0])
 
 
 def import_arviz() -> Any:
     """Import ArviZ without its daily notice about the coming major version.
 
-    Raises:
-        UsageError: if it is not installed.
-
     >>> import_arviz().__name__
     'arviz'
     """
-    require_extra("this needs ArviZ", "report", "arviz")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz

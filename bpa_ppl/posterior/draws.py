@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.drift import recorded_scales
-from bpa_ppl.errors import DataError, checked_seed, one_of, quoted
-from bpa_ppl.labels import repeated
+from bpa_ppl.errors import DataError, checked_seed, listed, one_of, quoted
+from bpa_ppl.labels import places_of, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Weights, match
 
@@ -326,8 +326,10 @@ class Draws:
         weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
         missing = [name for name in nbest.feature_names if name not in weights]
         if missing:
-            problem = f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has "
-            problem += f"weights for {', '.join(weights)}; give lists with these features, or "
+            problem = (
+                f"no weight for {listed(missing)} of the lists: the posterior has weights for "
+            )
+            problem += f"{', '.join(weights)}; give lists with these features, or "
             problem += "default weights for the others"
             raise DataError(problem, weights.origin, parameter="defaults", code="missing-weight")
         matched = match(weights, nbest, fixed=())
@@ -353,7 +355,7 @@ class Draws:
         differing = ", ".join(sorted(set(features) ^ set(self.features)))
         problem = f"posteriors of different features cannot be compared: {differing}"
         _require(not differing, problem, code="mismatch")
-        weights = self.weights[..., [self.features.index(name) for name in features]]
+        weights = self.weights[..., places_of(features, self.features)]
         return Draws({WEIGHTS: weights}, features, self.kind, self.log_weight)
 
     def resampled(self, seed: int = 0) -> Draws:

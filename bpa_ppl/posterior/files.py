@@ -13,6 +13,7 @@ import io
 import math
 import os
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ _SEAL, _SEALED = b"\nsha256 ", 72
 _ENCODED = {"scale_factor", "add_offset", "calendar", "dtype"}
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
+#: Groups and arrays of a file: the time to read them grows with the square of their number.
+_GROUPS, _ARRAYS = 100, 1000
 
 
 def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = False) -> None:
@@ -65,6 +68,10 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     draws = as_draws(posterior)  # refuses what `read_posterior` would refuse
     try:
         groups, attrs = to_groups(draws) if isinstance(posterior, Draws) else groups_of(posterior)
+        arrays = sum(len({*g.arrays, *g.coords, *chain(*g.dims.values())}) for g in groups.values())
+        if arrays > _ARRAYS:
+            problem = f"{arrays:,} arrays and dimensions are more than the {_ARRAYS:,} that can be "
+            raise DataError(f"{problem}read: give the model fewer sites", code="cannot-write")
         if not timed:
             attrs.pop(SAMPLING_TIME, None)
         content = sealed(to_bytes(groups, attrs))
@@ -273,20 +280,25 @@ def _values(variable: Any) -> npt.NDArray[Any] | None:
 
 
 def _check_storage(file: Any, length: int) -> None:
-    """Refuse links, what HDF5 would read from other files, and sizes that no such file holds.
+    """Refuse links, too many parts, other files, and sizes that no such file holds.
 
     Nothing but names and sizes is read, and no memory is allocated for the arrays. A link that
     leads to a group above it would be followed without end.
     """
     import h5py
 
-    total = 0
+    total, groups, arrays = 0, 0, 0
 
     def problem_of(name: str, link: object) -> str | None:
-        nonlocal total
+        nonlocal total, groups, arrays
         if not isinstance(link, h5py.HardLink):
             return f"{name} is a link to another name or file"
         entry = file[name]
+        groups += isinstance(entry, h5py.Group)
+        arrays += isinstance(entry, h5py.Dataset)
+        if groups > _GROUPS or arrays > _ARRAYS:
+            what = f"{_GROUPS} groups" if groups > _GROUPS else f"{_ARRAYS:,} arrays"
+            return f"it has more than {what}, which would take long to read"
         if isinstance(entry, h5py.Group) and h5py.h5o.get_info(entry.id).rc > 1:
             return f"the group {name} has two names"
         if isinstance(entry, h5py.Dataset):

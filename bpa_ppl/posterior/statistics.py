@@ -1,12 +1,18 @@
-"""Statistics of draws, computed from plain arrays.
+"""Statistics of draws: those of ArviZ, for arrays, and what ArviZ lacks.
 
-They are those of ArviZ's package arviz-stats, to which the tests hold them: importing that loads
-xarray and pandas, which takes longer than a check.
+R-hat, effective sample sizes, Monte-Carlo errors and Pareto k̂ are those of arviz_stats. Added are
+the order of the axes, R-hat of a single chain, k̂ where no tail can be fitted, and
+
+* `copied_chains`, which ArviZ lacks: chains with the same draws agree, so R-hat cannot find them;
+* `bfmi`, which arviz-stats has for arrays only in the version for Python 3.12 or later.
+
+ArviZ is imported on first use, because importing it takes as long as two checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
@@ -19,7 +25,7 @@ from bpa_ppl.arrays import Float64
 TAILS = (0.05, 0.95)
 #: Above it importance weights are unreliable (Vehtari et al. 2024).
 POOR_PARETO_K = 0.7
-#: With fewer importance weights, their tail cannot be fitted.
+#: With fewer values, a tail cannot be fitted.
 _MIN_WEIGHTS = 25
 #: A tail is fitted if one draw makes up this share of the sum of absolute deviations, and this
 #: number over the root of the number of draws: of draws of a Cauchy distribution it does in 19 of
@@ -36,110 +42,46 @@ _NEAR, _NEIGHBOURS = 0.02, 5
 _EVEN, _FEW, _NOISE = 0.2, 0.1, 1e-5
 #: Nine of ten distances between discrete values are smaller than this number of the smallest one.
 _NEARER = 100.0
-_TINY = np.finfo(np.float64).tiny
-#: Draws are constant if they differ by less.
-_SAME = 1e-15
-#: Draws per chain, whose halves have a variance.
-_FEWEST = 4
-#: With more draws, the tail of D weights is 3 √D of them; it has at least five.
-_LARGE_SAMPLE, _MIN_TAIL = 225, 5
+
+
+def _arviz() -> Any:
+    """Return ArviZ's functions of arrays."""
+    from arviz_stats.base import array_stats
+
+    return array_stats
 
 
 def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     """Return effective sample sizes, (C, D, …) ↦ (…); `bulk`, `tail` or `mean`.
 
     The number of draws if they are constant, and NaN if a draw is NaN or there are fewer than four
-    per chain (Vehtari et al. 2021). The autocorrelations are summed as by Geyer (1992).
+    per chain (Vehtari et al. 2021).
     """
-    of_chains: dict[str, Callable[[Float64], float]] = {
-        "bulk": lambda chains: _ess(_normal_scores(_split(chains))),
-        "tail": lambda chains: min(_ess(_split(chains <= np.quantile(chains, p))) for p in TAILS),
-        "mean": lambda chains: _ess(_split(chains)),
-    }
-    return _of_each(of_chains[method], values)
+    tails = {"prob": TAILS} if method == "tail" else {}
+    return _of_each("ess", values, method=method, **tails)
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
     """Return rank-normalised split R-hat, (C, D, …) ↦ (…) (Vehtari et al. 2021).
 
-    A single chain is taken as two, its halves, which are split again.
+    A single chain, of which ArviZ has no R-hat, is taken as two, its halves, which are split again.
     """
     array = np.asarray(values, np.float64)
     if len(array) == 1 and (half := array.shape[1] // 2):
         array = np.concatenate([array[:, :half], array[:, -half:]])
-    return _of_each(_rank_r_hat, array)
+    return _of_each("rhat", array)
 
 
 def mcse(values: npt.ArrayLike) -> Float64:
     """Return the Monte-Carlo standard error of the mean, (C, D, …) ↦ (…)."""
-    return _of_each(lambda x: x.std(ddof=1) / np.sqrt(_ess(_split(x))), values)
+    return _of_each("mcse", values)
 
 
-def _of_each(function: Callable[[Float64], float], values: npt.ArrayLike) -> Float64:
-    """Return a statistic of the chains of each component; NaN where they are not valid."""
+def _of_each(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
+    """Return a statistic of ArviZ of each component."""
     array = np.asarray(values, np.float64)
-    cells = np.moveaxis(array.reshape(*array.shape[:2], -1), -1, 0)
-    valid = ~np.isnan(cells).any(axis=(1, 2)) & (array.shape[1] >= _FEWEST)
     with np.errstate(all="ignore"):
-        result = [function(x) if ok else np.nan for x, ok in zip(cells, valid, strict=True)]
-    return np.asarray(result, np.float64).reshape(array.shape[2:])
-
-
-def _split(chains: npt.NDArray[Any]) -> Float64:
-    """Return the halves of chains as chains, (C, D) ↦ (2 C, ⌊D / 2⌋)."""
-    half = chains.shape[1] // 2
-    return np.concatenate([chains[:, :half], chains[:, -half:]]).astype(np.float64)
-
-
-def ranks(values: npt.NDArray[Any]) -> Float64:
-    """Return the ranks of all values from 1, in the same shape; ties get their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    return np.asarray(ranks[place].reshape(values.shape))
-
-
-def _normal_scores(values: Float64) -> Float64:
-    """Return the normal scores of the ranks of all values (Blom 1958), in the same shape."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri((ranks(values) - 3 / 8) / (values.size + 1 / 4)))
-
-
-def _ess(chains: Float64) -> float:
-    """Return the effective sample size of a mean over chains, (C, D)."""
-    count, length = chains.shape
-    if np.ptp(chains) < _SAME:
-        return chains.size
-    padded = 1 << (2 * length - 1).bit_length()
-    power = np.abs(np.fft.rfft(chains - chains.mean(axis=1, keepdims=True), padded)) ** 2
-    covariance = (np.fft.irfft(power, padded)[:, :length] / length).mean(axis=0)
-    within = covariance[0] * length / (length - 1)
-    variance = covariance[0] + (np.var(chains.mean(axis=1), ddof=1) if count > 1 else 0.0)
-    rho = 1 - (within - covariance) / variance
-    rho[0] = 1.0
-    # Geyer's initial sequence: sums of two autocorrelations, while positive, made monotone.
-    most = max((length - 3) // 2, 0)
-    pairs = rho[: 2 * most + 2].reshape(-1, 2).sum(axis=1)
-    last = int(np.argmin(np.append(pairs[:most] > 0, False)))
-    if np.isnan(pairs[: last + 1]).any():
-        return np.nan
-    even = rho[2 * last]
-    rest = even if even > 0 or pairs[last] >= 0 else 0.0
-    time = -1 + 2 * np.minimum.accumulate(pairs[:last]).sum() + rest
-    return float(chains.size / max(time, 1 / np.log10(chains.size)))
-
-
-def _rank_r_hat(chains: Float64) -> float:
-    halves = _split(chains)
-    folded = np.abs(halves - np.median(halves))
-    return max(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores(folded)))
-
-
-def _r_hat(chains: Float64) -> float:
-    length = chains.shape[1]
-    between = length * np.var(chains.mean(axis=1), ddof=1)
-    within = np.var(chains, axis=1, ddof=1).mean()
-    return float(np.sqrt((between / within + length - 1) / length))
+        return np.asarray(getattr(_arviz(), name)(array, chain_axis=0, draw_axis=1, **options))
 
 
 def bfmi(energy: npt.ArrayLike) -> Float64:
@@ -159,19 +101,25 @@ def bfmi(energy: npt.ArrayLike) -> Float64:
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024).
 
-    k̂ is infinite if there are too few weights to estimate it, or if zeros are in the tail that it
-    describes, the largest 3 √D of D weights.
+    k̂ is infinite, and the weights are as they were, if there are too few weights to estimate it, if
+    the largest are equal, or if zeros are in the tail that it describes, the largest 3 √D of D
+    weights: ArviZ fits such a tail as if it were short.
 
     >>> pareto_smoothed(np.where(np.arange(4000) < 150, 0.0, -np.inf))[1]
     inf
     """
     flat = np.asarray(log_ratio, np.float64).reshape(-1)
     finite = np.where(np.isfinite(flat), flat, -np.inf)
-    if len(finite) < _MIN_WEIGHTS or not np.isfinite(finite).any():
+    positive = int(np.isfinite(finite).sum())
+    if len(finite) < _MIN_WEIGHTS or not positive:
         return np.zeros(np.shape(log_ratio)), np.inf
-    smoothed, k_hat = _psis(finite)
-    few = np.isfinite(finite).sum() < min(len(finite) / 5, 3 * np.sqrt(len(finite)))
-    return smoothed.reshape(np.shape(log_ratio)), np.inf if few else k_hat
+    result, k_hat = finite - np.logaddexp.reduce(finite), np.inf
+    with suppress(ValueError), np.errstate(all="ignore"):  # the largest are equal
+        smoothed, fitted = _arviz().psislw(-finite)
+        if np.isfinite(fitted) and not np.isnan(smoothed).any():
+            result, k_hat = smoothed, float(fitted)
+    few = positive < min(len(finite) / 5, 3 * np.sqrt(len(finite)))
+    return result.reshape(np.shape(log_ratio)), np.inf if few else k_hat
 
 
 def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
@@ -332,63 +280,16 @@ def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     for k in range(len(shapes)):
         share = float(efficiency[k])
         step = round(1 / min(share, 1.0)) if share > 0 else 1
-        column = cells[:, ::step, k].reshape(-1)
+        column = cells[:, ::step, k].reshape(1, -1)
         deviations = np.abs(column - np.median(column))
-        least = max(_LARGE_SHARE, _LARGE_DEVIATION / np.sqrt(len(column)))
-        if len(column) < _MIN_WEIGHTS or not deviations.max() > least * deviations.sum():
+        least = max(_LARGE_SHARE, _LARGE_DEVIATION / np.sqrt(column.size))
+        if column.size < _MIN_WEIGHTS or not deviations.max() > least * deviations.sum():
             continue
-        tails = column - column.min(), column.max() - column
-        fits = [_psis(np.log(np.maximum(tail, _TINY)))[1] for tail in tails]
-        shapes[k] = max(fit if np.isfinite(fit) else 0.0 for fit in fits)
+        for tail in ("left", "right"):
+            with suppress(ValueError), np.errstate(all="ignore"):  # its values are equal
+                k_hat = float(_arviz().pareto_khat(column, r_eff=1.0, tail=tail))
+                shapes[k] = max(shapes[k], k_hat if np.isfinite(k_hat) else 0.0)
     return shapes
-
-
-def _psis(log_weight: Float64) -> tuple[Float64, float]:
-    """Return Pareto-smoothed log weights, normalised, (D,), and k̂.
-
-    The largest weights are replaced by quantiles of a generalised Pareto distribution that is
-    fitted to them. Without a tail to fit, as where all weights but a few are 0, they are as they
-    were, and k̂ is infinite.
-
-    >>> _psis(np.array([0.0] + 99 * [-1000.0]))[1]
-    inf
-    """
-    count = len(log_weight)
-    size = int(3 * np.sqrt(count) if count > _LARGE_SAMPLE else count / 5)
-    result = log_weight - log_weight.max()
-    order = np.argsort(result)
-    tail, largest = order[count - size :], result[order[count - size :]]
-    if size >= _MIN_TAIL and np.ptp(largest) >= _TINY:
-        cutoff = np.exp(result[order[count - size - 1]])
-        with np.errstate(all="ignore"):
-            k_hat, scale = _generalised_pareto(np.exp(largest) - cutoff)
-            survival = np.log1p(-np.arange(0.5, size) / size)
-            quantiles = np.expm1(-k_hat * survival) / k_hat if k_hat else -survival
-            result[tail] = np.minimum(np.log(cutoff + scale * quantiles), largest.max())
-        if np.isfinite(k_hat) and scale > 0 and not np.isnan(result).any():
-            return result - np.logaddexp.reduce(result), k_hat
-    return log_weight - np.logaddexp.reduce(log_weight), np.inf
-
-
-def _generalised_pareto(excess: Float64) -> tuple[float, float]:
-    """Return the shape k and the scale of a generalised Pareto distribution, fitted to a tail.
-
-    The estimate of Zhang & Stephens (2009), with k drawn a little to 0.5 (Vehtari et al. 2024).
-
-    Args:
-        excess: (N,) over the cutoff, ascending.
-    """
-    count = len(excess)
-    points = 30 + int(np.sqrt(count))
-    b = 1 - np.sqrt(points / (np.arange(points) + 0.5))
-    b = b / (3 * excess[int(count / 4 + 0.5) - 1]) + 1 / excess[-1]
-    k = np.log1p(-b[:, None] * excess).mean(axis=1)
-    profile = count * (np.log(-b / k) - k - 1)
-    weight = np.exp(profile - np.logaddexp.reduce(profile))
-    weight[weight < 10 * np.finfo(np.float64).eps] = 0.0
-    mean = np.sum(b * weight) / weight.sum()
-    shape = np.log1p(-mean * excess).mean()
-    return float((count * shape + 5) / (count + 10)), float(-shape / mean)
 
 
 def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import as_numbers, is_missing
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.quality.base import METRICS, Averaged, Lists, Metric, References
 
 #: Words in the names of human judgements, which are no features of new lists.
@@ -144,7 +144,7 @@ def judgement_note(nbest: NBest, name: str) -> str:
     words = set(re.findall("[a-z]+", name.lower()))
     if not words & _JUDGEMENTS and not (words & _SCORES and _is_on_a_scale(nbest, name)):
         return ""
-    use = "a feature" if name in nbest.feature_names else "not used"
+    use = "not used" if feature_of(nbest, name) is None else "a feature"
     return f"{name} is {use}: if people judged so, name it as the gain"
 
 
@@ -168,8 +168,8 @@ def column_of(nbest: NBest, name: str) -> Float64:
     >>> column_of(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
     [-5.0, nan]
     """
-    if name in nbest.feature_names:
-        return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
+    if (feature := feature_of(nbest, name)) is not None:
+        return feature.astype(np.float64)
     if name not in nbest.extras:
         names = ", ".join(numeric_columns(nbest)) or "none"
         message = f"the lists have no column of numbers {name}: they have {names}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.columns import to_floats
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.quality.base import Averaged, Lists, References
 
@@ -78,8 +79,8 @@ class Function(Averaged, frozen=True):
         arguments = [hypotheses, _each(references, lists), _each(sources or (), lists)]
         scores = self.function(*arguments[: self._takes])
         try:
-            values = np.asarray(scores, np.float64)
-        except (TypeError, ValueError):
+            values = to_floats(scores, self.key)
+        except UsageError:
             values = np.empty(0)
         if values.shape != (len(hypotheses),) or not np.isfinite(values).all():
             expected = f"one finite number for each of {len(hypotheses)} hypotheses"

@@ -35,7 +35,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError, quoted, require
+from bpa_ppl.errors import DataError, location_of, quoted, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 
@@ -227,8 +227,8 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
         log_info(
-            f"{nbest.origin}: {counted(both, 'pair')} of candidates preferred in both directions; "
-            "all judgements are kept, because contradictions are evidence too"
+            f"{location_of(nbest.origin)}{counted(both, 'pair')} of candidates preferred in both "
+            "directions; all judgements are kept, because contradictions are evidence too"
         )
     return _laid_out(nbest, choices, ties or tied > 0, counts)
 

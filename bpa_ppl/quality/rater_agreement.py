@@ -58,7 +58,7 @@ class Agreement(NamedTuple):
         try:
             raters, pairs, alike = (int(record[name]) for name in ("raters", "pairs", "alike"))
             alpha = np.nan if record["alpha"] is None else float(record["alpha"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             problem = "the posterior records no valid agreement of raters: adapt again"
             raise DataError(problem, parameter="posterior", code="damaged") from error
         return cls(raters, pairs, alike, alpha)

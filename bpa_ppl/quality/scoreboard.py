@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.base import METRICS, Metric, Score, resolve
 from bpa_ppl.quality.scoring import choice_score
-from bpa_ppl.tables import text_table
+from bpa_ppl.tables import decimals_for, has_width, text_table
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,13 @@ class Scoreboard:
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """Return name, both values, and their difference, as text."""
-        pairs = zip(cells(self.before), cells(self.after), strict=False)
-        return [
-            (name, f"{old:.{n}f}", f"{new:.{n}f}", f"{new - old:+.{n}f}")
-            for (name, old, n), (_, new, _) in pairs
-        ]
+        rows = []
+        for (name, old, n), (_, new, _) in zip(cells(self.before), cells(self.after), strict=False):
+            change = new - old
+            if name.lower() not in (*METRICS, "length") and has_width(abs(change), new):
+                n = decimals_for(abs(change), n)  # a column of any scale
+            rows.append((name, f"{old:.{n}f}", f"{new:.{n}f}", f"{change:+.{n}f}"))
+        return rows
 
 
 def cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:

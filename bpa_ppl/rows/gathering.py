@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bpa_ppl.arrays import Float32, Int64
+from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import counted, joined, joined_strings, missing_value_notes
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, SentenceLines
@@ -33,8 +33,8 @@ _MOST = 0.8  # of the lists: if so many fit their own references better, these m
 class Gatherer:
     """Makes tables of the consecutive columns of one file, and checks the columns of sentences.
 
-    A feature that is missing for some hypotheses of a table becomes an extra of the table, with
-    NaN where it is missing.
+    A feature that is missing for some hypotheses of a table becomes an extra of this table and of
+    those after it, with NaN where it is missing.
 
     Args:
         schema: checks the columns.
@@ -68,6 +68,9 @@ class Gatherer:
         self._references = _ReferenceNotes(self.origin, lines.get(REFERENCE))
         self._present: dict[str, int] = {}  # values of each column of numbers
         self._hypotheses = 0
+        # Columns of numbers that no table has lacked so far; None before the first table.
+        self._complete: set[str] | None = None
+        self._lost: list[str] = []  # features of some tables that a later one lacks
         self._without_source = 0  # sentences
         self._normalised = False
 
@@ -122,7 +125,6 @@ class Gatherer:
             whole: whether all lists make a single table.
         """
         self._dropped += rows.dropped
-        self._empty.update(rows.empty)
         first = self.first_id
         lines = rows.lines[starts].tolist()
         for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
@@ -142,6 +144,18 @@ class Gatherer:
                 remedy = f"set the first id to {identifier} if that is the first sentence"
                 raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="first_id")
             self._first_lines[identifier] = line
+        for identifier, source in rows.empty:
+            if identifier in self._empty:
+                raise self._second_list(identifier)
+            self._empty[identifier] = source
+        if again := self._empty.keys() & self._first_lines.keys():
+            raise self._second_list(min(again))
+
+    def _second_list(self, identifier: int) -> DataError:
+        """Return the error of an id of two sentences, of which one or both have no candidates."""
+        problem = f"a second list of sentence {identifier}: give each list its own id"
+        line = self._first_lines.get(identifier)
+        return DataError(problem, self.origin, line, code="duplicate")
 
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
@@ -160,7 +174,11 @@ class Gatherer:
         if self._empty:
             absent = f"{counted(len(self._empty), 'sentence')} without candidates"
             notes.append(f"{absent}, the first of id {min(self._empty)}: left out")
-        notes += missing_value_notes(self._present, self._hypotheses)
+        present = {name: of for name, of in self._present.items() if name not in self._lost}
+        notes += missing_value_notes(present, self._hypotheses)
+        if self._lost:
+            gone = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
+            notes.append(f"{gone} and extras from there on; read at once, they are extras of all")
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
             notes.append(f"{absent}: the sources are kept as an extra of the sentences")
@@ -170,7 +188,7 @@ class Gatherer:
             for pairing in self._pairings.values():
                 notes += pairing.notes(count, scattered=self._scattered is not None)
         for note in notes:
-            warn_user(f"{self.origin}: {note}")
+            warn_user(f"{location_of(self.origin)}{note}")
 
     def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
@@ -251,11 +269,17 @@ class Gatherer:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         self._hypotheses += count
-        features, partial = dict[str, Float32](), dict[str, Float32]()
+        complete = set[str]()
         for name, values in numbers.items():
             present = count - int(np.count_nonzero(np.isnan(values)))
             self._present[name] = self._present.get(name, 0) + present
-            (features if present == count else partial)[name] = values
+            complete.update([name] if present == count else [])
+        if self._complete is not None:
+            self._lost += sorted(self._complete - complete)
+            complete &= self._complete
+        self._complete = complete
+        features = {name: of for name, of in numbers.items() if name in complete}
+        partial = {name: of for name, of in numbers.items() if name not in complete}
         extras |= sorted(partial.items())  # which does not depend on the parts
         totals = features.pop(TOTAL, None)
         table = np.empty((count, len(features)), np.float32)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping
 
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, location_of, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
 #: Names of fields that are not features: of a hypothesis, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
 ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
+#: The integer of a sentence whose id is a text, where it is not its place among the ids.
+ID_NUMBER = "id_number"
 #: Prefix of the names of sentence extras where each record is a hypothesis.
 OF_SENTENCE = "sentence."
 
@@ -55,7 +57,7 @@ class ColumnNames:
         for name in replaced.intersection(names).difference(self._usual, self._replaced):
             self._replaced.add(name)
             problem = f"the column {name} is left out: {quoted(self.names[name])} takes its place"
-            warn_user(f"{self._origin}: {problem}")
+            warn_user(f"{location_of(self._origin)}{problem}")
         kept = (name for name in names if name in self._usual or name not in replaced)
         return {name: self._usual.get(name, name) for name in kept}
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bpa_ppl.columns import counted, id_key, natural_order, no_common_id
+from bpa_ppl.columns import (
+    counted,
+    id_key,
+    natural_order,
+    no_common_id,
+    one_number,
+    other_form,
+)
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.notes import log_info
 from bpa_ppl.rows.base import SentenceLines
 from bpa_ppl.rows.names import REFERENCE
+
+_COMPARED = 1000  # lists whose ids are compared with the first words of their lines
+_MOST = 0.75  # of the lines: if so many begin with ids of different lists, these are their ids
+_AFTER_ID = re.compile(r"[\s,;|]+")
 
 
 class Pairing:
@@ -33,9 +45,11 @@ class Pairing:
     def __init__(self, what: str, given: SentenceLines, origin: str, first_id: int):
         self.what, self.given, self.origin, self.first_id = what, given, origin, first_id
         self._used: set[Any] = set()  # ids with an entry
+        self._forms: dict[Any, str] = {}  # of ids that are joined
         self._by_value: bool | None = None  # whether ids that are texts are integers
         self._names: list[str] = []  # ids that are texts, where lines are in their order
         self._least: int | None = None  # the first id that names a line
+        self._joined: list[tuple[Any, str]] = []  # ids with their lines, of the first lists
 
     def entries(
         self,
@@ -62,6 +76,7 @@ class Pairing:
         if isinstance(entries, Mapping):
             keys = [k if by_text or k in entries else i for k, i in zip(keys, ids, strict=True)]
             self._used.update(entries.keys() & set(keys))
+            self._check_forms(keys, names, lines)
             return tuple(entries.get(key, ()) for key in keys), ids
         if not ids:
             return (), ids
@@ -77,6 +92,7 @@ class Pairing:
                 odd = f"the id {quoted(names[place])} is not an integer, as others are"
                 raise self._unknown(odd, lines[place])
             else:
+                self._check_forms(keys, names, lines)
                 places = keys
                 every = range(min(keys), min(keys) + len(entries))
                 first = every[0] if whole and sorted(keys) == list(every) else first
@@ -86,7 +102,11 @@ class Pairing:
         for place, line in zip(places, lines, strict=True):
             if not self.first_id <= place < end:
                 raise self._no_entry(place, line)
-        return tuple(entries[place - self.first_id] for place in places), places
+        found = tuple(entries[place - self.first_id] for place in places)
+        room = max(0, _COMPARED - len(self._joined))
+        texts = (entry if isinstance(entry, str) else "".join(entry[:1]) for entry in found[:room])
+        self._joined += zip(keys, texts, strict=False)
+        return found, places
 
     def notes(self, count: int, *, scattered: bool) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -106,6 +126,7 @@ class Pairing:
                 absent = f"no list for {len(others)} of {len(entries)} ids in {origin}"
                 yield f"{absent}, the first of them {quoted(others[0])}"
             return
+        self._check_texts()
         one = self.first_id + 1
         if self._least == one:
             absent = f"no list for the first {self.what}, id {self.first_id}"
@@ -129,6 +150,37 @@ class Pairing:
             log_info(f"{self.origin}: {order}")
         else:
             yield f"{order}: check this, or {self._remedy}"
+
+    def _check_texts(self) -> None:
+        """Refuse lines most of which have ids of lists in them: `utt-1 the cat`, `the cat (utt-1)`.
+
+        Texts may begin with numbers, but not most of them with their own, or with different ones.
+        """
+        lines = [line if isinstance(line, str) else "".join(line[:1]) for line in self.given.lines]
+        present = [line for line in map(str.strip, lines[:_COMPARED]) if line]
+        ids, count = {key for key, _ in self._joined}, len(present)
+        for where, id_in in {"begin with": _id_before, "end with": _id_after}.items():
+            words = [word for line in present if (word := id_in(line)) in ids]
+            own = sum(id_in(line) == key for key, line in self._joined)
+            distinct, texts = len(set(words)), [word for word in words if isinstance(word, str)]
+            likely = count > 2 and distinct >= _MOST * count
+            likely |= 2 * own >= count and (own > 1 or any(map(str.isdigit, "".join(texts))))
+            likely |= len(texts) > 1 and 2 * distinct >= count
+            if likely:
+                problem = f"{len(words)} of {count} {self.what}s {where} ids of lists, such as "
+                problem += f"{quoted(str(words[0]))}: remove the ids, or {self._remedy}"
+                parameter = f"{self.what}s"
+                raise DataError(problem, self.given.origin, parameter=parameter, code="mismatch")
+
+    def _check_forms(self, keys: Sequence[Any], names: Sequence[Any], lines: Sequence[int]) -> None:
+        """Refuse lists whose ids are one number written in two ways, and would have one entry."""
+        entries = self.given.lines
+        for key, name, line in zip(keys, names, lines, strict=True):
+            joined = key in entries if isinstance(entries, Mapping) else True
+            if joined and (other := other_form(self._forms, key, name)):
+                problem = one_number(name, other)
+                parameter = f"{self.what}s"
+                raise DataError(problem, self.origin, line, parameter=parameter, code="duplicate")
 
     @property
     def _remedy(self) -> str:
@@ -156,3 +208,19 @@ class Pairing:
         problem = f"{reason}, so it is not known which {self.what} belongs to which list"
         parameter = f"{self.what}s"
         return DataError(f"{problem}: {self._remedy}", self.origin, line, parameter=parameter)
+
+
+def _id_before(line: str) -> Any:
+    """Return the first word of a line as an id, without quotation marks; None if it is the last."""
+    word, *rest = _AFTER_ID.split(line.strip(), 1)
+    if not any(rest):
+        return None
+    bare = word.strip("\"'").rstrip(":")
+    inside = bare.strip("()[]<>")
+    return id_key(bare if inside.isdigit() else inside)  # `(1)` is an item of a list
+
+
+def _id_after(line: str) -> Any:
+    """Return the last word of a line as an id, if it is in parentheses, as in files of sclite."""
+    word = line.split()[-1] if line.strip() else ""
+    return word[1:-1] if word.startswith("(") and word.endswith(")") else None

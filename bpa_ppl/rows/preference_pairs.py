@@ -7,9 +7,13 @@
 Each row becomes a list of two candidates, `chosen` or the first model first, with the prompt as its
 source and `preferences` [[0, 1]]; of an arena the column `system` has the models, and `ties` has
 what is a tie. An answer is a text, an object with a `text` (or `content`) and numbers, which become
-features, or a conversation: a list of such objects, of which the last is the answer. The source is
-the last turn of the prompt. Without a prompt it is the last turn of others, if both conversations
-have the same ones; texts may have turns too, as `Human: …` and `Assistant: …` after blank lines.
+features, or a conversation: a list of such objects, of which the last one by the assistant is the
+answer; later turns are left out. The source is the last turn of a user in the prompt. Without a
+prompt it is the last one before the answers, if both conversations have the same ones.
+
+A conversation may be a text: `Human: …` and `Assistant: …` after blank lines; or JSON, as in tables
+of text: a list of turns; or lists of texts, if the prompt and both answers are such lists of one
+length, as the turns of each side.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
 column `score`. All other fields of a row become extras of the sentence.
@@ -17,8 +21,10 @@ column `score`. All other fields of a row become extras of the sentence.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bpa_ppl.errors import DataError
@@ -30,6 +36,9 @@ MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
 _PREFERENCES, _TIES, _SYSTEM = "preferences", "ties", "system"
 #: What conversations call the text of a turn, and who speaks.
 _CONTENT, _ROLE, _ASSISTANT = "content", "role", "assistant"
+# Who else speaks; turns without a role are answers.
+_OTHERS = ("user", "human", "system", "developer", "tool", "function")
+_USERS = ("user", "human")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
 #: Suffixes and prefixes of the fields of the first and of the second answer.
@@ -85,7 +94,11 @@ def pair_of(record: Mapping[str, Any], error: _Error, line: int) -> dict[str, An
     if arena:
         judgement = _judgement(fields.pop(WINNER), error, line)
         candidates = [{_SYSTEM: fields[name]} for name in (MODEL_A, MODEL_B)]
-    answers = [_conversation(record[name]) for name in names]
+    texts = [record.get(PROMPT), *(record[name] for name in names)]
+    if (lists := _lists_of_texts(texts)) is None:
+        prompt, *answers = (_conversation(one, error, line) for one in texts)
+    else:
+        prompt, *answers = lists
     used = {*names, MODEL_A, MODEL_B} if arena else set(names)
     fields = {name: value for name, value in fields.items() if name not in used}
     for name in list(fields):
@@ -93,8 +106,9 @@ def pair_of(record: Mapping[str, Any], error: _Error, line: int) -> dict[str, An
         if other in fields and all(_is_plain(fields[one]) for one in (name, other)):
             for candidate, one in zip(candidates, (name, other), strict=True):
                 candidate[column] = fields.pop(one)
-    if record.get(PROMPT) is not None:
-        judgement[SOURCE] = _answer(record[PROMPT], PROMPT, error, line)[TEXT]
+    answers = [_up_to_answer(of, n, error, line) for of, n in zip(answers, names, strict=True)]
+    if prompt is not None:
+        judgement[SOURCE] = _answer(_up_to_user(prompt), PROMPT, error, line)[TEXT]
     elif (source := _shared_source(answers)) is not None:
         judgement[SOURCE] = source
     for place, name in enumerate(names):
@@ -129,10 +143,22 @@ def _judgement(winner: Any, error: _Error, line: int) -> dict[str, Any]:
     raise error(problem, line, code="bad-line")
 
 
-def _conversation(answer: Any) -> Any:
-    """Return an answer, in which a text with turns of both sides is a conversation."""
-    parts = _TURN.split(answer) if isinstance(answer, str) else ()
-    if len(parts) < 5 or parts[0].strip() or parts[-2] != "Assistant":
+def _conversation(answer: Any, error: _Error, line: int) -> Any:
+    """Return an answer, or a prompt, in which a text of several turns is a conversation."""
+    if not isinstance(answer, str):
+        return answer
+    if answer.lstrip()[:1] == "[" and _ROLE in answer and _CONTENT in answer:
+        turns = _parsed(answer)
+        if _is_conversation(turns):
+            return turns
+        if re.match(r"\s*\[\s*\{\s*['\"](role|content)['\"]\s*:", answer):
+            problem = f"a conversation, {shown(answer)}, that is not JSON: write it by json.dumps"
+            raise error(problem, line, code="bad-line")
+    if re.match(r'\s*"\[\s*\{\s*""', answer):
+        problem = "a conversation in a cell that is quoted: read the file as tsv:quoted=true"
+        raise error(problem, line, code="bad-line", parameter="format")
+    parts = _TURN.split(answer)
+    if len(parts) < 5 or parts[0].strip() or "Assistant" not in parts[1::2]:
         return answer
     pairs = zip(parts[1::2], parts[2::2], strict=True)
     return [
@@ -140,15 +166,71 @@ def _conversation(answer: Any) -> Any:
     ]
 
 
+def _parsed(text: str) -> Any:
+    """Return the value that a text of JSON, or a literal of Python, has; None for other texts."""
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _is_conversation(turns: Any) -> bool:
+    """Return whether a value is a list of turns."""
+    is_list = isinstance(turns, list) and len(turns) > 0
+    return is_list and all(isinstance(t, dict) and {_ROLE, _CONTENT} <= t.keys() for t in turns)
+
+
+def _lists_of_texts(texts: Sequence[Any]) -> list[list[str]] | None:
+    """Return the turns of each side, if a prompt and both answers are such lists as JSON."""
+    if not all(isinstance(text, str) and text.lstrip()[:1] == "[" for text in texts):
+        return None
+    lists = list(map(_parsed, texts))
+    if not all(isinstance(turns, list) and turns for turns in lists):
+        return None
+    kinds = {type(turn) for turns in lists for turn in turns}
+    return lists if len(set(map(len, lists))) == 1 and kinds <= {str, type(None)} else None
+
+
+def _up_to_answer(answer: Any, name: str, error: _Error, line: int) -> Any:
+    """Return a conversation without the turns after the last one by the assistant."""
+    if not _has_turns(answer):
+        return answer
+    places = [n for n, turn in enumerate(answer) if _role(turn) not in _OTHERS]
+    if not places:
+        problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
+        raise error(problem, line, code="bad-line")
+    return answer[: places[-1] + 1]
+
+
+def _up_to_user(prompt: Any) -> Any:
+    """Return a prompt without the turns after the last one of a user, if it has any."""
+    places = [n for n, t in enumerate(prompt) if _role(t) in _USERS] if _has_turns(prompt) else []
+    return prompt[: places[-1] + 1] if places else prompt
+
+
+def _role(turn: Mapping[str, Any]) -> str | None:
+    role = turn.get(_ROLE)
+    return role.lower() if isinstance(role, str) else None
+
+
+def _has_turns(answer: Any) -> bool:
+    is_list = isinstance(answer, list) and len(answer) > 0
+    return is_list and all(isinstance(turn, dict) for turn in answer)
+
+
 def _shared_source(answers: list[Any]) -> str | None:
     """Return the last message before the answers, if both conversations have the same ones."""
+    before = [turns[:-1] for turns in answers if _has_turns(turns)]
     messages = [
-        [turn.get(_CONTENT) for turn in turns[:-1] if turn.get(_ROLE) != _ASSISTANT]
-        for turns in answers
-        if isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
+        [turn.get(_CONTENT) for turn in turns if _role(turn) in (None, *_OTHERS)]
+        for turns in before
     ]
-    shared = len(messages) == 2 and messages[0] == messages[1] and messages[0]
-    return messages[0][-1] if shared and isinstance(messages[0][-1], str) else None
+    if len(messages) < 2 or messages[0] != messages[1]:
+        return None
+    texts = [turn.get(_CONTENT) for turn in before[0] if _role(turn) in (None, *_USERS)]
+    return texts[-1] if texts and isinstance(texts[-1], str) else None
 
 
 def _answer(answer: Any, name: str, error: _Error, line: int) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from bpa_ppl.rows.names import (
     REFERENCES,
     SOURCE,
     TEXT,
+    TOTAL,
     ColumnNames,
 )
 from bpa_ppl.rows.preference_pairs import is_pair, pair_of
@@ -41,7 +42,7 @@ from bpa_ppl.rows.schema import NUMBER, SchemaReader, checked_first_id, kind_of,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
+IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 # Fields with lists that are not parallel to the texts of the candidates.
 _LISTS = (REFERENCE, REFERENCES)
 # What pandas calls an index without a name, which is not a column of the user's.
@@ -54,6 +55,7 @@ def lists_of(
     sources: Iterable[str] | None,
     bad: str = "error",
     first_id: int = 0,
+    numbers: Iterable[str] = (),
 ) -> NBest:
     """Return lists from data in memory.
 
@@ -63,18 +65,19 @@ def lists_of(
         sources: one text for each sentence.
         bad: "error" or "drop".
         first_id: the id of the first sentence.
+        numbers: names of columns whose values must be numbers.
 
     >>> lists_of(record_columns([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
-    options = _IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
+    options = IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
     lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    return next(Gatherer(SchemaReader(options), lines).tables([columns]))
+    return next(Gatherer(SchemaReader(options, numbers=numbers), lines).tables([columns]))
 
 
 def record_columns(records: Any) -> Columns:
@@ -87,23 +90,31 @@ def record_columns(records: Any) -> Columns:
         return _frame_columns(records)
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
-        columns = [_members(values, rule) for values in records.values()]
+        columns = [_members(_listed(values), rule) for values in records.values()]
         try:
             rows = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
     else:
-        members = _members(records, "records must be dictionaries, columns by name or a data frame")
-        rows = [dict(member) if isinstance(member, Mapping) else member for member in members]
+        rows = _members(records, "records must be dictionaries, columns by name or a data frame")
     if not rows:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
-    return RecordReader(_IN_MEMORY).columns(rows, range(1, len(rows) + 1))
+    try:
+        rows = list(map(cols.plain_values, rows))
+    except RecursionError as error:
+        problem = "objects inside objects without an end"
+        raise DataError(problem, parameter="records") from error
+    return RecordReader(IN_MEMORY).columns(rows, range(1, len(rows) + 1))
+
+
+def _listed(values: Any) -> Any:
+    """Return a column that is an array, or like one, as a list; and any other as it is."""
+    return cols.plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
 
 
 def _members(values: Any, rule: str) -> list[Any]:
-    values = values.tolist() if isinstance(values, np.ndarray) else values
     return cols.members(values, "records", rule)
 
 
@@ -112,12 +123,16 @@ def _frame_columns(frame: Any) -> Columns:
 
     try:
         table = pa.table(frame)
-    except (pa.ArrowException, TypeError, RuntimeError, NotImplementedError) as error:
+    except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        if twice := repeated(map(str, getattr(frame, "columns", ()))):
+            raise _repeated_column(IN_MEMORY, twice) from error
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}"
-        raise DataError(problem, parameter="records") from error
+        raise DataError(
+            f"{problem}: convert it to numbers or texts", parameter="records"
+        ) from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
-    return table_columns(_IN_MEMORY, table.drop_columns(unnamed))
+    return table_columns(IN_MEMORY, table.drop_columns(unnamed))
 
 
 class RecordReader:
@@ -125,9 +140,13 @@ class RecordReader:
 
     Args:
         options: how to read.
+        used: the columns that are read, those of objects inside by their names with dots; None
+            reads all. In records that have few fields in common, all columns together are much
+            larger than the records.
 
     Attributes:
         nested: whether a record is a sentence with its candidates; None before the first one.
+        unused: numbers of candidates that were not read, by the name of the column.
 
     >>> reader = RecordReader(ReadOptions("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
@@ -136,10 +155,17 @@ class RecordReader:
     ({'text': ['a cat', 'cat'], 'scores.lm': [-1.5, None]}, {'id': [3]})
     """
 
-    def __init__(self, options: ReadOptions):
+    def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
         self._names = options.names
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
+        self.unused: dict[str, None] = {}
+        self._used: set[str] | None = None
+        if used is not None:
+            self._used = {ID, SOURCE, TEXT, TOTAL, CANDIDATES}
+            for name in used:
+                parts = name.split(".")
+                self._used.update(".".join(parts[: k + 1]) for k in range(len(parts)))
 
     def columns(self, records: Sequence[Any], lines: Sequence[int]) -> Columns:
         """Return the columns of some records.
@@ -239,7 +265,8 @@ class RecordReader:
     ) -> dict[str, Any]:
         """Return a column for each field; a field of an object inside has a name with a dot."""
         columns: dict[str, Any] = {}
-        for name, values in self._values(objects, lines):
+        self._note_unused(objects, prefix)
+        for name, values in self._values(objects, lines, prefix):
             column = prefix + name
             types = set(map(type, values))
             if types <= {float, int} and not is_of_sentence(column):
@@ -255,11 +282,36 @@ class RecordReader:
             self._add(columns, column, values, lines)
         return columns
 
+    def _note_unused(self, objects: Sequence[dict[str, Any]], prefix: str) -> None:
+        """Record the numbers in fields that are not read."""
+        if self._used is None:
+            return
+        names = set[str]().union(*objects)
+        left_out = {name for name in names if prefix + name not in self._used}
+        for fields in objects:
+            if not left_out:
+                return
+            if left_out.isdisjoint(fields):
+                continue
+            for name in [name for name in fields if name in left_out]:
+                value = fields[name]
+                if value is None:
+                    continue
+                left_out.remove(name)
+                inner = (
+                    {name: value}
+                    if not isinstance(value, dict)
+                    else {f"{name}.{key}": one for key, one in value.items()}
+                )
+                self.unused |= {prefix + n: None for n, v in inner.items() if kind_of(v) == NUMBER}
+
     def _values(
-        self, objects: Sequence[dict[Any, Any]], lines: Sequence[int]
+        self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""
     ) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
         names = dict.fromkeys(chain.from_iterable(objects))
+        if self._used is not None:
+            names = {name: None for name in names if f"{prefix}{name}" in self._used}
         columns = ((name, [fields.get(name) for fields in objects]) for name in names)
         for name, values in columns:
             if not isinstance(name, str):
@@ -317,8 +369,7 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     import pyarrow as pa
 
     if twice := repeated(table.column_names):
-        problem = f"two columns {min(twice)}: rename one"
-        raise options.error(problem, code="duplicate")
+        raise _repeated_column(options, twice)
     lines = first + np.arange(len(table))
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
@@ -336,6 +387,10 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
         columns = sentences if is_of_sentence(name) else hypotheses
         columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
     return Columns(hypotheses, sentences, np.arange(len(table)), lines)
+
+
+def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:
+    return options.error(f"two columns {min(names)}: rename one", code="duplicate")
 
 
 def columns_of(table: pa.Table) -> dict[str, Any]:

@@ -59,17 +59,23 @@ def sample_columns(texts: Any, logprobs: Any) -> Columns:
     """
     lists = [cols.texts(group, "texts", "sample") for group in cols.members(texts, "texts")]
     sizes = list(map(len, lists))
+    if not sum(sizes):
+        raise UsageError("there are no texts: give at least one", parameter="texts", code="no-data")
     tokens = [()] * sum(sizes) if logprobs is None else cols.flat(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):
         samples.add_prompt(number + 1)
     parents = np.repeat(np.arange(len(lists)), sizes)
     for prompt, text, values in zip(parents, chain.from_iterable(lists), tokens, strict=True):
-        numbers = cols.to_floats(values, "logprobs")
+        numbers = cols.to_floats(() if values is None else values, "logprobs")
+        if numbers.ndim != 1:
+            problem = "logprobs must be a list of one number per token for each text, as "
+            problem += f"[[[-1.5, -0.5]]] for one text of two tokens, not {quoted(values)}"
+            raise UsageError(problem, parameter="logprobs", code="wrong-type")
         if not np.isfinite(numbers).all():
             problem = f"a log-probability of {quoted(text)} is not finite: leave the text out"
             raise DataError(problem, parameter="logprobs", code="bad-number")
-        samples.add(int(prompt), text.strip(), token_statistics(numbers.reshape(-1).tolist()))
+        samples.add(int(prompt), text.strip(), token_statistics(numbers.tolist()))
     return samples.columns(range(len(lists)))
 
 

@@ -5,11 +5,14 @@ Every format yields columns (`bpa_ppl.rows.Columns`), or records that become col
 
     text                 the hypothesis
     total                the total score of the decoder
+    id                   a name, also if it is a number: an extra (only where a sentence has
+                         `candidates`)
     any other name       a feature if its values are numbers; an extra otherwise
 
 The fields of a sentence:
 
     id                   an integer or a text; sentences without any are counted
+    id_number            the integer of an id that is a text, which names a line of references
     source               the source text
     reference            a reference; `reference[0]`, `reference[1]`, … where there are several
     references           a list of references; a text is a list of one, also with the name above
@@ -27,24 +30,35 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import chain
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Int32, Int64
-from bpa_ppl.columns import Which, id_key, is_missing, take
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.columns import (
+    Which,
+    id_key,
+    is_missing,
+    is_number,
+    one_number,
+    other_form,
+    take,
+    to_float,
+)
+from bpa_ppl.errors import DataError, UsageError, location_of, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
+    ID_NUMBER,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -126,6 +140,7 @@ class SchemaReader:
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
         texts: the names of columns of texts, some of which may look like numbers.
+        numbers: the names of columns whose values must be numbers, if they are not missing.
 
     >>> columns = Columns(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
@@ -143,15 +158,20 @@ class SchemaReader:
         nan_is_missing: bool = True,
         typed: bool = True,
         texts: Sequence[str] = (),
+        numbers: Iterable[str] = (),
     ):
         self.options = options
         self._error = partial(options.error, code="bad-data")
         self._nan_is_missing, self._typed = nan_is_missing, typed
+        self._numbers_only = frozenset(numbers)
         self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}
+        self._usual |= dict.fromkeys(self._numbers_only, NUMBER)
         self._kinds: dict[str, str] = {}
+        self._no_number: dict[str, str] = {}  # the first value of a column that is no number
         self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
+        self._id_forms: dict[Any, str] = {}
         self._last_id: int | None = None  # of the record before
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
 
@@ -172,6 +192,7 @@ class SchemaReader:
                 kind than those before.
         """
         line = int(columns.lines[0]) if len(columns.lines) else None
+        columns = _with_numbers(columns)
         names = {**columns.sentences, **columns.hypotheses}
         self.options.names.require([TEXT] if columns.nested else [ID, TEXT], names, line)
         ids = self._ids(columns)
@@ -184,6 +205,9 @@ class SchemaReader:
                 raise self._error(problem, columns.lines[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(columns)
+        if columns.nested and ID in columns.hypotheses and ID in sentences:
+            problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
+            raise self._error(f"{problem} that of the candidates", line, code="bad-name")
         kinds = dict(self._kinds)
         numbers, extras = self._hypotheses(columns)
         for name in self._sentence_lines.keys() & self._kinds.keys():
@@ -198,9 +222,15 @@ class SchemaReader:
             if self.options.bad != "drop":
                 row = int(np.argmax(rows))
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-                problem = f"is {shown(columns.hypotheses[name][row])}, not a finite 32-bit number"
-                remedy = "correct it, or drop such hypotheses (bad: drop)"
-                raise self._error_at(columns, name, row, f"{problem}: {remedy}", "bad")
+                value = columns.hypotheses[name][row]
+                if name in self._numbers_only and kind_of(value) != NUMBER:
+                    problem = f"is {shown(value)}, not a number: correct it"
+                    raise self._error_at(columns, name, row, problem, code="missing-feature")
+                problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
+                if name in self._numbers_only:
+                    raise self._error_at(columns, name, row, problem)
+                remedy = "or drop such hypotheses (bad: drop)"
+                raise self._error_at(columns, name, row, f"{problem}, {remedy}", parameter="bad")
             dropped = tuple(ids[columns.parents[rows]].tolist())
             self._kinds = kinds  # dropped hypotheses do not show the kind of a column
             columns = _without(columns, rows)
@@ -237,6 +267,8 @@ class SchemaReader:
             self._kinds[name] = kind = self._kind(fields, name, values)
             if kind == NUMBER:
                 numbers[name] = self._numbers(values)
+            elif isinstance(values, np.ndarray):  # ids of candidates
+                extras[name] = tuple(None if _is_nan(v) else id_key(v) for v in values.tolist())
             else:
                 extras[name] = tuple(values)
                 if float in set(map(type, values)):
@@ -246,6 +278,8 @@ class SchemaReader:
     def _kind(self, fields: Columns, name: str, values: Any) -> str:
         """Return the kind of a column, given that of its values so far."""
         current = self._kinds.get(name, self._usual.get(name, EMPTY))
+        if name == ID and fields.nested:
+            return OBJECT  # it names the candidate
         if current == NUMBER or (current == EMPTY and isinstance(values, np.ndarray)):
             return NUMBER
         if current == WORDS and set(map(type, values)) <= {str, type(None)}:
@@ -257,17 +291,24 @@ class SchemaReader:
             if current == EMPTY:
                 if kind == NUMBER:
                     return kind
-                if kind == WORDS and self._typed and looks_numeric(value):
+                if isinstance(value, complex | np.complexfloating):
+                    problem = f"is {shown(value)}, a complex number: give a real one"
+                    raise self._error_at(fields, name, row, problem)
+                if isinstance(value, str | bytes) and self._typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
-                    place = f"{self.options.origin}:{fields.lines[fields.parents[row]]}"
+                    line = int(fields.lines[fields.parents[row]])
                     problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
                     advice = "write numbers like -1234.5, and nothing where there is none"
-                    warn_user(f"{place}: {problem}: {advice}")
+                    warn_user(f"{location_of(self.options.origin, line)}{problem}: {advice}")
                 current = kind
+                record = int(fields.lines[fields.parents[row]])
+                place = f"{self._place(fields, name, row)} of record {record}"
+                self._no_number[name] = f"{place} is {shown(value)}"
             elif kind == NUMBER:
-                problem = f"is {shown(value)}, a number, where the hypotheses before have none"
+                other = self._no_number.get(name, "the hypotheses before have none")
+                problem = f"is {shown(value)}, a number, and {other}"
                 raise self._error_at(fields, name, row, f"{problem}: give the field one type")
             elif kind != current:
                 current = OBJECT
@@ -283,14 +324,18 @@ class SchemaReader:
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _error_at(
-        self, fields: Columns, name: str, row: int, message: str, parameter: str | None = None
+        self, fields: Columns, name: str, row: int, message: str, **details: str
     ) -> DataError:
         """Return the error that names a field of one hypothesis."""
-        parent = fields.parents[row]
-        if fields.nested:
-            place = row - int(np.searchsorted(fields.parents, parent))
-            name = f"{CANDIDATES}[{place}].{name}"
-        return self._error(f"{name} {message}", fields.lines[parent], parameter=parameter)
+        problem = f"{self._place(fields, name, row)} {message}"
+        return self._error(problem, fields.lines[fields.parents[row]], **details)
+
+    def _place(self, fields: Columns, name: str, row: int) -> str:
+        """Return the name of a field of one hypothesis with the place of the candidate."""
+        if not fields.nested:
+            return name
+        place = row - int(np.searchsorted(fields.parents, fields.parents[row]))
+        return f"{CANDIDATES}[{place}].{name}"
 
     def _ids(self, fields: Columns) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
@@ -313,7 +358,7 @@ class SchemaReader:
     def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = entry
-        if isinstance(entry, float) or not (self._typed or self._id_type is str):
+        if isinstance(entry, float | Decimal) or not (self._typed or self._id_type is str):
             value = id_key(entry)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
@@ -333,6 +378,8 @@ class SchemaReader:
         if isinstance(value, str):
             number = self.options.first_id + len(self._id_numbers)
             return self._id_numbers.setdefault(value, number)
+        if isinstance(entry, str) and (other := other_form(self._id_forms, value, entry)):
+            raise self._error(one_number(entry, other), line, code="duplicate")
         return int(value or 0)
 
     def _odd_id(self, entry: Any, line: int) -> DataError:
@@ -396,6 +443,16 @@ class SchemaReader:
         return [None if _is_nan(value) else value for value in values]
 
 
+def _with_numbers(columns: Columns) -> Columns:
+    """Return columns whose ids are the integers of ids that are texts, where these are given."""
+    sentences = dict(columns.sentences)
+    numbers = sentences.pop(ID_NUMBER, sentences.pop(OF_SENTENCE + ID_NUMBER, None))
+    if numbers is None or ID not in sentences:
+        return columns
+    sentences[OF_SENTENCE + ID] = sentences[ID]
+    return columns._replace(sentences=sentences | {ID: numbers})
+
+
 def kind_of(value: Any) -> str:
     """Return the kind of columns that a value belongs to; infinity and NaN are numbers.
 
@@ -404,7 +461,7 @@ def kind_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return WORDS
-    return NUMBER if isinstance(value, Real) and not isinstance(value, bool) else OBJECT
+    return NUMBER if is_number(value) else OBJECT
 
 
 def number_or_inf(value: Any) -> float:
@@ -413,10 +470,7 @@ def number_or_inf(value: Any) -> float:
     >>> number_or_inf(3), number_or_inf(True), number_or_inf(float("nan")), number_or_inf("3")
     (3.0, inf, inf, inf)
     """
-    try:
-        number = float(value) if kind_of(value) == NUMBER else math.inf
-    except OverflowError:
-        return math.inf
+    number = to_float(value) if kind_of(value) == NUMBER else math.inf
     return math.inf if math.isnan(number) else number
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import Column, as_numbers
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, listed, location_of
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -18,6 +18,7 @@ from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
+    ID_NUMBER,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -60,14 +61,21 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     Raises:
         DataError: if a name has another meaning in the format.
     """
-    judged = {n: v for n, of in nbest.extras.items() if (v := _some_missing(of)) is not None}
-    extras = {n: v for n, v in nbest.extras.items() if n not in judged and fits(v)}
+    names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
+    judged = {
+        name: present
+        for name, values in nbest.extras.items()
+        if name not in names and (present := _some_missing(values)) is not None
+    }
+    extras = {n: v for n, v in nbest.extras.items() if n not in judged and (n in names or fits(v))}
     printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values
         for name, values in nbest.sentence_extras.items()
         if fits_sentence(values) and not (name == ID and printed)
     }
+    if printed and not np.array_equal(nbest.sentence_ids, np.arange(len(nbest))):
+        of_sentences[ID_NUMBER] = tuple(nbest.sentence_ids.tolist())
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
     _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
@@ -76,10 +84,10 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
-        note = f"{nbest.origin}: {', '.join(lost)} left out, which would not read back unchanged"
+        note = f"{listed(lost)} left out, which would not read back unchanged"
         if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
             note += "; numbers of hypotheses are written as features (with_features)"
-        warn_user(note)
+        warn_user(location_of(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
     return Written(of_sentences, {**numbers, **totals, **judged}, extras)
 
@@ -163,6 +171,7 @@ def _check_names(
 ) -> None:
     fields = {ID, SOURCE, REFERENCE, REFERENCES}
     reserved = {TEXT, *repeated(names), *((*fields, CANDIDATES) if long else ())}
+    reserved.update({ID}.intersection(nbest.feature_names))
     # Totals of which some are missing are an extra; so are such sources.
     if TOTAL in nbest.feature_names or nbest.totals is not None:
         reserved.add(TOTAL)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -21,7 +20,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     with_indicators_compared,
 )
 from bpa_ppl.diagnostics.baselines.table import system_column
-from bpa_ppl.diagnostics.checks import checked, has_passed
+from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.drift import record_scales
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.indicators import Indicators
@@ -94,7 +93,7 @@ _MIN_LISTS = 5
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 #: The fields of `AdaptOptions` that a density does not depend on.
 _OF_SAMPLERS = ("sampler", "extra", "settings")
-_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu")
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
 
 
 @with_options_and_settings(AdaptOptions)
@@ -135,8 +134,7 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     """
     draws = adapt_draws(nbest, weights, options)
     with tracing():  # SciPy fails in a thread while xarray imports Dask in another
-        # The sampler `auto` has checked its draws.
-        return to_arviz(draws if has_passed(draws) else checked(draws)[0])
+        return to_arviz(checked(draws)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +177,8 @@ class Problem:
         engine.require_packages()
         if (extra := options.extra) is not None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
-            fixed = [name for name in match.fixed_names if name in extra.feature_names]
+            known = set(extra.feature_names)
+            fixed = [name for name in match.fixed_names if name in known]
             engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
         name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
         with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
@@ -564,11 +563,12 @@ def _warn_judgements(options: AdaptOptions, nbest: NBest) -> None:
 
     Lists with preferences do not need those that are no features.
     """
-    categorical, features = options.categorical or (), options.features
-    named = [
+    categorical = options.categorical or ()
+    features = None if options.features is None else set(options.features)
+    named = {
         *(options.exclude or ()),
         *([categorical] if isinstance(categorical, str) else categorical),
-    ]
+    }
     columns = nbest.feature_names if has_preferences(nbest) else numeric_columns(nbest)
     for name in columns:
         left_out = features is not None and not matches(name, features)
@@ -829,6 +829,5 @@ def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
 
 def _versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
-    arviz = () if find_spec("arviz") is None else ("arviz",)
-    names = (*_PACKAGES, *arviz, *engine.packages)
+    names = (*_PACKAGES, *engine.packages)
     return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}

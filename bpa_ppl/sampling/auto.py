@@ -163,7 +163,8 @@ def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, dict[s
         target.match.free_names,
         statistics=sampled.statistics,
         sites=model_info(target).latent,
+        attrs=sampled.attrs,
     )
     recorded, report = checked(draws)
     names = [finding.name for finding in report.failures]
-    return names, shortage_of(report), dict(recorded.attrs)
+    return names, shortage_of(report), {} if names else dict(recorded.attrs)

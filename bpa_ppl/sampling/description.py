@@ -10,10 +10,10 @@ import numpy as np
 
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import quoted, require
+from bpa_ppl.errors import location_of, quoted, require
 from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.models.likelihoods.default import default_likelihood
-from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within
+from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.quality import Metric, oracles, resolve
 from bpa_ppl.quality.base import default_metric, text_metrics
 from bpa_ppl.quality.column import (
@@ -159,7 +159,8 @@ class Description(Outcome):
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
         lists = counted(self.sentences, "list")
-        title = f"{self.origin}: {lists}, {counted(self.candidates, 'candidate')}, {each} per list"
+        candidates = counted(self.candidates, "candidate")
+        title = f"{location_of(self.origin)}{lists}, {candidates}, {each} per list"
         rows = [
             (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
             for c in self.columns
@@ -218,7 +219,7 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     ...     references=["the cat", "hello"],
     ... )
     >>> print(describe(lists))
-    <memory>: 2 lists, 5 candidates, 2 to 3, median 2.5, per list
+    2 lists, 5 candidates, 2 to 3, median 2.5, per list
     column   kind     min  median  max  within lists  missing
     logprob  feature  -4   -2      -1   1.017         0%
     comet    feature  0.5  0.6     0.8  0.07071       0%
@@ -261,7 +262,7 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
 
 
 def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
-    kind = "feature" if name in nbest.feature_names else "extra"
+    kind = "extra" if feature_of(nbest, name) is None else "feature"
     values = column_of(nbest, name)
     is_known = ~np.isnan(values)
     lists, rows = with_judged(nbest, is_known)
@@ -282,7 +283,7 @@ def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
 def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
     """Return what `adapt` does; None if it needs a gain."""
     options = AdaptOptions()
-    extras = [name for name in numeric_columns(nbest) if name not in nbest.feature_names]
+    extras = numeric_columns(nbest)[len(nbest.feature_names) :]
     if metric is None:
         column = not with_reference and not has_preferences(nbest) and extras
         metric = extras[0] if column else default_metric(nbest, canonical=False)

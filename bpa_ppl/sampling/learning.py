@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.errors import BpaError, DataError, UsageError
-from bpa_ppl.labels import matches
+from bpa_ppl.errors import BpaError, DataError, UsageError, listed
+from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.models import Prior
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.notes import warn_user
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 #: Attributes that posteriors should share, so that their weights are comparable.
 _SHARED = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
 _COUNT = "adaptation_sentences"
-_NAMED = 5  # features in a message
 
 
 def learn_prior(
@@ -112,11 +111,11 @@ def learn_hierarchy(
             raise DataError(problem, parameter="posteriors", code=error.code) from error
     domains = _without(domains, tuple(without))
     names = dict.fromkeys(name for domain in domains.values() for name in domain.names)
-    partial = [n for n in names if any(n not in domain.names for domain in domains.values())]
+    of_domains = [set(domain.names) for domain in domains.values()]
+    partial = [name for name in names if any(name not in of for of in of_domains)]
     if partial:
-        suffix = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
         warn_user(
-            f"only some of the domains have {', '.join(partial[:_NAMED])}{suffix}, and with such a "
+            f"only some of the domains have {listed(partial)}, and with such a "
             "feature the other weights differ: adapt all domains to lists with the same features, "
             "or leave out (without) features that the lists of the new domain lack"
         )
@@ -181,8 +180,9 @@ def _without(domains: dict[str, Evidence], without: Sequence[str]) -> dict[str, 
     Raises:
         DataError: if no domain has such a feature, or a domain has no other.
     """
+    known = with_labels(name for domain in domains.values() for name in domain.names)
     for name in without:
-        if not any(matches(feature, [name]) for d in domains.values() for feature in d.names):
+        if name not in known:
             problem = f"no domain has the feature {name} that is left out"
             raise DataError(problem, parameter="without", code="missing-feature")
     remaining = {

@@ -31,8 +31,9 @@ else:
 
 #: The fields of `AdaptOptions` that a preset chooses, as the papers of Sanchis-Trilles and
 #: Casacuberta describe the method. `published` is that of 2015: an isotropic random walk with
-#: σ_o = 0.01, burn-in 500, 1000 kept. The one of 2010 has a heuristic sample of 100 vectors, δ = 8
-#: and σ_T = 1, and that of 2009 the weights that MERT visited.
+#: σ_o = 0.01, burn-in 500, 1000 kept, run four times, so that the check can compare the chains.
+#: That of COLING 2010 has a heuristic sample of 100 vectors, δ = 8 and σ_T = 1; the earliest one,
+#: of S+SSPR 2010, the weights that MERT visited.
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "published": {"sampler": "rwm-isotropic", "likelihood": "oracle"},
@@ -42,7 +43,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "prior_variance": 1.0,
             "settings": {"draws": 100, "delta": 8.0},
         },
-        "published-2009": {"sampler": "weight-trace", "likelihood": "oracle"},
+        "published-sspr": {"sampler": "weight-trace", "likelihood": "oracle"},
     }
 )
 
@@ -53,9 +54,10 @@ class AdaptOptions:
 
     Args:
         preset: The sampler, its settings, the likelihood and σ_T of a paper: `published` is the
-            random walk of 2015, `published-2010` the heuristic sample with 100 draws, delta=8 and
-            σ_T = 1, `published-2009` the weight trace, which needs the development set (`extra`).
-            What is named explicitly has precedence.
+            random walk of 2015, in four chains (`chains=1` is the one of the paper),
+            `published-2010` the heuristic sample of COLING 2010 with 100 draws, delta=8 and
+            σ_T = 1, `published-sspr` the weight trace of S+SSPR 2010, which needs the development
+            set (`extra`). What is named explicitly has precedence.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
             NumPyro, `numpyro:HMC`; or a sampler with its settings. None is `auto`. The published

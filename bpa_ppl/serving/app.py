@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,10 +27,14 @@ from starlette.routing import Route
 import bpa_ppl
 from bpa_ppl.decoding import RULES, Reranker
 from bpa_ppl.diagnostics import signature
-from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.formats.jsonl import require_unique_fields
+from bpa_ppl.models.preparing import unused_note
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import capture_notes
+from bpa_ppl.notes import capture_notes, warn_user
+from bpa_ppl.rows.names import TOTAL
+from bpa_ppl.rows.readers import IN_MEMORY, RecordReader, lists_of
 from bpa_ppl.serving.web import (
     JSON,
     Refused,
@@ -174,13 +178,22 @@ class Service:
 
 
 def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """Return the lists of a request, and whether it has a single one."""
+    """Return the lists of a request, and whether it has a single one.
+
+    Raises:
+        Refused: if the body is not JSON, or has no lists with candidates.
+        DataError: if an object has a key twice.
+    """
     try:
-        if kind == JSON:
-            content = msgspec.json.decode(body)
-        else:
+        if lines := kind != JSON:
             content = msgspec.json.Decoder().decode_lines(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        else:
+            content = msgspec.json.decode(body)
+        require_unique_fields(body, content, lines=lines)
+    except DataError:
+        raise
+    # Python reads no integers of thousands of digits.
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
     records = content if isinstance(content, list) else [content]
     if not records:
@@ -199,7 +212,7 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
 
 
 def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the choice and the probabilities for each list.
+    """Return the choice and the probabilities for each list; the first answer has all notes.
 
     Args:
         reranker: chooses.
@@ -217,9 +230,17 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
     [{'id': 'x', 'choice': 1, 'text': 'b', 'probability': 1.0, 'probabilities': [...], ...}]
     """
     # Equal or missing ids are allowed here: every record is a list.
-    numbered = [{**record, "id": number} for number, record in enumerate(records)]
+    numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
+    features = {*reranker.draws.features, *reranker.draws.fixed}
+    reader = RecordReader(IN_MEMORY, {*features, *reranker.needs})
     with capture_notes() as notes:
-        predictions = reranker.predict(NBest.from_records(numbered))
+        try:
+            columns = reader.columns(numbered, range(1, len(numbered) + 1))
+            lists = lists_of(columns, None, None, numbers={*features, TOTAL})
+            _note_unused(reranker, list(reader.unused))
+            predictions = reranker.predict(lists)
+        except DataError as error:
+            raise _about_a_list(error, reader.unused) from error
     messages = list(dict.fromkeys(note.message for note in notes))
     return [
         {
@@ -228,10 +249,26 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
             "text": predictions.lists.texts(s)[choice],
             "probability": float(predictions[s][choice]),
             "probabilities": predictions[s].tolist(),
-            "notes": messages,
+            "notes": [] if s else messages,
         }
         for s, (record, choice) in enumerate(zip(records, predictions.choice.tolist(), strict=True))
     ]
+
+
+def _note_unused(reranker: Reranker, names: list[str]) -> None:
+    """Warn of numbers that the posterior has no weight for, and does not know as no features."""
+    unknown = reranker.preparation.without_criterion(NBest.from_lists([], [], names)).feature_names
+    if unknown:
+        warn_user(unused_note(unknown))
+
+
+def _about_a_list(error: DataError, unused: Iterable[str]) -> DataError:
+    """Return an error as it is told to a client: records are lists, counted from 1."""
+    message = error.message.removeprefix(location_of(error.path, error.line))
+    place = None if error.line is None else f"list {error.line}"
+    if error.code == "missing-feature" and (names := listed(unused)):
+        message += f"; not used: {names}"
+    return DataError(message, place, parameter=error.parameter, code=error.code)
 
 
 def application(

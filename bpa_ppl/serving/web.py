@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.resources import files
@@ -17,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bpa_ppl.errors import BpaError, UsageError
 
@@ -26,7 +28,8 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 JSON = "application/json"
-_PATIENCE = 30.0  # seconds for the body of a request, and until the next one
+_PATIENCE = 30.0  # seconds for the head and the body of a request, and until the next one
+_GRACE = 10.0  # seconds for the body of a request once the server is to end
 _CONNECTIONS = 512  # at once, fewer than the 1024 files that a process may usually open
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
@@ -168,6 +171,70 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
+class Connection(H11Protocol):
+    """A connection that keeps neither other clients nor the end of the server waiting.
+
+    One without a request in progress is closed if the head of the next one does not arrive in time,
+    or if there are too many connections. When the server is to end, only requests in work are
+    finished.
+    """
+
+    dropped = False
+    _deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no request in progress."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request; drop another connection if there are too many."""
+        super().connection_made(transport)
+        self.made = self.loop.time()
+        self._deadline = self.loop.call_later(_PATIENCE, self.timeout_keep_alive_handler)
+        if len(self.connections) >= _CONNECTIONS:
+            self._drop_another()
+
+    def _drop_another(self) -> None:
+        """Drop the oldest idle connection, rather one that has never sent a request."""
+        others = [one for one in self.connections - {self} if isinstance(one, Connection)]
+        present = [one for one in others if not one.dropped]
+        idle = [one for one in present if one.is_idle]
+        if len(present) + 1 >= _CONNECTIONS and idle:
+            oldest = min(idle, key=lambda one: (one.cycle is not None, one.made))
+            oldest.dropped = True
+            oldest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request, whose head has to be complete in time."""
+        super().data_received(data)
+        if not self.is_idle:
+            self._cancel()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(_PATIENCE, self.timeout_keep_alive_handler)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release what is waiting for the connection."""
+        super().connection_lost(exc)
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def shutdown(self) -> None:
+        """Finish a request in work; what has not arrived or been received in time is given up."""
+        super().shutdown()
+        self.loop.call_later(_GRACE, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.is_idle or self.cycle.more_body:
+            self.transport.abort()
+        else:
+            self.loop.call_later(_GRACE, self._give_up)
+
+
 def run(app: ASGIApp, host: str, port: int, ready: Callable[[str], None] | None) -> None:
     """Run an application until the process is stopped.
 
@@ -185,7 +252,7 @@ def run(app: ASGIApp, host: str, port: int, ready: Callable[[str], None] | None)
             ready(f"http://{host}:{listening.getsockname()[1]}")
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=Connection,
             ws="none",
             limit_concurrency=_CONNECTIONS,
             log_level="warning",

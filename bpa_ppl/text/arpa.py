@@ -38,7 +38,7 @@ TITLE = "\\data\\"
 _END = "\\end\\"
 _BATCH = 1000  # n-grams: larger batches are slower
 _LARGEST = 3e38  # float32
-_COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
+_COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")  # an order, a number of n-grams
 
 
 def read_arpa(path: AnyPath) -> NgramModel:

@@ -41,7 +41,7 @@ from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ranks
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality import Column, Metric, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.base import default_metric
@@ -402,7 +402,9 @@ def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
     """
     total, variance = 0.0, 0.0
     for first, end in pairwise(offsets.tolist()):
-        ranked = ranks(gains[first:end]) - (end - first + 1) / 2
+        _, place, counts = np.unique(gains[first:end], return_inverse=True, return_counts=True)
+        ranks = np.cumsum(counts) - (counts - 1) / 2  # ties get their mean rank
+        ranked = ranks[place] - (end - first + 1) / 2
         centred = scores[first:end] - scores[first:end].mean()
         unit = np.sqrt(centred @ centred * (ranked @ ranked) / max(end - first - 1, 1))
         if unit > 0:

@@ -17,9 +17,9 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.nbest import NBest, deviation_within, feature_of
 from bpa_ppl.quality.preferences import Comparisons
-from bpa_ppl.tables import text_table
+from bpa_ppl.tables import decimals_for, text_table
 
 FIRST = "first candidate"
 TOTAL = "total of the decoder"
@@ -48,6 +48,9 @@ LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 PROBABILITY = 0.95
 _PERCENT = f"{100 * PROBABILITY:g}%"
 _MAX_FEATURES = 10  # in a printed table
+_DECIMALS = 3  # of a gain, and more where its interval is narrower
+#: So many equal signs are significant at 5%: 2 / 2⁶ = 0.03.
+SAME_SIGNS = 6
 #: Scores do not explain the gains if their association is below this. So it is for six of seven
 #: samples of gains permuted within lists, and for fewer than one of ten of real collections, where
 #: it is 2 to 8.
@@ -541,9 +544,8 @@ def _centred(nbest: NBest, column: Float64) -> Float64:
 
 def _column(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature, (hypotheses,): 0 if no hypothesis has it, as in `rerank`."""
-    if name not in nbest.feature_names:
-        return np.zeros(len(nbest.features))
-    return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
+    feature = feature_of(nbest, name)
+    return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)
 
 
 def _weighted(nbest: NBest, weights: Mapping[str, float]) -> Float64:
@@ -592,23 +594,40 @@ class BaselineRow(NamedTuple):
     def verdict(self) -> str:
         """Whether the adapted weights are `better` or `worse`, or `tie` if the interval has 0.
 
-        Empty if there is no difference.
+        Empty if there is no difference. Where it is the same on all lists, there is no interval,
+        and a sign test decides.
         """
         if math.isnan(self.difference):
             return ""
-        return BETTER if self.low > 0 else WORSE if self.high < 0 else TIE
+        low, high = self.low, self.high
+        if math.isnan(low) and self.lists >= SAME_SIGNS:
+            low = high = self.difference
+        return BETTER if low > 0 else WORSE if high < 0 else TIE
+
+    def difference_in_words(self, unit: str = "") -> str:
+        """Return the difference in a unit, with its interval if it has one.
+
+        >>> BaselineRow("first candidate", "baseline", 5, 1.0, 0.2, 0.5).difference_in_words("mqm")
+        '+0.500 mqm'
+        """
+        *_, difference, interval, _ = self.cells
+        words = f"{difference} {unit}".rstrip()
+        return f"{words}, {_PERCENT} interval {interval}" if math.isfinite(self.low) else words
 
     @property
     def cells(self) -> list[str]:
         """The cells of the printed row."""
-        interval = "–"
+        interval, spread = "–", abs(self.gain)
         if math.isfinite(self.low):
-            interval = f"{self.low:+.3f} to {self.high:+.3f}"
-        cells = [_number(self.gain, ".3f"), _number(100 * self.share, ".0f", "%")]
+            spread = (self.high - self.low) / 2
+        digits = f".{decimals_for(spread, _DECIMALS)}f"
+        if math.isfinite(self.low):
+            interval = f"{self.low:+{digits}} to {self.high:+{digits}}"
+        cells = [_number(self.gain, digits), _number(100 * self.share, ".0f", "%")]
         if math.isfinite(self.gain_low):
             of_gain = f"{self.gain_low:.3f} to {self.gain_high:.3f}"
             cells[1:] = [of_gain, _number(self.log_loss, ".3f")]
-        cells += [_number(self.difference, "+.3f"), interval, self.verdict or "–"]
+        cells += [_number(self.difference, f"+{digits}"), interval, self.verdict or "–"]
         return [self.name, *(text.translate(_MINUS) for text in cells)]
 
 
@@ -676,9 +695,9 @@ class BaselineComparison:
         if row is not None and row.verdict == WORSE:
             return (
                 f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher "
-                f"{self.measure} than the adapted weights, by {-row.difference:.3g} ({_PERCENT} "
-                f"interval of adapted minus baseline {row.cells[-2]}; {self.evaluation}); to use "
-                f"it, {self.baselines.advice(row.name)}"
+                f"{self.measure} than the adapted weights (adapted minus baseline: "
+                f"{row.difference_in_words()}; {self.evaluation}); to use it, "
+                f"{self.baselines.advice(row.name)}"
             )
         if self.association is None or self.association >= _CHANCE:
             return ""
@@ -713,9 +732,7 @@ class BaselineComparison:
         for verdict, words in ((TIE, "not clearly better than"), (WORSE, "worse than")):
             rows = [row for row in self.rows if (row.kind, row.verdict) == ("baseline", verdict)]
             found = [
-                f"the {self._named(row)} (difference {row.cells[-3]}, {_PERCENT} interval "
-                f"{row.cells[-2]})"
-                for row in rows
+                f"the {self._named(row)} (difference {row.difference_in_words()})" for row in rows
             ]
             parts += [f"{words} {' and '.join(found)}"] if found else []
         return ", and ".join(parts)
@@ -733,10 +750,9 @@ class BaselineComparison:
         both = ""
         if self.unit == ACCURACY and (adapted := self.row(ADAPTED)) is not None:
             both = f"accuracy {adapted.gain:.3f} against {row.gain:.3f}, "
-        unit = "" if both else f" {self.unit}"
+        unit = "" if both else self.unit
         return (
-            f"the adapted weights are {compared} "
-            f"({both}difference {row.cells[-3]}{unit}, {_PERCENT} interval {row.cells[-2]})"
+            f"the adapted weights are {compared} ({both}difference {row.difference_in_words(unit)})"
         )
 
     def _not_better(self, row: BaselineRow) -> bool:
@@ -785,8 +801,8 @@ class BaselineComparison:
         return (
             f"with the indicators of {self.baselines.indicators} the choices have a mean "
             f"{self.unit} of {row.gain + row.difference:.3g}, without them {row.gain:.3g} "
-            f"({counted(row.lists, 'list')}, {self.evaluation}; difference {row.cells[-3]}, "
-            f"{_PERCENT} interval {row.cells[-2]}): {advice}"
+            f"({counted(row.lists, 'list')}, {self.evaluation}; difference "
+            f"{row.difference_in_words()}): {advice}"
         )
 
     @property
@@ -978,6 +994,8 @@ def rows_of(
 def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
     """Return the weighted mean of numbers and its 95% interval by Student's t.
 
+    Equal numbers have no interval, NaN: that of a few would be of no width.
+
     The number of degrees of freedom is (Σ w)² / Σ w² − 1, for equal weights one less than that of
     the numbers.
 
@@ -999,7 +1017,10 @@ def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     freedom, centre = weight**2 / squared - 1, total / weight
     if freedom < 1e-9:
         return mean, math.nan, math.nan
-    spread = max(squares - 2 * centre * weighted + centre**2 * squared, 0.0) / weight**2
+    residual = squares - 2 * centre * weighted + centre**2 * squared
+    if residual <= 1e-12 * squares:  # all numbers are equal, but for rounding errors
+        return mean, math.nan, math.nan
+    spread = residual / weight**2
     variance = spread * (freedom + 1) / freedom
     quantile = stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2)
     reach = float(quantile) * math.sqrt(variance)

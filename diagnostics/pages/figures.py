@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: Kinds of figure files that can be written next to a page.
 FIGURE_KINDS = ("none", "png", "pdf")
 _MAX_LABEL = 28  # characters
+#: Widths of figures, in inches: as wide as a page, where their text is as large as that of the
+#: page; and legible on a phone without scrolling.
+WIDTH, NARROW = 10.0, 5.6
 #: What pages and figures import.
 REPORT_PACKAGES = ("jinja2", "matplotlib", "PIL")
 
@@ -33,15 +36,23 @@ def require_report() -> None:
 
 
 def empty_figure(
-    rows: int, columns: int, height: float, *, share_x: bool = True
+    rows: int,
+    columns: int,
+    height: float,
+    *,
+    share_x: bool = True,
+    width: float = WIDTH,
+    ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, Any]:
-    """Return a figure of the width of a page, and its axes, (rows, columns).
+    """Return a figure, by default of the width of a page, and its axes, (rows, columns).
 
     Args:
         rows: number of rows of axes.
         columns: number of columns of axes.
         height: of one row, in inches.
         share_x: whether the axes of a column share their x axis.
+        width: of the figure, in inches.
+        ratios: of the widths of the columns; None gives all the same.
 
     Raises:
         UsageError: if matplotlib is not installed.
@@ -49,18 +60,24 @@ def empty_figure(
     require_report()
     from matplotlib.figure import Figure
 
-    # At 10 inches, text in the figure is as large as text on the page.
-    figure = Figure(figsize=(10.0, height * rows + 0.5), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, sharex="col" if share_x else False)
+    figure = Figure(figsize=(width, height * rows + 0.5), layout="constrained")
+    axes = figure.subplots(
+        rows,
+        columns,
+        squeeze=False,
+        sharex="col" if share_x else False,
+        width_ratios=ratios,
+    )
+    return figure, axes
 
 
-def label(name: str) -> str:
+def label(name: str, longest: int = _MAX_LABEL) -> str:
     r"""Return a name that matplotlib prints literally, shortened if it is long.
 
     >>> label("LM0"), label("$x$"), len(label("sparse" * 20))
     ('LM0', '\\$x\\$', 28)
     """
-    short = name if len(name) <= _MAX_LABEL else f"{name[:18]}…{name[-9:]}"
+    short = name if len(name) <= longest else f"{name[:18]}…{name[-9:]}"
     return short.replace("$", r"\$")
 
 

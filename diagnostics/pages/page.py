@@ -25,7 +25,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bpa_ppl.diagnostics.pages.figures import require_report, save
+from bpa_ppl.diagnostics.pages.figures import WIDTH, require_report, save
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.tables import text_table
 
@@ -41,7 +41,7 @@ Block: TypeAlias = "str | Markup | Table"
 _MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
 _DPI = 100
 _COLOURS = 64  # of a PNG image
-_NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
+_NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?( ± \d+(\.\d+)?)?")
 # A word, or a character of Chinese or Japanese, which are written without spaces.
 _WITHOUT_SPACES = (
     "\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
@@ -263,7 +263,7 @@ def drawn(figure: Figure, alternative: str, caption: str = "", kind: str = "png"
     """Return a matplotlib figure as a block of a page.
 
     Args:
-        figure: about 10 inches wide.
+        figure: 10 inches wide; or narrower, for a figure that phones show whole.
         alternative: describes the figure for readers who do not see it.
         caption: explains how to read it.
         kind: `png` for dense figures such as traces, `svg` for figures of few lines.
@@ -277,7 +277,8 @@ def drawn(figure: Figure, alternative: str, caption: str = "", kind: str = "png"
         file = BytesIO()
         image.save(file, "png")
     source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
-    return rendered("figure", source, alternative, caption)
+    kind = "narrow" if figure.get_figwidth() < WIDTH else ""
+    return rendered("figure", source, alternative, caption, kind)
 
 
 def page(

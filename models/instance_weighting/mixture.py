@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.labels import places_of
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, Side, index_in, sums
 
@@ -161,7 +162,7 @@ class Variant:
         """Return data with the counts and features that the variant uses."""
         names = data.names if self.features is None else self.features
         if names != data.names:
-            columns = data.features[:, [data.names.index(name) for name in names]]
+            columns = data.features[:, places_of(names, data.names)]
             data = data._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
         return data._replace(count=np.ones_like(data.count)) if self.flat else data
 

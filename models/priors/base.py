@@ -17,6 +17,7 @@ from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
+from bpa_ppl.labels import places_of
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.registry import Registry
@@ -290,7 +291,8 @@ class Prior(NamedTuple):
         features = tuple(self.names or ())
         if tuple(names) == features:
             return self
-        missing = [name for name in names if name not in features]
+        covered = set(features)
+        missing = [name for name in names if name not in covered]
         if missing:
             raise DataError(
                 f"the prior has no feature {', '.join(missing)}: it has {', '.join(features)}; fix "
@@ -301,7 +303,7 @@ class Prior(NamedTuple):
         if not self.is_gaussian:
             problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
             raise _invalid("prior", problem, "mismatch")
-        zeros = {name: 0.0 for name in features if name not in names}
+        zeros = dict.fromkeys(covered.difference(names), 0.0)
         return self.conditioned(zeros)._select(names)  # noqa: SLF001
 
     def conditioned(self, weights: Mapping[str, float]) -> Prior:
@@ -326,8 +328,8 @@ class Prior(NamedTuple):
             raise _invalid("prior", problem, "not-supported")
         if self.covariance is None:
             return self._select(rest)
-        kept = [features.index(name) for name in rest]
-        fixed = [k for k in range(len(features)) if k not in kept]
+        kept = places_of(rest, features)
+        fixed = [k for k, name in enumerate(features) if name in weights]
         covariance = np.asarray(self.covariance, np.float64)
         slope = np.linalg.solve(covariance[np.ix_(fixed, fixed)], covariance[np.ix_(fixed, kept)]).T
         shift = np.array([weights[features[k]] for k in fixed]) - self.mean[fixed]
@@ -340,7 +342,7 @@ class Prior(NamedTuple):
 
     def _select(self, names: Sequence[str]) -> Prior:
         """Return the marginal prior of some features, in their order."""
-        index = [(self.names or ()).index(name) for name in names]
+        index = places_of(names, self.names or ())
         return Prior(
             self.mean[index],
             None if self.variance is None else self.variance[index],
@@ -363,13 +365,14 @@ class Prior(NamedTuple):
         (('b', 'c'), [0.75, 3.0], [[0.15, 0.0], [0.0, 0.7]])
         """
         names = tuple(others.names or ())
-        common = [name for name in names if name in (self.names or ())]
+        covered = set(self.names or ())
+        common = [name for name in names if name in covered]
         if len(common) in (0, len(names)) or not self.is_gaussian:
             return self.matched(names)
         if not others.is_gaussian:
             raise _invalid("others", "a Gaussian prior", "not-supported")
         mean, covariance = others.mean.copy(), others.full_covariance
-        index, part = [names.index(name) for name in common], self.matched(common)
+        index, part = places_of(common, names), self.matched(common)
         mean[index], covariance[np.ix_(index, index)] = part.mean, part.full_covariance
         return Prior(mean, covariance=covariance, names=names)
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Positive
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.labels import matches
+from bpa_ppl.errors import DataError, UsageError, listed
+from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.notes import warn_user
 from bpa_ppl.weights import Match
 
-_NAMED = 5  # features in a message
 #: The variance of the published prior.
 _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
@@ -126,7 +125,8 @@ def restricted(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic
     """
     if not isinstance(family, Isotropic) or _numbers(family.variance).ndim:
         return None
-    single = {k: v for k, v in family.single.items() if any(matches(n, [k]) for n in names)}
+    known = with_labels(names)
+    single = {k: v for k, v in family.single.items() if k in known}
     return Isotropic(family.variance, single, family.scale)
 
 
@@ -159,8 +159,9 @@ def with_shared_scale(prior: Prior, correlation: Mapping[tuple[str, str], float]
     """
     names, covariance = tuple(prior.names), prior.full_covariance
     degrees = np.zeros(len(names))
+    places = {name: place for place, name in enumerate(names)}
     for (first, second), value in correlation.items():
-        i, j = names.index(first), names.index(second)
+        i, j = places[first], places[second]
         degrees[i] = DEGREES
         if i != j:
             covariance[i, j] = value / 2 * np.sqrt(covariance[i, i] * covariance[j, j])
@@ -188,15 +189,16 @@ def complete_prior(
         UsageError: if it is not Gaussian and not of the free features.
     """
     complete = build_prior(prior, match, scale)
-    missing = [name for name in match.free_names if name not in (prior.names or ())]
+    covered = set(prior.names or ())
+    missing = [name for name in match.free_names if name not in covered]
     if missing:
         deviations = np.sqrt(np.diag(complete.full_covariance))
         entries = zip(match.free_names, complete.mean, deviations, strict=True)
-        added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name in missing]
-        if len(added) > _NAMED:
-            added[_NAMED:] = [f"{len(added) - _NAMED} more"]
+        added = [
+            f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name not in covered
+        ]
         warn_user(
-            f"the prior does not cover {', '.join(added)}: an independent isotropic prior is used"
+            f"the prior does not cover {listed(added)}: an independent isotropic prior is used"
         )
     return complete, missing
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.labels import places_of
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior import Draws
 
@@ -58,7 +59,7 @@ class Evidence(NamedTuple):
         >>> one.names, one.precision.tolist(), one.shift.tolist()
         (('b',), [[3.0]], [1.0])
         """
-        index = [self.names.index(name) for name in names]
+        index = places_of(names, self.names)
         return Evidence(
             tuple(names),
             self.precision[np.ix_(index, index)],
@@ -240,7 +241,7 @@ def match_domains(
     precision, shift = np.zeros((count, size, size)), np.zeros((count, size))
     means, variances, log_spread = np.full((3, count, size), np.nan)
     for d, domain in enumerate(domains.values()):
-        index = [names.index(name) for name in domain.names]
+        index = places_of(domain.names, names)
         precision[d][np.ix_(index, index)], shift[d, index] = domain.precision, domain.shift
         means[d, index], variances[d, index] = domain.prior_mean, domain.prior_variance
         if domain.spread is not None:

@@ -1,12 +1,14 @@
 """False alarms and detections of the convergence check, and how often samplers pass it.
 
-    python tests/benchmarks/bench_checks.py [--tables alarms faults] [--runs 1000]
+    python tests/benchmarks/bench_checks.py [--tables alarms burn-in faults] [--runs 1000]
     python tests/benchmarks/bench_checks.py --tables passes --runs 100 [--samplers rwm imh nuts]
         [--sizes 10 100 500] [--likelihoods oracle margin risk pairs preference] [--weights 14]
 
 * alarms: the chains start in their posterior, so each refusal is a false alarm. They are
   autoregressive, or from independence Metropolis-Hastings with the proposals of `imh` for a
   Gaussian posterior.
+* burn-in: the level of the test of the burn-in alone, on the same chains and more, for three
+  nominal levels of all weights together.
 * faults: how often the check refuses chains with one fault, in a tenth of the runs.
 * passes: how often samplers pass the check at their defaults. Each run has a seed and lists of its
   own: lists of the demo with 14 Moses weights, or simulated lists whose candidates have that many
@@ -29,6 +31,7 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, Weights, check, read_nbest, read_weights
 from bpa_ppl.arrays import Float64
+from bpa_ppl.diagnostics.checks import burn_in
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.adapting import Problem, problem_of
 from bpa_ppl.sampling.imh import accept
@@ -80,6 +83,11 @@ def shift_halves(values: Float64, rng: np.random.Generator) -> None:
     values[:, values.shape[1] // 2 :, 0] += 0.5
 
 
+def start_elsewhere(values: Float64, rng: np.random.Generator) -> None:
+    """Let all chains come from four standard deviations away, in about a hundred draws."""
+    values[..., 0] += 4 * np.exp(-np.arange(values.shape[1]) / 50)
+
+
 def shift_chain(values: Float64, rng: np.random.Generator) -> None:
     """Move one chain by 0.25 standard deviations."""
     values[0, :, 0] += 0.25
@@ -97,22 +105,45 @@ def cauchy(values: Float64, rng: np.random.Generator) -> None:
     values[..., 0] = standard_cauchy.isf(norm.sf(values[..., 0]))
 
 
+CASES: dict[str, Callable[[np.random.Generator], Float64]] = {
+    "AR(1) 0.0, 4 weights": lambda rng: autoregressive(rng, 0.0, 4),
+    "AR(1) 0.5, 4 weights": lambda rng: autoregressive(rng, 0.5, 4),
+    "AR(1) 0.5, 14 weights": lambda rng: autoregressive(rng, 0.5, 14),
+    "4 × 4000, AR(1) 0.8, 14 weights": lambda rng: autoregressive(rng, 0.8, 14, (4000, 4)),
+    "imh, 4 weights": lambda rng: independence(rng, 4),
+    "imh, 14 weights": lambda rng: independence(rng, 14),
+    "one chain of 4000, AR(1) 0.0, 4 weights": lambda rng: one_chain(rng, 0.0, 4),
+    "one chain of 4000, AR(1) 0.5, 4 weights": lambda rng: one_chain(rng, 0.5, 4),
+}
+#: Chains that fail the check, since they have few effective draws.
+SHORT = {
+    "AR(1) 0.9, 14 weights": lambda rng: autoregressive(rng, 0.9, 14),
+    "AR(1) -0.5, 14 weights": lambda rng: autoregressive(rng, -0.5, 14),
+    "50 × 40, AR(1) 0.0, 4 weights": lambda rng: autoregressive(rng, 0.0, 4, (40, 50)),
+    "AR(1) 0.5, 100 weights": lambda rng: autoregressive(rng, 0.5, 100),
+}
+LEVELS = (0.05, 0.01, 0.001)
+
+
 def alarms(options: argparse.Namespace) -> None:
     """Print the shares of correct runs that the check refuses."""
-    cases: dict[str, Callable[[np.random.Generator], Float64]] = {
-        "AR(1) 0.0, 4 weights": lambda rng: autoregressive(rng, 0.0, 4),
-        "AR(1) 0.5, 4 weights": lambda rng: autoregressive(rng, 0.5, 4),
-        "AR(1) 0.5, 14 weights": lambda rng: autoregressive(rng, 0.5, 14),
-        "4 × 4000, AR(1) 0.8, 14 weights": lambda rng: autoregressive(rng, 0.8, 14, (4000, 4)),
-        "imh, 4 weights": lambda rng: independence(rng, 4),
-        "imh, 14 weights": lambda rng: independence(rng, 14),
-        "one chain of 4000, AR(1) 0.0, 4 weights": lambda rng: one_chain(rng, 0.0, 4),
-        "one chain of 4000, AR(1) 0.5, 4 weights": lambda rng: one_chain(rng, 0.5, 4),
-    }
     table = Table(f"false alarms, {options.runs} runs", "refused")
-    for name, sample in cases.items():
+    for name, sample in CASES.items():
         good = [refused(sample(np.random.default_rng(seed))) for seed in range(options.runs)]
         table.row(name, f"{np.mean(good):.1%}")
+
+
+def levels(options: argparse.Namespace) -> None:
+    """Print the shares of correct runs that the test of the burn-in refuses."""
+    table = Table(f"burn-in, {options.runs} runs", *(f"at {level:.1%}" for level in LEVELS))
+    for name, sample in {**CASES, **SHORT}.items():
+        refusals = np.zeros(len(LEVELS))
+        for seed in range(options.runs):
+            values = sample(np.random.default_rng(seed))
+            each = [level / (2 * values.shape[-1]) for level in LEVELS]
+            largest = [np.abs(burn_in(values, level)).max() for level in each]
+            refusals += np.array(largest) > norm.isf(each)
+        table.row(name, *(f"{share:.1%}" for share in refusals / options.runs))
 
 
 def faults(options: argparse.Namespace) -> None:
@@ -122,6 +153,7 @@ def faults(options: argparse.Namespace) -> None:
     table = Table(f"faults, 14 weights, {runs} runs", *sizes)
     cases = {
         "the halves 0.5 sd apart": shift_halves,
+        "chains start 4 sd away, e^(−t/50)": start_elsewhere,
         "one chain shifted by 0.25 sd": shift_chain,
         "one chain stuck for a fifth": stick,
         "Cauchy tails of one weight": cauchy,
@@ -219,7 +251,7 @@ if __name__ == "__main__":
     assert __doc__
     run_tables(
         __doc__,
-        {"alarms": alarms, "faults": faults, "passes": passes},
+        {"alarms": alarms, "burn-in": levels, "faults": faults, "passes": passes},
         needs_data=False,
         runs=1000,
         sizes=(10, 100, 500),

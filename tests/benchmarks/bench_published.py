@@ -29,7 +29,7 @@ from bpa_ppl.experiments.results import read_results
 from bpa_ppl.nbest import NBest
 
 METHODS = (
-    *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-2009"),
+    *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),
     *("heuristic", "map-oracle", "map"),
 )
 VARIANTS = {

@@ -65,6 +65,15 @@ COMMANDS = [
     ("judge nbest -o nbest", "nbest is also another file"),
     ("judge nbest", "--output"),
     (f"{ADAPT} -o none/x", "none/x: "),
+    (f"{RERANK} -o ''", "empty", "(--output)"),
+    (f"{RERANK} --details=", "empty", "(--details)"),
+    (f"{ADAPT} -o ''", "empty", "(--output)"),
+    ("rerank '' -p good.nc", "empty"),
+    # Folders that are not left empty.
+    ("compare none -w moses.ini -r ref -o new/page", "none: no such file"),  # with a new parent
+    ("sweep nbest -w none.ini -r ref -o new --vary draws=5", "none.ini: no such file"),
+    ("experiment none.toml -o new", "none.toml: no such file"),
+    (f"{TUNE} --tuner mert --decoder 'moses {{weights}} {{nbest}} {{sources}}'", "(--sources)"),
     # Options of `adapt`.
     (f"{ADAPT} --default LM0=big", "'big' (--default)"),
     (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),

@@ -32,6 +32,28 @@ def test_oracle_scores_and_texts(folder: Path) -> None:
     assert own.value == pytest.approx(values[1], abs=0.01)
 
 
+def test_texts_with_line_breaks_are_written_as_json_lines_alone(folder: Path) -> None:
+    rows = [(0, "a dog", 1.0), (1, "a\ncat", 1.0), (1, "a", 0.0)]
+    lines = [json.dumps({"id": id, "text": text, "lm": value}) for id, text, value in rows]
+    Path("lists.jsonl").write_text("\n".join(lines), "utf-8")
+    Path("weights.json").write_text('{"lm": 1.0}', "utf-8")
+    Path("two").write_text("a dog\na cat\n", "utf-8")
+    succeed(
+        *("adapt", "lists.jsonl", "-w", "weights.json", "-r", "two", "-o", "new.nc", "-q"),
+        *("--sampler", "map"),
+    )
+    chosen = '{"id": 0, "text": "a dog"}\n{"id": 1, "text": "a\\ncat"}\n'
+    for command in (
+        ("rerank", "lists.jsonl", "-p", "new.nc", "--unchecked"),
+        ("oracle", "lists.jsonl", "-r", "two", "-w", "weights.json"),
+    ):
+        for output in ("new.txt", "new.tsv", "-", "/dev/stdout"):
+            refused(*command, "-o", output, "-q", mention="(--output)")
+        succeed(*command, "-o", "new.jsonl", "-q")
+        assert Path("new.jsonl").read_text("utf-8") == chosen
+        Path("new.jsonl").unlink()
+
+
 def test_lists_are_described(folder: Path) -> None:
     sizes = bpa.read_nbest("nbest").sizes.tolist()
     shown = succeed("lists", "nbest", "-r", "ref")

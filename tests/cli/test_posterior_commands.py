@@ -1,4 +1,4 @@
-"""`bpa check`, `bpa report`, `bpa rerank` and `bpa weights`."""
+"""`bpa check`, `bpa trace`, `bpa report`, `bpa rerank` and `bpa weights`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ def test_check_prints_the_verdict(folder: Path) -> None:
     report = json.loads(as_json.out)
     assert (as_json.code, report["passed"], report["draws"]) == (3, False, 10)
     assert {"R-hat", "bulk ESS"} <= {finding["name"] for finding in report["findings"]}
+
+
+def test_traces_are_written(folder: Path) -> None:
+    name = bpa.read_posterior("poor.nc")["posterior"]["feature"].values[0]
+    succeed("trace", "poor.nc", "-o", "all.png", "-q")
+    succeed("trace", "poor.nc", "-o", "one.png", "--weights", name, "-q")
+    sizes = [int.from_bytes(Path(f"{n}.png").read_bytes()[20:24]) for n in ("all", "one")]
+    assert sizes[0] > 2 * sizes[1] > 0  # the heights
+    assert succeed("trace", "poor.nc", "-o", "page.html").err == "wrote page.html\n"
+    refused("trace", "poor.nc", "-o", "x.png", "--weights", "none", mention="has no none")
 
 
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:

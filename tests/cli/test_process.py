@@ -28,6 +28,7 @@ INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
 CLOSED = 141
 ADAPT = ("adapt", "nbest", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
+MAP_ALONE = ("--samplers", "map", "--reference-draws", "10", "-q")
 RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
 
@@ -60,6 +61,62 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
     assert sorted(os.listdir()) == before
+
+
+def waiting_process(output: str) -> subprocess.Popen[str]:
+    """Start a command that has opened its output, and waits for lists."""
+    before = set(os.listdir())
+    process = start("rerank", "-", "-p", "good.nc", "-o", output, "-q")
+    assert process.stdin is not None
+    process.stdin.write(Path("nbest").read_text("utf-8"))
+    process.stdin.flush()
+    for _ in range(1200):
+        if set(os.listdir()) - before:
+            return process
+        time.sleep(0.05)
+    raise TimeoutError(output)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs the signals of POSIX")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_that_ends_a_command_leaves_nothing(folder: Path, name: str, code: int) -> None:
+    before = sorted(os.listdir())
+    process = waiting_process("new.txt")
+    process.send_signal(getattr(signal, name))
+    # Before the end of its input: `communicate` would close it.
+    assert process.wait(60) == code
+    assert sorted(os.listdir()) == before
+    assert process.communicate() == ("", f"ended by {name}\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs the process ids of POSIX")
+def test_temporary_files_of_killed_processes_are_removed_by_the_next_command(folder: Path) -> None:
+    before = sorted(os.listdir())
+    killed, living = waiting_process("killed.txt"), waiting_process("living.txt")
+    killed.kill()
+    killed.communicate()
+    elsewhere = folder / f".bpa-another_machine.1-{killed.pid}-0123abcd.txt"
+    elsewhere.touch()
+    assert len(os.listdir()) == len(before) + 3
+    assert succeed("rerank", "nbest", "-p", "good.nc", "-o", "new.txt", "-q")
+    left = sorted(set(os.listdir()) - {*before, "new.txt", elsewhere.name})
+    assert len(left) == 1
+    assert f"-{living.pid}-" in left[0]
+    living.communicate()  # the end of its input
+    assert (living.returncode, elsewhere.exists()) == (0, True)
+    assert Path("living.txt").read_bytes() == Path("new.txt").read_bytes()
+
+
+def test_ctrl_c_in_compiled_code_ends_a_command_as_elsewhere(folder: Path) -> None:
+    error = SystemError("<dispatcher> returned a result with an exception set")
+    error.__cause__ = KeyboardInterrupt()
+    with patch.object(PosteriorMode, "sample", side_effect=error):
+        adapted = run(*ADAPT, "-r", "ref")
+        # Samplers that fail do not stop a comparison; Ctrl-C does.
+        compared = run("compare", "nbest", "-w", "moses.ini", "-r", "ref", "-o", "new", *MAP_ALONE)
+    for done in (adapted, compared):
+        assert (done.code, done.out, done.err.splitlines()[-1]) == (130, "", "interrupted")
+    assert not Path("new").exists()
 
 
 #: `bpa` with code that runs while its modules are imported.
@@ -162,6 +219,18 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as out:
         assert code_with(out, *command) == (CLOSED, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only there can a current folder be deleted")
+def test_a_deleted_current_folder_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = run("check", folder / "good.nc")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: the current folder cannot be used")
+    assert done.err.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -13,13 +13,19 @@ from raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding import rerank_to
-from bpa_ppl.decoding.improvement import Improvement, evaluate_improvement, improvement_section
+from bpa_ppl.decoding.improvement import (
+    Change,
+    Improvement,
+    evaluate_improvement,
+    improvement_section,
+)
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
 from bpa_ppl.quality import METRICS, resolve
+from bpa_ppl.quality.bootstrap import ScoreDifference
 from bpa_ppl.sampling import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
@@ -253,3 +259,22 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
     nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
     with raises(DataError, "no-data", match="mqm"):
         evaluate_improvement(nothing, posterior)
+
+
+def test_a_change_has_the_digits_of_its_interval_and_none_of_no_width() -> None:
+    narrow = ScoreDifference("comet", 0.00042, 0.00012, 0.00002, 0.00022)
+    words = str(Change("comet", narrow, "better", 4))
+    assert words == ("comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022)")
+    equal = ScoreDifference("ter", 50.0, -2.0, -2.0, -2.0)
+    assert str(Change("TER", equal, "unclear", 2)) == "TER 52.00 → 50.00 (−2.00)"
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])
+def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> None:
+    texts = [["a b c d", "a b c e"]] * count
+    pool = NBest.from_lists(
+        texts, [[[0.0], [1.0]]] * count, ["LM0"], references=["a b c d"] * count
+    )
+    result = evaluate_improvement(pool, draws(-1.0))
+    (ter,) = (change for change in result.changes if change.name == "TER")
+    assert (ter.verdict, ter.cells[-1]) == (verdict, "–")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import weakref
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from raising import raises
 from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
 
-from bpa_ppl import BpaWarning, DataError, NBest, Reranked, UsageError, rerank
+from bpa_ppl import DataError, NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.quality import compared
@@ -37,13 +38,38 @@ def posterior() -> Any:
     return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
 
 
-def test_line_breaks_in_texts_are_replaced(tmp_path: Path) -> None:
-    lists = NBest.from_lists([["a\r\nb\n"], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
+ODD = "a\r\nb\n\tc"
+
+
+def test_texts_with_line_breaks_are_written_unchanged_or_refused(tmp_path: Path) -> None:
+    lists = NBest.from_lists([[ODD], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
     ones = external_posterior(np.ones((1, 2, 3)), NAMES)
-    with pytest.warns(BpaWarning, match="line break"):
-        rerank_to(lists, ones, tmp_path / "out", tmp_path / "out.tsv", options=UNCHECKED)
-    assert (tmp_path / "out").read_text() == "a b \nc\n"
-    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
+    out, table = tmp_path / "out.jsonl", tmp_path / "out.tsv"
+    with raises(DataError, "not-supported", parameter="output", match="jsonl"):
+        rerank_to(lists, ones, tmp_path / "out.txt", options=UNCHECKED)
+    with raises(DataError, "not-supported", parameter="details", match="jsonl"):
+        rerank_to(lists, ones, out, table, options=UNCHECKED)
+    assert list(tmp_path.iterdir()) == []
+    details = tmp_path / "details.jsonl"
+    rerank_to(lists, ones, out, details, options=UNCHECKED)
+    for path in (out, details):
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        assert [(row["id"], row["text"]) for row in rows] == [(0, ODD), (1, "c")]
+    write_texts(rerank(lists, ones, unchecked=True), tmp_path / "texts.jsonl")
+    assert (tmp_path / "texts.jsonl").read_bytes() == out.read_bytes()
+
+
+def test_missing_sentences_in_json_lines() -> None:
+    def rows(aligned: AlignedWriter) -> list[tuple[int, str]]:
+        lines = [*aligned.lines(choices(1), "out.jsonl"), *aligned.rest("out.jsonl")]
+        return [tuple(json.loads(line).values()) for line in lines]
+
+    sources = ["un\nchat", "x", ODD]
+    filled = [(0, "un\nchat"), (1, "text 1"), (2, ODD)]
+    assert rows(AlignedWriter("source", sources)) == filled
+    assert rows(AlignedWriter("empty", sources)) == [(0, ""), filled[1], (2, "")]
+    with raises(DataError, "not-supported", parameter="output"):
+        written_lines(AlignedWriter("source", sources), choices(1))
 
 
 @pytest.mark.parametrize("piece", [1, 64])

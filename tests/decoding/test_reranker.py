@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import reference_model
@@ -20,9 +22,9 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import checks
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.checks import checked, recorded_report
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.posterior import Draws, write_posterior
+from bpa_ppl.posterior import Draws, read_draws, write_posterior
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
@@ -119,16 +121,38 @@ def test_a_posterior_without_a_gain_writes_no_expected_gains(
 def test_a_recorded_verdict_holds_for_the_same_draws_only(
     draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded, report = checked(draws)
+    statistics = {"diverging": np.zeros((4, 500), bool)}
+    recorded, report = checked(replace(draws, statistics=statistics))
     assert report
     write_posterior(recorded, tmp_path / "posterior.nc")
-    stuck = draws.weights.copy()
-    stuck[0] += 9
-    changed = replace(recorded, values={"weights": stuck})
-    with raises(NotConverged, parameter="unchecked"):
-        Reranker(changed)
+    copies = {name: tmp_path / f"{name}.nc" for name in ("weights", "diverging", "other")}
+    for path in copies.values():
+        shutil.copy(tmp_path / "posterior.nc", path)
+    with h5py.File(copies["weights"], "r+") as file:
+        file["posterior/weights"][0] += 9
+    with h5py.File(copies["diverging"], "r+") as file:
+        file["sample_stats/diverging"][0, 0] = 1
+    with h5py.File(copies["other"], "r+") as file:
+        file.attrs["note"] = "nothing that is checked has changed"
+    write_posterior(checked(read_draws(copies["weights"]))[0], tmp_path / "failed.nc")
+    for name in ("weights", "diverging"):
+        with raises(NotConverged, parameter="unchecked", match="NOT converged"):
+            Reranker(copies[name])
     monkeypatch.setattr(checks, "check", lambda *_: pytest.fail("it is checked again"))
     Reranker(tmp_path / "posterior.nc")
+    Reranker(copies["other"], defaults={"Other": 0.0})
+    with raises(NotConverged, parameter="unchecked", match="R-hat"):
+        Reranker(tmp_path / "failed.nc")
+    with pytest.raises(pytest.fail.Exception):
+        Reranker(copies["weights"])
+
+
+@pytest.mark.parametrize("findings", [None, "none", [{"name": "R-hat"}], [1]])
+def test_a_damaged_record_of_the_check_is_not_used(draws: Draws, findings: Any) -> None:
+    recorded, report = checked(draws)
+    assert recorded_report(recorded) == report
+    record = recorded.attrs["check"] | {"findings": findings}
+    assert recorded_report(recorded.with_attrs(check=record)) is None
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +55,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     proportion_interval,
     system_column,
 )
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page, ways_figure
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
@@ -210,7 +211,30 @@ def check_row(
         return
     assert row.difference == pytest.approx(np.mean(adapted) - np.mean(gains), abs=1e-12)
     interval = ttest_rel(adapted, gains).confidence_interval(0.95)
-    assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
+    expected = (interval.low, interval.high)
+    if np.ptp(np.subtract(adapted, gains)) == 0:  # an interval of no width
+        expected = (math.nan, math.nan)
+    assert (row.low, row.high) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("count", "difference", "verdict"), [(5, 0.5, "tie"), (6, 0.5, "better"), (9, -0.5, "worse")]
+)
+def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
+    """A sign test decides, which five lists do not satisfy."""
+    interval = mean_interval(moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count)))
+    row = BaselineRow(FIRST, "baseline", count, 1.0, 0.5, *interval)
+    assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
+    comparison = BaselineComparison((row,), Baselines(best=FIRST), "mqm")
+    assert "interval" not in f"{comparison.summary}{comparison.warning}"
+
+
+@pytest.mark.parametrize(("scale", "decimals"), [(1e-5, 8), (0.04, 4), (1, 3), (1000, 3)])
+def test_digits_follow_the_width_of_the_interval(scale: float, decimals: int) -> None:
+    row = BaselineRow(FIRST, "baseline", 9, scale, 0.5, scale / 8, scale / 16, scale / 4)
+    low, high = (f"{end:+.{decimals}f}" for end in (row.low, row.high))
+    gain, change = f"{row.gain:.{decimals}f}", f"{row.difference:+.{decimals}f}"
+    assert row.cells == [FIRST, gain, "50%", change, f"{low} to {high}", "better"]
 
 
 @pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
@@ -599,3 +623,22 @@ def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
         covered += low <= mean <= high
     low, high = binom.interval(0.999, trials, 0.95)
     assert low <= covered <= high
+
+
+def test_the_figure_has_the_difference_of_each_way_with_its_interval() -> None:
+    rows = [
+        BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5),
+        BaselineRow("first candidate", "baseline", 9, 0.5, 0.2, 0.5, 0.2, 0.8),
+        BaselineRow("ridge regression", "baseline", 9, 1.2, 0.7, -0.2, -0.3, -0.1),
+        BaselineRow("random candidate", "bound", 9, 0.0, 0.0, 1.0, 0.5, 1.5),
+        *(BaselineRow(f"f{k}", "feature", 9, 1.0, 0.5, 0.1 * k, -0.1, 0.3) for k in range(5)),
+    ]
+    selected = Baselines(feature="f0", directions={"f0": 1}, best="ridge regression")
+    (axes,) = ways_figure(BaselineComparison(tuple(rows), selected, "mqm")).axes
+    names = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+    assert names == ["first candidate", "f2", "f1", "f0", "ridge regression"]
+    intervals, points = axes.collections
+    ends = [sorted(path.vertices[:, 0]) for path in intervals.get_paths()]
+    np.testing.assert_allclose(ends[0], [-0.8, -0.2])
+    np.testing.assert_allclose(ends[-1], [0.1, 0.3])
+    np.testing.assert_allclose(points.get_offsets()[:, 0], [-0.5, -0.2, -0.1, 0.0, 0.2])

@@ -16,7 +16,7 @@ from html_outline import Outline
 from scipy import stats
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics import Report
+from bpa_ppl.diagnostics import Report, Thresholds
 from bpa_ppl.diagnostics.checks import Finding, Remedies, _z_score, chain_differences
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws
 from bpa_ppl.posterior.draws import pooled
@@ -33,7 +33,7 @@ ENERGY = np.random.default_rng(5).normal(size=(CHAINS, DRAWS))
 
 
 def good(correlation: float = 0.2) -> np.ndarray:
-    return autoregressive(correlation, CHAINS, DRAWS, len(NAMES), seed=1)
+    return autoregressive(correlation, CHAINS, DRAWS, len(NAMES), seed=2)
 
 
 def found(report: Report, name: str) -> Finding:
@@ -46,10 +46,14 @@ def failed(posterior: Posterior) -> dict[str, Finding]:
 
 def test_good_chains_pass_every_diagnostic() -> None:
     diverging = np.zeros((CHAINS, DRAWS), bool)
-    recorded = {"acceptance_rate": RATES, "energy": ENERGY, "diverging": diverging}
+    recorded = {"acceptance_rate": RATES + 0.4, "energy": ENERGY, "diverging": diverging}
     report = check(external_posterior(good(), NAMES, **recorded))
     assert report
-    assert len(report.findings) == 11
+    assert [finding.name for finding in report.findings] == [
+        *("burn-in (|z|)", "acceptance", "R-hat", "bulk ESS", "tail ESS", "MCSE / sd"),
+        *("divergences", "BFMI", "chain means (|z|)", "tails (Pareto k̂)", "equal draws"),
+    ]
+    assert max(map(len, str(report).splitlines())) <= 80
     assert "converged" in str(report)
     assert "NOT" not in str(report)
 
@@ -77,7 +81,8 @@ def test_the_numbers_are_those_of_arviz() -> None:
     ("name", "chains", "shift"),
     [
         ("R-hat", slice(2, 3), 2.0),  # a chain elsewhere
-        ("drift (|z|)", slice(None), np.linspace(-0.5, 0.5, DRAWS)),  # chains drift together
+        ("burn-in (|z|)", slice(None), np.linspace(-0.5, 0.5, DRAWS)),  # chains drift together
+        ("burn-in (|z|)", slice(None), 2 * np.exp(-np.arange(DRAWS) / 30)),  # from one start
         ("R-hat", slice(None), 5 * np.exp(-np.arange(DRAWS) / 100)),  # a burn-in was kept
     ],
 )
@@ -126,6 +131,43 @@ def test_without_steps_to_set_nearly_everything_may_be_accepted() -> None:
     rates[1] = 0.01
     finding = failed(external_posterior(good(), NAMES, acceptance_rate=rates))["acceptance"]
     assert finding.advice.endswith("use nuts")
+
+
+@pytest.mark.parametrize(
+    ("rate", "of_walk", "of_hamiltonian", "of_others"),
+    [(0.05, 0, 0, 0), (0.12, 0, 0, 1), (0.3, 1, 0, 1), (0.45, 1, 1, 1), (0.6, 0, 1, 1)],
+)
+def test_the_sound_acceptance_is_that_of_the_sampler(
+    rate: float, of_walk: bool, of_hamiltonian: bool, of_others: bool
+) -> None:
+    statistics = {"acceptance_rate": np.full((CHAINS, DRAWS), rate)}
+    draws = Draws({"weights": good()}, NAMES, statistics=statistics)
+    diverging = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
+    walk, hamiltonian, others = (
+        draws.with_attrs(step_setting="scale"),
+        replace(draws, statistics=statistics | diverging),
+        draws,
+    )
+    for sampled, sound in ((walk, of_walk), (hamiltonian, of_hamiltonian), (others, of_others)):
+        assert found(check(sampled), "acceptance").passed == sound
+    assert check(walk, Thresholds(acceptance=(rate - 0.01, 1.0)))
+
+
+def test_the_efficiency_of_walks_within_the_sound_range() -> None:
+    """A rate times Φ⁻¹(rate / 2)², relative to its maximum (Roberts, Gelman & Gilks 1997)."""
+    rate = np.linspace(0.001, 0.999, 999)
+    efficiency = rate * stats.norm.ppf(rate / 2) ** 2
+    assert rate[efficiency.argmax()] == pytest.approx(0.234, abs=0.001)
+    sound = efficiency[(rate >= 0.15) & (rate <= 0.5)]
+    assert sound.min() / efficiency.max() == pytest.approx(0.69, abs=0.01)
+
+
+def test_the_efficiency_of_hamiltonian_samplers_within_the_sound_range() -> None:
+    """A rate times √−Φ⁻¹(rate / 2), relative to its maximum (Beskos et al. 2013)."""
+    rate = np.linspace(0.001, 0.999, 999)
+    efficiency = rate * np.sqrt(stats.norm.isf(rate / 2))
+    assert rate[efficiency.argmax()] == pytest.approx(0.651, abs=0.001)
+    assert efficiency[399] / efficiency.max() == pytest.approx(0.84, abs=0.01)
 
 
 def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
@@ -217,7 +259,7 @@ def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() 
 
 def test_a_chain_elsewhere_is_found_where_r_hat_accepts_it() -> None:
     draws = good(0.0)
-    draws[2, :, 1] += 0.3
+    draws[2, :, 1] += 0.25
     report = check(Draws({"weights": draws}, NAMES))
     assert found(report, "R-hat").passed
     assert [(finding.name, finding.where) for finding in report.failures] == [
@@ -331,7 +373,10 @@ def test_a_report_is_data_a_table_and_html() -> None:
     assert [finding["name"] for finding in data["findings"]] == [f.name for f in report.findings]
     text, outline = str(report), Outline(report._repr_html_())
     assert "NOT converged" in text
-    assert all(finding.advice in text for finding in report.failures)
+    for finding in report.failures:
+        assert all(part in text for part in finding.advice.rsplit(": ", 1))
+    remedies = {finding.advice.rsplit(": ", 1)[1] for finding in report.failures}
+    assert len(remedies) == text.count("\n- ")
     assert text.count("FAILED") == len(report.failures)
     assert "b" not in outline.tags
     assert outline.column(0, "worst at")["R-hat"] == "<b>TM0"
@@ -414,7 +459,7 @@ def test_the_missing_effective_draws_are_advised(size: float, factor: float | No
 
 
 def test_one_long_chain_passes() -> None:
-    values = autoregressive(0.5, 1, 4000, len(NAMES), seed=1)
+    values = autoregressive(0.5, 1, 4000, len(NAMES), seed=2)
     report = check(Draws({"weights": values}, NAMES))
     assert report, str(report)
     halves = np.concatenate([values[:, :2000], values[:, 2000:]])

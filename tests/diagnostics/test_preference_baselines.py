@@ -353,7 +353,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert change.score.difference == baseline.difference
     assert change.score.score == outside.gain
     assert improvement.sentences == 2000
-    assert f"accuracy {baseline.gain:.3f} → {outside.gain:.3f}" in str(improvement)
+    assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
     assert "better than a random candidate (accuracy +" in str(improvement)
     (section,) = improvement_section(improvement)[1]
     assert section.title == "Did it help?"

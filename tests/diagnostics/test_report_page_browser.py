@@ -149,8 +149,8 @@ def test_every_picture_is_shown_in_full_and_dark_on_a_dark_page(html: str, tmp_p
         measured(with_script(html), tmp_path, f"--blink-settings=preferredColorScheme={scheme}")
         for scheme in (1, 0)  # by which Chromium knows them
     )
-    assert len(light["images"]) == html.count("<img ") == 2
-    assert all(natural > 600 and 1000 < width < 1280 for natural, width in light["images"])
+    assert len(light["images"]) == html.count("<img ") == 3
+    assert all(natural > 400 and 500 < width < 1280 for natural, width in light["images"])
     assert light["cut"] == [0] * html.count('class="wide')
     assert light["sideways"] == 0
     colours = [re.findall(r"\d+", one["dark"])[:3] for one in (light, dark)]  # to 255

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("page_of_chains", "without_drawing")
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
-TITLES = ["What moved", "Diagnostics", "Chains", "How it was made"]
+TITLES = ["In pictures", "What moved", "Diagnostics", "How it was made"]
 # The tables of a page about chains.
 WEIGHTS, DIAGNOSTICS, ORIGIN = range(3)
 
@@ -188,7 +188,7 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     posterior = adapted(lists, sampler, draws=300)
     outline = Outline(posterior_page(posterior))
     assert any("heaviest sample" in text for text in outline.texts)
-    assert "Chains" not in titles(outline)
+    assert not any("Traces" in text for text in outline.values("img", "alt"))
     log_weight = posterior["sample_stats"]["log_weight"].values.reshape(-1)
     rng = np.random.default_rng(1)
     p = np.exp(log_weight - log_weight.max())
@@ -211,7 +211,7 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
 
 def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
     outline = Outline(posterior_page(adapted(lists, "map")))
-    assert titles(outline) == ["What moved", "Diagnostics", "How it was made"]
+    assert not any("Traces" in text for text in outline.values("img", "alt"))
     assert set(outline.column(0, "95% interval").values()) == {""}
     assert set(outline.column(0, "moved").values()) == {"", "fixed"}
 
@@ -253,7 +253,7 @@ def test_hyperparameters_have_a_table_and_their_traces() -> None:
     }
     posterior = external(400, sites=sites)
     outline = Outline(posterior_page(posterior, top=2))
-    assert titles(outline)[1] == "Hyperparameters and other variables"
+    assert titles(outline)[2] == "Hyperparameters and other variables"
     summary = import_arviz().summary(posterior, var_names=["scale", "raw"], round_to="none")
     table = outline.tables[1]
     assert [row[0] for row in table] == ["variable", "scale", "total", "raw[0]", "raw[1]"]

@@ -142,6 +142,23 @@ def test_a_reference_that_has_not_converged_gives_no_verdict() -> None:
     assert "the reference has" in found.reason
 
 
+def test_statistics_and_data_of_the_posteriors_count() -> None:
+    """Divergent transitions fail the check, and other observed data are another posterior."""
+
+    def run(seed: int, diverging: int = 0, y: float = 1.0) -> Any:
+        statistics = {"diverging": np.arange(6000).reshape(4, 1500) < diverging}
+        observed = {"y": np.full(3, y), "names": np.array(list("abc"))}
+        groups = {"posterior": arrays(seed), "sample_stats": statistics, "observed_data": observed}
+        return inference_data(groups)
+
+    assert compare(run(0), run(1))["a"].verdict == AGREES
+    found = compare(run(0, diverging=40), run(1))["a"]
+    assert found.verdict == NOT_CONVERGED
+    assert "40 divergent transitions" in found.reason
+    with raises(DataError, "mismatch", match="other values of y"):
+        compare(run(0, y=2.0), run(1))
+
+
 def test_variables_are_chosen_and_matched_by_their_labels() -> None:
     turned = arrays(0)
     turned["theta"] = turned["theta"][..., ::-1] + np.array([9.0, 5.0, 0.0])
@@ -256,7 +273,7 @@ def test_the_command_compares_files(
     html = Path("page/index.html").read_text("utf-8")
     assert html.index("<svg") < html.index("<table")
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
-    with raises(UsageError, parameter="weights", match="give a second posterior"):
+    with raises(UsageError, parameter="weights", match="a second posterior"):
         run_command(["compare", "a.nc"])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,11 @@ import pytest
 from judged_lists import judged_lists
 from raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws
+from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.sampling.options import PRESETS, AdaptOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
@@ -50,11 +52,11 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     named = made(toy, sampler="heuristic", likelihood="oracle", prior_variance=1.0, **settings)
     np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
     assert heuristic.attrs["settings"] == settings
-    trace = as_draws(adapt(toy, CANONICAL, preset="published-2009", extra=toy))
+    trace = as_draws(adapt(toy, CANONICAL, preset="published-sspr", extra=toy))
     named = made(toy, sampler="weight-trace", likelihood="oracle", extra=toy)
     np.testing.assert_array_equal(trace.weights, named.weights)
     with raises(UsageError, "missing-setting", parameter="extra"):
-        adapt(toy, CANONICAL, preset="published-2009")
+        adapt(toy, CANONICAL, preset="published-sspr")
 
 
 def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
@@ -65,3 +67,17 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     options = AdaptOptions(preset="published-2010", sampler="map", prior="horseshoe")
     assert options.resolved_sampler() == SAMPLERS.resolve("map")
     assert options.chosen_prior_variance() is None
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(
+    preset: str, real_lists: Callable[[str], NBest]
+) -> None:
+    lists = real_lists("leaflet")[:60].truncate(20)
+    canonical = read_weights(files("bpa_ppl.demo_data") / "moses.ini")
+    extra = lists if preset == "published-sspr" else None
+    report = check(adapt(lists, canonical, preset=preset, extra=extra))
+    assert not report
+    (remedy,) = {finding.advice.rpartition(": ")[2] for finding in report.failures}
+    assert ("use rwm" if preset == "published" else "use a Markov-chain sampler") in remedy
+    assert str(report).count("\n- ") == 1

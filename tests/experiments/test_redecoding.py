@@ -114,6 +114,8 @@ def test_a_command_reads_its_files_in_its_folder(command: str, tmp_path: Path) -
     assert not Path((tmp_path / "name").read_text().strip()).parent.exists()
     with raises(UsageError, "missing", parameter="sources"):
         decoder.function()
+    with raises(DataError, "not-supported", parameter="sources"):
+        decoder.function(["a b", "c\nd"])
 
 
 @pytest.mark.filterwarnings("ignore:.*lists for 1 sentence, but:bpa_ppl.errors.BpaWarning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -14,10 +15,11 @@ from sacrebleu.metrics import BLEU, TER
 import bpa_ppl
 from bpa_ppl import DataError, NBest
 from bpa_ppl.cli.app import main
-from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments import read_study, run_study, running
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, seed_of
+from bpa_ppl.formats import streams
 
 
 def deterministic_files(folder: Path) -> dict[str, bytes]:
@@ -82,7 +84,10 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in (finished / "cells").iterdir()}
     steps: list[tuple[int, int]] = []
-    (finished / "cells" / ".12345678.part.leaflet").write_text('{"half')  # of a killed run
+    program = [sys.executable, "-S", "-c", "import os; print(os.getpid())"]
+    killed = subprocess.run(program, capture_output=True, check=True)
+    leftover = f".bpa-{streams._machine()}-{int(killed.stdout)}-01234567.json"
+    (finished / "cells" / leftover).write_text('{"half')
     study = read_study(study_file)
     run_study(study, finished, progress=lambda done, total, note: steps.append((done, total)))
     total = len(before) - 2
@@ -111,6 +116,20 @@ def test_rejects_folder_of_another_study(study_file: Path, finished: Path) -> No
     references.write_text(references.read_text("utf-8").replace("the", "a", 1), "utf-8")
     with raises(DataError, "mismatch", match="with other domains:"):
         run_study(read_study(study_file), finished)
+
+
+@pytest.mark.parametrize("error", [DataError("a list is empty"), KeyboardInterrupt()])
+def test_a_study_that_fails_before_its_first_result_leaves_nothing(
+    quick_study: Path, error: BaseException
+) -> None:
+    study, folder = read_study(quick_study), quick_study.parent / "new" / "results"
+    with patch.object(running, "run_cell", side_effect=error), pytest.raises(type(error)):
+        run_study(study, folder)
+    assert not folder.parent.exists()
+    folder.mkdir(parents=True)
+    with patch.object(running, "run_cell", side_effect=error), pytest.raises(type(error)):
+        run_study(study, folder)
+    assert list(folder.iterdir()) == []
 
 
 def test_rejects_damaged_and_missing_results(study_file: Path, finished: Path) -> None:

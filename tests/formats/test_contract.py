@@ -117,7 +117,7 @@ SAMPLES = {
         ],
     ),
     "kaldi": Sample(
-        "kaldi",
+        "kaldi:score=true",
         [],
         "u<id>-<rank> <value> <text>",
         [

@@ -23,6 +23,7 @@ Write = Callable[..., Path]
         ("0 ||| a ||| F0= -1 F1= -2 ||| -3", "marian"),
         ("0 ||| a ||| 0-0 ||| F0= -1 ||| -3\r", "marian"),
         ("0 ||| a ||| F1= -1 F0= -2 ||| -3", "moses"),
+        (f"0 ||| a ||| F{'1' * 5000}= -1 ||| -3", "moses"),
         ("0 ||| a ||| Glue=1 ||| -1 ||| 0-0", "moses"),
         ("a-1 -1 THE CAT", "kaldi"),
         ('{"choices": []}', "openai"),

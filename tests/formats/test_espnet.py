@@ -30,6 +30,7 @@ def write_files(folder: Path, files: Files) -> Path:
 
 def test_ranks_are_read(tmp_path: Path) -> None:
     folder = write_files(tmp_path / "decoded", FILES)
+    write_files(folder, {"02best_recog/text": "u-a NOT A RANK\n"})
     lists = read_nbest(folder)
     assert lists.feature_names == ("score", "tokens")
     assert lists.features.tolist() == [[-1.5, 4], [-2, 1], [-3, 2]]

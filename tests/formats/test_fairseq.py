@@ -109,3 +109,86 @@ def test_sentences_that_are_too_far_apart(write: Write, monkeypatch: pytest.Monk
     assert between.sentence_ids.tolist() == [4, 2]
     with raises(DataError, "duplicate", line=16):
         read_nbest(write(*late))
+
+
+def generated(power: float, count: int = 6, seed: int = 3) -> list[str]:
+    """Return the lines of two sentences as fairseq prints them, with `--lenpen` of some value."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for identifier in (10, 2):
+        found += [f"S-{identifier}\tsource", f"T-{identifier}\treference"]
+        for place in range(count):
+            tokens = -rng.gamma(2, 1.5, size=rng.integers(3, 15)).astype(np.float32)
+            score = float(np.float32(tokens.sum() / len(tokens) ** power))
+            found += [f"H-{identifier}\t{score}\tw@@ {place}", f"D-{identifier}\t{score}\tw{place}"]
+            found.append(f"P-{identifier}\t" + " ".join(f"{token:.4f}" for token in tokens))
+    return found
+
+
+def by_text(path: Path) -> dict[tuple[int, str], list[float]]:
+    """Return the features of each candidate by its sentence and text."""
+    lists = read_nbest(path)
+    pairs = [(lists.sentence_ids[s], text) for s in range(len(lists)) for text in lists.texts(s)]
+    return dict(zip(pairs, lists.features.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("power", [1.0, 0.0, 0.6, 2.0])
+def test_sorted_lines_are_paired_by_their_scores(write: Write, power: float) -> None:
+    printed = generated(power)
+    expected = by_text(write(*printed, name="printed"))
+    reverse_numeric = sorted(printed, key=lambda line: line.split("\t")[1], reverse=True)
+    of_letters = sorted(reverse_numeric, key=lambda line: line[0])
+    by_sentence = sorted(printed, key=lambda line: (line.split("\t")[0][2:], line[::-1]))
+    for name, order in {"sort": sorted(printed), "k2": of_letters, "id": by_sentence}.items():
+        assert by_text(write(*order, name=name)) == expected
+
+
+def test_detokenised_lines_in_another_order(write: Write) -> None:
+    texts = write(
+        *("H-0\t-10.5\ta", "D-0\t-2.25\tB", "P-0\t-10.5", "H-0\t-2.25\tb", "D-0\t-10.5\tA"),
+        "P-0\t-2.25",
+    )
+    lists = read_nbest(texts)
+    assert lists.texts(0) == ["A", "B"]
+    assert lists.features[:, :2].tolist() == [[-10.5, -10.5], [-2.25, -2.25]]
+    exponents = write("D-1\t-5e-05\tB", "D-1\t-0.1\tA", "H-1\t-0.1\ta", "H-1\t-5.0e-5\tb")
+    assert read_nbest(exponents).texts(0) == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("letter", "printed"),
+    [
+        ("D", ["H-0\t-1\ta", "H-0\t-2\tb", "D-0\t-2\tB", "D-0\t-3\tA"]),
+        ("D", ["H-0\t-1\ta", "D-0\t-1\tA", "H-0\t-2\tb", "D-0\t-2.5\tB"]),
+        ("P", ["H-0\t-1\ta", "H-0\t-2\tb", "P-0\t-1.5 -0.25", "P-0\t-3 -0.75"]),
+        ("P", ["H-0\t-1\ta", "H-0\t-1\tb", "P-0\t-1.5 -0.5", "P-0\t-1"]),  # equal scores
+        ("P", ["H-0\t-1\ta", "H-0\tx\tb", "P-0\t-1", "P-0\t-2"]),
+        ("A", ["H-0\t-1\ta", "H-0\t-2\tb", "A-0\t0-0", "A-0\t1-0"]),
+    ],
+)
+def test_lines_of_unknown_hypotheses_are_refused(
+    write: Write, letter: str, printed: list[str]
+) -> None:
+    first = next(n for n, line in enumerate(printed, 1) if line.startswith(letter))
+    with raises(DataError, "mismatch", line=first) as refused:
+        read_nbest(write(*printed), format="fairseq")
+    assert f"the {letter}- lines of sentence 0" in str(refused.value)
+    kept = [line for line in printed if not line.startswith(letter)]
+    if "x" not in "".join(kept):
+        assert read_nbest(write(*kept)).texts(0) == ["a", "b"]
+    equal = [*printed[:2], *[f"{letter}-0\t-1 -1"] * 2]
+    if letter != "D" and "x" not in "".join(kept):
+        assert len(read_nbest(write(*equal)).features) == 2
+
+
+def test_each_kind_of_line_sorted_on_its_own(write: Write) -> None:
+    printed = generated(1.0)[:8]
+    assert [line[0] for line in printed] == list("STHDPHDP")
+    with raises(DataError, "mismatch", line=3):
+        read_nbest(write(*printed[:4], printed[7], *printed[5:7], printed[4]))
+    read_nbest(write(*printed, name="printed"))
+
+
+def test_ids_that_are_one_number_are_refused(write: Write) -> None:
+    with raises(DataError, "duplicate", line=2):
+        read_nbest(write("H-0\t-1\ta", "H-00\t-2\tb"))

@@ -111,9 +111,9 @@ def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_integers_with_zeros_before_them(write: Write) -> None:
-    """`01` is the number 1, and as a text another id than `1`."""
-    numbers = [("id,text,lm", "01,a,1", "1,b,1"), ("01 ||| a ||| lm= 1", "1 ||| b ||| lm= 1")]
-    assert [read_nbest(write(*lines)).ids for lines in numbers] == [(1,), (1,)]
+    """`01` is the number 1, unless `1` is an id, too; as texts both are ids."""
+    numbers = [("id,text,lm", "01,a,1", "02,b,1"), ("01 ||| a ||| lm= 1", "02 ||| b ||| lm= 1")]
+    assert [read_nbest(write(*lines)).ids for lines in numbers] == [(1, 2), (1, 2)]
     texts = [json.dumps({"id": k, "text": "a", "lm": 1}) for k in ("01", "1")]
     for lines in (texts, ("01-1 -1.5 a", "1-1 -1.5 b")):
         assert read_nbest(write(*lines)).ids == ("01", "1")

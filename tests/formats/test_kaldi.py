@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.kaldi import Kaldi
 
 Write = Callable[..., Path]
@@ -67,3 +68,49 @@ def test_two_scores_of_one_name_are_refused(write: Write) -> None:
     words, file = write("u-1 A", name="words"), write("u-1 1", name="acwt")
     with raises(UsageError, "duplicate", parameter="scores"):
         read_nbest(words, format=f"kaldi:scores={file},{file}")
+
+
+@pytest.mark.parametrize("bad", ["error", "drop"])
+@pytest.mark.parametrize("setting", ["kaldi", "kaldi:score=true", "auto"])
+def test_a_first_word_is_no_score(write: Write, bad: str, setting: str) -> None:
+    """Whatever is done about bad numbers, one file has one form."""
+    words = write("u-1 -3.5 PER CENT", "u-2 THE CAT", "v-1 5 DOGS", name="words")
+    with raises(DataError, "bad-number", line=2):
+        read_nbest(words, format=setting, bad=bad)
+    texts = write("u-1 THE CAT", "u-2 3 CATS", "v-1 5 DOGS", name="texts")
+    if setting != "auto":
+        with raises(DataError, "bad-number", line=1):
+            read_nbest(texts, format=setting, bad=bad)
+    lists = read_nbest(texts, format="kaldi:score=false", bad=bad)
+    assert (lists.feature_names, lists.texts(0)) == ((), ["THE CAT", "3 CATS"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "doubtful"),
+    [
+        (("u-1 3 CATS", "u-2 4 CATS", "v-1 5 DOGS"), True),
+        (("u-1 3 CATS",), True),
+        (("u-1 2.5 CATS", "u-2 2.5 CAT", "v-1 5.5 DOGS"), True),
+        (("u-1 2.5 CATS", "u-2 2.25 CAT", "v-1 5.5 DOGS"), False),
+        (("u-1 2.5 CATS", "v-1 5.5 DOGS"), False),
+        (SCORED, False),
+    ],
+)
+def test_numbers_that_may_be_words(write: Write, lines: tuple[str, ...], doubtful: bool) -> None:
+    path = write(*lines, name="words")
+    with pytest.warns(BpaWarning, match="score=false") if doubtful else nullcontext():
+        lists = read_nbest(path, format="kaldi")
+    assert lists.feature_names == ("score",)
+    assert read_nbest(path, format="kaldi:score=true").feature_names == ("score",)
+    assert read_nbest(path, format="kaldi:score=false").feature_names == ()
+
+
+def test_scores_that_are_read_as_words_are_noted(write: Write) -> None:
+    keys = [line.split()[0] for line in SCORED]
+    words, file = write(*SCORED, name="words"), write(*(f"{key} 1" for key in keys), name="acwt")
+    with pytest.warns(BpaWarning, match="score=true"):
+        assert read_nbest(words, format=f"kaldi:scores={file}").feature_names == ("acwt",)
+    lists = read_nbest(words, format=f"kaldi:score=true,scores={file}")
+    assert lists.feature_names == ("score", "acwt")
+    texts = write(*(f"{key} 3 CATS" for key in keys), name="texts")
+    assert read_nbest(texts, format=f"kaldi:scores={file}").texts(1) == ["3 CATS"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, iter_nbest, read_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.formats.openai import Openai
@@ -230,3 +230,16 @@ def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
 def test_settings_are_checked_at_once() -> None:
     with raises(UsageError, "invalid-setting", parameter="extract", match=r"'\('"):
         NBEST_FORMATS.resolve("openai", {"extract": "("})
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv", "tsv"])
+@pytest.mark.filterwarnings("ignore:.*would not read back")
+def test_ids_read_back(suffix: str, tmp_path: Path) -> None:
+    """The integers at the ends of ids, by which references are paired, are written too."""
+    choices = {"message": {"content": "a"}, "logprobs": {"content": [{"logprob": -1}]}}
+    lists = read_nbest([batch("r-7", choices), batch("r-3", choices)])
+    write_nbest(lists, tmp_path / f"lists.{suffix}")
+    again = read_nbest(tmp_path / f"lists.{suffix}")
+    assert again.ids == lists.ids == ("r-3", "r-7")
+    assert again.sentence_ids.tolist() == lists.sentence_ids.tolist() == [3, 7]
+    assert again.sentence_extras.keys() == lists.sentence_extras.keys()

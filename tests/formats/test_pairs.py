@@ -159,3 +159,28 @@ def test_a_bad_row_is_named(write: Write, third: str, code: str, match: str) -> 
     lines = write("model_a,model_b,winner,rm_a,rm_b", "X,Y,model_a,1,2", third)
     with raises(DataError, code, line=3, match=match):
         read_nbest(lines)
+
+
+def test_conversations_as_texts_of_json(write: Write) -> None:
+    row = battles()[1]
+    row |= {name: json.dumps(row[name]) for name in ("conversation_a", "conversation_b")}
+    frame = pa.Table.from_pylist([row])
+    for lists in (
+        NBest.from_records([row]),
+        NBest.from_records(frame),
+        read_nbest(write(json.dumps(row))),
+    ):
+        assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
+    cells = ['"' + str(cell).replace('"', '""') + '"' for cell in row.values()]
+    lists = read_nbest(write(",".join(row), ",".join(cells)))
+    assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
+    sides = {"prompt": '["1?", "so?"]', "chosen": '["2", "yes"]', "rejected": '["3", "no"]'}
+    lists = NBest.from_records([sides])
+    assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
+
+
+def test_the_answer_is_the_last_turn_of_the_assistant() -> None:
+    lists = NBest.from_records([{"chosen": turns("q", "a", "thanks"), "rejected": turns("q", "b")}])
+    assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
+    with raises(DataError, "bad-line", line=1, match="chosen"):
+        NBest.from_records([{"chosen": turns("q"), "rejected": turns("q", "b")}])

@@ -16,6 +16,7 @@ from bpa_ppl import (
     iter_nbest,
     read_nbest,
     read_references,
+    write_nbest,
 )
 from bpa_ppl.errors import DataError, UsageError
 
@@ -136,3 +137,207 @@ def test_files_compressed_or_not(write: Write) -> None:
     assert read_references(str(path)) == read_references([path])
     files = [write("a", "b", name="0"), write(gzip.compress(b"A\r\nB\r\n"), name="1")]
     assert read_references(files) == [("a", "A"), ("b", "B")]
+
+
+NAMES = [f"doc-{n}" for n in (1, 2, 3, 4)]
+TABS = [f"{name}\tthe cat {name[-1]}" for name in NAMES]
+OF_NAMES = [json.dumps({"id": name, "text": "a cat", "lm": 1}) for name in NAMES]
+OF_NUMBERS = [f"{n} ||| a cat ||| LM0= 1 ||| 1" for n in range(4)]
+
+
+def of_names(lines: list[str], lists: list[str] = OF_NAMES) -> Any:
+    """Return the references of lists with names, from a file."""
+    return read_nbest(lists, references=lines).references
+
+
+class TestLinesWithIds:
+    """An id, a quotation mark or JSON never becomes a part of all references."""
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            TABS,
+            TABS[::-1],
+            ["\ufeff" + TABS[0], *TABS[1:]],
+            [line + "\r" for line in TABS],
+            ["", TABS[0], " ", *TABS[1:], ""],
+            ["id\treference", *TABS],
+            ["ID\tText", *TABS],
+            [f" {line}\t" for line in TABS],
+            ["", *(json.dumps({"id": n, "reference": f"the cat {n[-1]}"}) for n in NAMES)],
+        ],
+    )
+    def test_forms_that_are_read(self, write: Write, lines: list[str]) -> None:
+        references = read_nbest(OF_NAMES, references=write(*lines, name="ref")).references
+        assert references == tuple((f"the cat {n}",) for n in (1, 2, 3, 4))
+
+    @pytest.mark.parametrize(
+        ("place", "line"),
+        [
+            (1, "doc-2\tthe\tcat"),
+            (1, "doc-2 the cat"),
+            (3, "doc-4"),
+            (2, "\tthe cat"),
+            (0, "doc-1\tthe cat\tnews"),
+            (3, '{"id": "doc-4", "reference": "the cat"}'),
+            (0, "the cat"),
+        ],
+    )
+    def test_one_line_of_another_kind(self, write: Write, place: int, line: str) -> None:
+        lines = [*TABS[:place], line, *TABS[place + 1 :]]
+        for lists in (OF_NAMES, OF_NUMBERS):
+            with raises(DataError, "bad-line", line=place + 1):
+                read_nbest(lists, references=write(*lines, name="ref"))
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            [f"{line}\tnews" for line in TABS],
+            ["id\treference\tdomain", *(f"{line}\tnews" for line in TABS)],
+            [line.replace("\t", ",") for line in TABS],
+            ["id,reference", *(line.replace("\t", ",") for line in TABS)],
+            ['"id";"reference"', *('"{}";"{}"'.format(*line.split("\t")) for line in TABS)],
+            ['"{}","{}"'.format(*line.split("\t")) for line in TABS],
+            ['"{}"\t"{}"'.format(*line.split("\t")) for line in TABS],
+            ['{}\t"{}"'.format(*line.split("\t")) for line in TABS],
+            [line.replace("\t", " ") for line in TABS],
+            [line.replace("\t", " ") for line in TABS[::-1]],
+            [line.replace("\t", " ||| ") for line in TABS],
+            [json.dumps(line.split("\t")) for line in TABS],
+            [json.dumps("the cat") for _ in TABS],
+            ['"He said ""yes"""' for _ in TABS],
+            [json.dumps({"reference": "the cat"}) for _ in TABS],
+            ["[", *(f'"{line}",' for line in NAMES), "]"],
+            [f"{n},the cat" for n in range(4)],
+            [f"{n} the cat" for n in range(1, 5)],
+            ["id\treference"],
+        ],
+    )
+    def test_other_forms_are_refused(self, write: Write, lines: list[str]) -> None:
+        for lists in (OF_NAMES, OF_NUMBERS):
+            with pytest.raises(DataError, match="ref:"):
+                read_nbest(lists, references=write(*lines, name="ref"))
+
+    @pytest.mark.parametrize("what", ["references", "sources"])
+    def test_texts_that_begin_with_ids_of_lists(self, write: Write, what: str) -> None:
+        names = ["news/a", "news/c", "web/b"]
+        lists = [json.dumps({"id": name, "text": "a cat", "lm": 1}) for name in names]
+        for order in (names, names[::-1]):
+            forms = ["{} the cat", "{},the cat", "{} ||| the cat", "{}: the cat", '"{}","the cat"']
+            for form in (*forms, "({}) the cat", "the cat ({})"):
+                texts = write(*map(form.format, order), name="texts")
+                with raises(DataError, "mismatch", parameter=what):
+                    read_nbest(lists, **{what: texts})
+        with raises(DataError, "mismatch", parameter=what):
+            read_nbest(OF_NAMES[:1], **{what: write("doc-1 the cat", name="texts")})
+        numbers = write("0 the cat", "1 a dog", name="texts")
+        with raises(DataError, "mismatch", parameter=what):
+            read_nbest(OF_NUMBERS[:2], **{what: numbers})
+
+    def test_sources_with_ids(self, write: Write) -> None:
+        objects = [json.dumps({"id": name, "source": "un chat"}) for name in NAMES]
+        for lines in (TABS, objects):
+            with raises(DataError, "mismatch", line=1):
+                read_nbest(OF_NAMES, sources=write(*lines, name="texts"))
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            ["the cat, 1", "a dog", "3 people came", "Yes, I do"],
+            ["12 people", "3 people", "7 people", "1 person"],
+            ['"Yes."', "No.", "He left.", '"No," she said.'],
+            ["a\ttab", "a dog", "", "a cat"],
+            ["(1) a", "(2) b", "(3) c", "(4) d"],
+            ["{braces}", "[applause] thanks", "[1] see", "{"],
+            ["2.5 million", "3.5 million", "$5", "$7 each"],
+            ["7 4 2", "1", "0", "2 2"],
+            ["\t", "a dog ", "\ta cat", "b\t"],
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*blank reference:bpa_ppl.errors.BpaWarning")
+    def test_plain_text_stays_plain(self, write: Write, lines: list[str]) -> None:
+        references = read_nbest(OF_NUMBERS, references=write(*lines, name="ref")).references
+        assert references == tuple((line.strip(),) for line in lines)
+
+    def test_most_texts_quoted_is_noted(self, write: Write) -> None:
+        lines = ['"Yes."', '"No."', "He left.", '"Why?"']
+        with pytest.warns(BpaWarning, match="3 of 4 texts are in quotation marks"):
+            read_references(write(*lines, name="ref"))
+
+    def test_ways_out_of_a_refusal(self, write: Write) -> None:
+        texts = ['"Yes."', "doc-7 is lost", "a\tb", "0 left"]
+        objects = [json.dumps({"id": n, "reference": text}) for n, text in enumerate(texts)]
+        expected = tuple((text,) for text in texts)
+        given = write(*objects, name="ref")
+        assert read_nbest(OF_NUMBERS, references=given).references == expected
+        tabs = [f"{n}\t{n} {n} left" for n in range(4)]
+        given = write(*tabs, name="ref")
+        assert read_nbest(OF_NUMBERS, references=given).references[3] == ("3 3 left",)
+        plain = write(*(f"one{n}\ttab" for n in range(4)), name="ref")
+        with raises(DataError, "mismatch", parameter="references") as refused:
+            read_nbest(OF_NUMBERS, references=plain)
+        assert "tabs" in str(refused.value)
+
+
+class TestIdsThatAreOneNumber:
+    """Ids `0` and `00` are never joined: refused, or kept apart where they are texts."""
+
+    def test_untyped_formats(self, write: Write) -> None:
+        for mark, name in ((",", "csv"), ("\t", "tsv")):
+            rows = [["id", "text", "lm"], ["0", "a", "1"], ["00", "b", "2"]]
+            for other in ("00", "0.0", "-0"):
+                lines = [mark.join(row).replace("00", other) for row in rows]
+                with raises(DataError, "duplicate", line=3):
+                    read_nbest(write(*lines, name=f"a.{name}"))
+            padded = [mark.join(row) for row in [rows[0], ["01", "a", "1"], ["10", "b", "2"]]]
+            assert read_nbest(padded).sentence_ids.tolist() == [1, 10]
+            names = [mark.join(row) for row in [rows[0], ["x", "a", "1"], *rows[1:]]]
+            assert read_nbest(names).ids == ("x", "0", "00")
+
+    @pytest.mark.parametrize("by_arrow", [False, True])
+    def test_moses(self, monkeypatch: pytest.MonkeyPatch, write: Write, by_arrow: bool) -> None:
+        if by_arrow:
+            monkeypatch.setattr("bpa_ppl.formats.moses_lines._ARROW_FROM", 0)
+            monkeypatch.setattr("bpa_ppl.formats.moses_lines._HALVED_ABOVE", 0)
+        for ids in (["0", "00"], ["007", "7"], ["1", "2", "01"]):
+            lines = [f"{i} ||| a ||| LM0= 1 ||| 1" for i in ids]
+            with raises(DataError, "duplicate", line=len(ids)):
+                read_nbest(write(*lines))
+        lines = [f"{i:03} ||| a ||| LM0= 1 ||| 1" for i in (0, 0, 1, 10)]
+        assert read_nbest(write(*lines)).sentence_ids.tolist() == [0, 1, 10]
+
+    def test_texts_are_kept_apart(self, write: Write, tmp_path: Path) -> None:
+        lists = read_nbest([json.dumps(record) for record in records(["0", "00"])])
+        assert (lists.ids, lists.texts(1)) == (("0", "00"), ["t1"])
+        path = tmp_path / "lists.parquet"
+        write_nbest(lists, path)
+        assert read_nbest(path).ids == ("0", "00")
+        with raises(UsageError, "wrong-type", parameter="sentences"):
+            lists["00"]
+
+    def test_joins(self, write: Write) -> None:
+        texts = [json.dumps(record) for record in records(["0", "00"])]
+        lists = read_nbest(texts)
+        tabs = write("0\ta", "00\tb", name="tabs")
+        objects = write(*(f'{{"id": "{n}", "reference": "a"}}' for n in ("1.0", "1")), name="j")
+        for given in (tabs, objects):
+            with raises(DataError, "duplicate", line=2):
+                read_nbest(texts, references=given)
+        files = [write("0\ta", name="0"), write("00\ta", name="00")]
+        with raises(DataError, "duplicate", line=1):
+            read_nbest(texts, references=files)
+        with raises(UsageError, "duplicate", parameter="references"):
+            lists.with_references({"0": "a", "00": "b"})
+        with raises(DataError, "duplicate", parameter="references"):
+            lists.with_references({"0": "a"})
+        for given in (write("0\ta", name="one"), {"0": "a"}, write("a", "b", name="two")):
+            with raises(DataError, "duplicate", line=2, parameter="references"):
+                read_nbest(texts, references=given)
+        with raises(DataError, "duplicate", line=2, parameter="sources"):
+            read_nbest(texts, sources=["a", "b"])
+        assert NBest.from_records(records([0, 1]), references={"00": "a", 1: "b"}).references
+
+
+def test_ids_of_thousands_of_digits() -> None:
+    names = [f"{n}{'1' * 5000}x" for n in (2, 10)]
+    assert NBest.from_records(records(names), references=LINES[:2]).references == (("r0",), ("r1",))

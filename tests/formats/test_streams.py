@@ -183,6 +183,14 @@ def test_the_mode_of_a_file_is_kept(tmp_path: Path) -> None:
     assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "new")
 
 
+def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    with raises(DataError, "cannot-write", match="empty"), atomic_writer(""):
+        pass
+    assert [path.name for path in tmp_path.rglob("*")] == ["inner"]
+
+
 def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_path(tmp_path / "out"):
         open(tmp_path / "input")  # noqa: SIM115

@@ -37,8 +37,8 @@ def open_session(tmp_path: Path) -> Iterator[Open]:
 
     opened = ExitStack()
 
-    def start(lists: NBest | None = None, **options: Any) -> Any:
-        session = Session(lists or judge_lists(), journal=tmp_path / "j.jsonl", rater="ann")
+    def start(lists: NBest | None = None, rater: str | None = None, **options: Any) -> Any:
+        session = Session(lists or judge_lists(), journal=tmp_path / "j.jsonl", rater=rater)
         app = application(session, TOKEN, **options)
         client = opened.enter_context(testclient.TestClient(app, base_url=ADDRESS))
         client.session, client.path = session, tmp_path / "j.jsonl"
@@ -92,6 +92,20 @@ def test_answers_are_those_of_the_session(open_session: Open) -> None:
     np.testing.assert_allclose(client.session.weights.mean, alone.weights.mean)
 
 
+@pytest.mark.parametrize(
+    ("rater", "chosen", "shown"),
+    [(None, None, True), ("ann", None, False), ("ann", True, True), (None, False, False)],
+)
+def test_a_rater_with_a_name_does_not_see_the_state(
+    open_session: Open, rater: str | None, chosen: bool | None, shown: bool
+) -> None:
+    client = open_session(rater=rater, state_shown=chosen)
+    reply = answer(client).json()
+    assert set(reply) == {"number", "answers", "last", "context", "source", "candidates"}
+    state = client.get("state").json()
+    assert state == (json.loads(json.dumps(panel(client.session))) if shown else {"hidden": True})
+
+
 def test_undo_asks_again(open_session: Open) -> None:
     client = open_session()
     first = client.get("question").json()
@@ -131,6 +145,7 @@ def test_corrections(open_session: Open) -> None:
     ("body", "status", "code"),
     [
         (b"{", 400, "bad-json"),
+        (b'{"number": 2, "answer": "first", "answer": "second"}', 422, "duplicate"),
         ({"number": "2", "answer": "first"}, 400, "bad-json"),
         ({"number": 2, "answer": "third"}, 422, "unknown-name"),
         ({"number": 2, "answer": "first", "correction": "x" * 2**18}, 413, "too-large"),

@@ -77,10 +77,25 @@ def test_rejects_other_files(tmp_path: Path) -> None:
     (tmp_path / "cut.parquet").write_bytes(content[: len(content) // 2])
     (tmp_path / "text").write_text("la maison\n")
     parquet.write_table(table.replace_schema_metadata(None), tmp_path / "bare.parquet")
+    parquet.write_table(table.drop_columns(["subdomain"]), tmp_path / "texts.parquet")
+    key = next(iter(table.schema.metadata))
+    for number, facts in enumerate(
+        (
+            '{"weights": [1]}',
+            "[]",
+            "7",
+            '{"weights": {}, "settings": 1}',
+            f'{{"weights": [1{"0" * 400}], "settings": {{}}}}',
+        )
+    ):
+        changed = table.replace_schema_metadata({key: facts})
+        parquet.write_table(changed, tmp_path / f"facts{number}.parquet")
     for name, code in {
         "cut.parquet": "damaged",
         "text": "damaged",
         "bare.parquet": "unknown-format",
+        "texts.parquet": "missing-column",
+        **{f"facts{number}.parquet": "damaged" for number in range(5)},
     }.items():
         with raises(DataError, code, match=name):
             Subdomains.load(tmp_path / name)

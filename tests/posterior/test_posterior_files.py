@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import h5py
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from external_posterior import (
 )
 from raising import raises
 
-from bpa_ppl import DataError, check, point_weights, read_posterior, write_posterior
+from bpa_ppl import DataError, Reranker, check, point_weights, read_posterior, write_posterior
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, import_arviz, read_draws
 from bpa_ppl.posterior.adapter import (
@@ -152,6 +153,47 @@ def test_rejects_groups_without_end(
         file["posterior"]["top"] = top(file)
     with raises(DataError, "damaged", match="posterior.nc"):
         read_posterior(path)
+
+
+def _nested(file: h5py.File) -> None:
+    group = file
+    for _ in range(800):
+        group = group.create_group("g")
+
+
+#: What adds so much to a file that reading it takes long.
+MANY: dict[str, Callable[[h5py.File], object]] = {
+    "nested groups": _nested,
+    "groups": lambda file: [file.create_group(f"g{k}") for k in range(200)],
+    "arrays": lambda file: [
+        file["posterior"].create_dataset(f"x{k}", (1,), "f4") for k in range(2000)
+    ],
+}
+
+
+@pytest.mark.parametrize("many", MANY)
+@pytest.mark.parametrize("read", [read_posterior, read_draws, Reranker])
+def test_rejects_many_parts_before_their_content_is_read(
+    small_content: bytes,
+    many: str,
+    read: Callable[[Path], object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(small_content)
+    with h5py.File(path, "a") as file:
+        MANY[many](file)
+    monkeypatch.setattr(h5netcdf, "File", lambda *_, **__: pytest.fail("the content is read"))
+    with raises(DataError, "damaged", match=rf"posterior.nc.* {many.split()[-1]}"):
+        read(path)
+
+
+def test_does_not_write_more_arrays_than_it_reads(tmp_path: Path) -> None:
+    draws = np.zeros((1, 4, 1))
+    sites = {"weights": draws} | {f"site{k}": draws[..., 0] for k in range(1000)}
+    with raises(DataError, "cannot-write", match="1,004"):
+        write_posterior(Draws(sites, ("LM0",)), tmp_path / "posterior.nc")
 
 
 #: Changes the groups of a posterior, or its attributes.

@@ -157,8 +157,9 @@ def test_alpha_by_hand(lists: NBest) -> None:
     alike = agreement(more.with_sentence_extras(preferences=[[first, second], None, None]))
     assert np.isnan(alike.alpha)
     assert np.isnan(Agreement.of_record(alike.record()).alpha)
-    with raises(DataError, "damaged", parameter="posterior"):
-        Agreement.of_record({"raters": 2})
+    for odd in ({"raters": 2}, {**result.record(), "pairs": np.inf}):
+        with raises(DataError, "damaged", parameter="posterior"):
+            Agreement.of_record(odd)
 
 
 @pytest.mark.parametrize("seed", range(20))

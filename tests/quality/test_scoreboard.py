@@ -43,5 +43,7 @@ def test_scores_agree_with_sacrebleu(metric: str) -> None:
 def test_only_requested_score_without_references() -> None:
     bare = LISTS.without("references")
     assert compared(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
+    small = bare.with_extras(comet=1e-4 * np.asarray(bare.extras["comet"]))
+    assert compared(small, [0, 0], [1, 1], "comet").changes == ["comet 0.000025 → 0.000035"]
     with raises(DataError, "missing-references", parameter="references"):
         compared(bare, [0, 0], [1, 1], "ter")

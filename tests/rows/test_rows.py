@@ -1,4 +1,4 @@
-"""Columns of Arrow as arrays, and tables without pandas."""
+"""Columns of Arrow as arrays, tables without pandas, and messages about records in memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from raising import raises
 
-from bpa_ppl import BpaWarning, NBest, iter_nbest
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, iter_nbest, rerank
 from bpa_ppl.rows.readers import values_of
 
 COLUMNS = {
@@ -69,3 +70,44 @@ def test_references_share_characters_where_nothing_separates_words() -> None:
 def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
     parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
     assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
+
+
+def test_a_text_among_numbers_is_named_with_a_number() -> None:
+    """Either of them may be the wrong one; data in memory have records, and no file."""
+    candidates = [{"text": "a", "lm": "high"}, {"text": "b", "lm": 2}]
+    records = [{"id": 0, "candidates": candidates[1:]}, {"id": 1, "candidates": candidates}]
+    with raises(
+        DataError,
+        "bad-data",
+        parameter="bad",
+        line=2,
+        match=r"^record 2: candidates\[0\].lm is 'high'",
+    ):
+        NBest.from_records(records)
+    match = r"^record 1: candidates\[1\].lm is 2.* candidates\[0\].lm of record 1 is 'high'"
+    with raises(DataError, "bad-data", line=1, match=match):
+        NBest.from_records(records[1:])
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (None, r"candidates\[1\] of list doc-7 has no lm"),
+        (True, r"lm of candidates\[0\] of list doc-7 is true, not a number"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_candidate_without_a_feature_is_named(value: object, named: str) -> None:
+    """All values are true, or one is missing."""
+    odd = {"text": "b", "lm": value}
+    first = odd if value else {"text": "a", "lm": 0.5}
+    lists = NBest.from_records([{"id": "doc-7", "candidates": [first, odd]}])
+    draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
+    with raises(DataError, "missing-feature", parameter="without", match=f"^{named}"):
+        rerank(lists, draws, unchecked=True)
+
+
+def test_notes_on_data_in_memory_name_no_file() -> None:
+    records = [{"id": 0, "text": text, "lm": lm} for text, lm in (("a", 1.0), ("b", None))]
+    with pytest.warns(BpaWarning, match="^lm is missing for 1 of 2"):
+        NBest.from_records(records)

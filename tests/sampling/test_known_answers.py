@@ -36,7 +36,7 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     assert_known(draws, target.mean, target.covariance)
     assert report, str(report)
     assert len({tuple(chain[-1]) for chain in draws.weights}) == len(draws.weights)
-    of_chains = {"R-hat", "bulk ESS", "drift (|z|)"}
+    of_chains = {"R-hat", "bulk ESS", "burn-in (|z|)"}
     checked_by = {"ESS of the weights", "Pareto k̂"} if draws.kind == "weighted" else of_chains
     assert checked_by <= {finding.name for finding in report.findings}
     # lp is the log posterior of each draw, up to a constant.

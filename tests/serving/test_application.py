@@ -17,6 +17,7 @@ from raising import raises
 
 from bpa_ppl import Draws, NBest, Reranker, UsageError, rerank
 from bpa_ppl.posterior import read_draws
+from bpa_ppl.rows import readers
 from bpa_ppl.serving import app, application, web
 from bpa_ppl.serving.app import Limits
 
@@ -54,7 +55,8 @@ def test_one_list(client: Any, posterior: Path) -> None:
     assert answer["notes"] == []
     candidates = [{**candidate, "comet": 0.5} for candidate in GOOD["candidates"]]
     noted = client.post("/rerank", json={"candidates": candidates}).json()
-    assert (noted["text"], "comet" in noted["notes"][0]) == ("the cat", True)
+    assert noted["text"] == "the cat"
+    assert [note.partition(":")[0] for note in noted["notes"]] == ["comet not used"]
 
 
 def test_several_lists_as_json_and_as_lines(client: Any) -> None:
@@ -67,10 +69,50 @@ def test_several_lists_as_json_and_as_lines(client: Any) -> None:
     headers = {"Content-Type": "application/x-ndjson"}
     body = "\n".join(map(json.dumps, lists))
     assert client.post("/rerank", content=body, headers=headers).json() == answers
+    twice = json.dumps(GOOD) + "\n" + TWICE.decode()
+    refused = client.post("/rerank", content=twice, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (422, "duplicate")
+
+
+def test_the_first_of_several_answers_has_the_notes(client: Any) -> None:
+    """Each list has another column that the posterior does not know."""
+    lists = [{"candidates": [{**one, f"x{k}": 1} for one in GOOD["candidates"]]} for k in range(9)]
+    first, *others = (answer["notes"] for answer in client.post("/rerank", json=lists).json())
+    assert [note.partition(":")[0] for note in first] == ["x0, x1, x2, x3, x4 and 4 more not used"]
+    assert others == [[]] * 8
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_cost_of_unknown_columns_is_linear(posterior: Path, own: bool) -> None:
+    """Candidates with 20,000 unknown columns, and 1,000 that have 40 columns each of their own."""
+    fields = [{"text": str(k), "lm": k % 7, "tm": k % 3} for k in range(1000 if own else 2)]
+    for place, one in enumerate(fields):
+        names = range(40 * place, 40 * place + 40) if own else range(20_000)
+        one.update((f"column{number}", 0.5) for number in names)
+    reader = readers.RecordReader(readers.IN_MEMORY, ["lm", "tm"])
+    assert list(reader.columns([{"candidates": fields}], [1]).hypotheses) == ["text", "lm", "tm"]
+    assert len(reader.unused) == (40_000 if own else 20_000)
+    with client_of(posterior, Limits()) as client:
+        response = client.post("/rerank", json=[{"candidates": fields}, GOOD])
+    assert response.status_code == 200
+    assert len(response.content) < 100_000
+    (note,) = response.json()[0]["notes"]
+    assert len(note) < 200
 
 
 def candidate(**changed: Any) -> dict[str, Any]:
     return {"candidates": [{"text": "a", "lm": 0, "tm": 0} | changed]}
+
+
+def two(first: dict[str, Any], **changed: Any) -> list[Any]:
+    """Return two lists; a candidate of the second has other values, after all those of `first`."""
+    good = {"text": "b", "lm": 0, "tm": 0}
+    changes = {name: value for name, value in changed.items() if value is not None}
+    odd = {n: v for n, v in (good | changes).items() if n in changes or n not in changed}
+    return [GOOD, {"candidates": [*first.get("candidates", [])[:1], odd, good]}]
+
+
+TWICE = b'{"candidates": [{"text": "a", "lm": 0, "tm": 0, "tm": 1}]}'
 
 
 @pytest.mark.parametrize(
@@ -87,6 +129,15 @@ def candidate(**changed: Any) -> dict[str, Any]:
         (candidate(lm="high"), 422, "missing-feature", "lm"),
         (candidate(lm=1e39), 422, "bad-data", "lm"),
         (candidate(text=3), 422, "bad-data", "candidates[0].text"),
+        (candidate(lm=True), 422, "missing-feature", "candidates[0].lm is true"),
+        (candidate(total="x"), 422, "missing-feature", "candidates[0].total"),
+        (two(GOOD, lm="high"), 422, "missing-feature", "list 2: candidates[1].lm is 'high'"),
+        (two({}, lm="high"), 422, "missing-feature", "list 2: candidates[0].lm is 'high'"),
+        (two(GOOD, lm=None), 422, "missing-feature", "candidates[1] of list 2 has no lm"),
+        (two({}, tm=None), 422, "missing-feature", "candidates[0] of list 2 has no tm"),
+        ({"candidates": [{"text": "a", "LM": 0, "tm": 0}]}, 422, "missing-feature", "LM"),
+        (TWICE, 422, "duplicate", "'tm'"),
+        (TWICE[:-1] + b', "x": ' + b"9" * 5000 + b"}", 400, "bad-json", ""),
         (
             {"candidates": [{"text": "a", "lm": 0, "tm": 0}] * 101},
             413,
@@ -101,6 +152,7 @@ def test_bad_requests(client: Any, body: Any, status: int, code: str, named: str
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert named in response.json()["error"]
     assert "\n" not in response.json()["error"]
+    assert "memory" not in response.json()["error"]
 
 
 def test_other_methods_and_paths(client: Any) -> None:

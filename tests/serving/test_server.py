@@ -8,11 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
-from threading import Thread
+from threading import Event, Thread
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +76,79 @@ def test_answers_are_sent_at_once() -> None:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+IMPATIENT = """
+import sys
+from bpa_ppl.serving import serve, web
+web._PATIENCE, web._GRACE, web._CONNECTIONS = float(sys.argv[2]), 0.5, 8
+serve(sys.argv[1], port=0, ready=lambda url: print(url, flush=True))
+"""
+
+
+class Impatient:
+    """A server with few connections and short limits, and connections to it.
+
+    Args:
+        path: of the posterior.
+        patience: seconds for the head of a request.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        command = [sys.executable, "-c", IMPATIENT, str(path), str(patience)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        self.sockets: list[socket.socket] = []
+
+    def connect(self, content: bytes = b"") -> socket.socket:
+        """Return a new connection that has sent something."""
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        self.sockets.append(socket.create_connection((host, int(port)), timeout=30))
+        self.sockets[-1].sendall(content)
+        return self.sockets[-1]
+
+    def __enter__(self) -> Impatient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self.sockets:
+            one.close()
+        self.process.kill()
+        self.process.communicate()
+
+
+HEAD = b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def test_silent_connections_are_closed(posterior: Path) -> None:
+    """Some send nothing, some a part of a first head, or of another one after an answer."""
+    with Impatient(posterior, 1) as server:
+        silent = [server.connect(), server.connect(HEAD[:30]), server.connect(GET + b"\r\n")]
+        assert silent[2].recv(12) == b"HTTP/1.1 200"
+        silent[2].sendall(HEAD[:30])
+        for one in silent:
+            while one.recv(1000):
+                pass
+
+
+def test_silent_connections_are_no_obstacle(posterior: Path) -> None:
+    with Impatient(posterior, 60) as server, httpx.Client(base_url=server.url) as client:
+        assert client.get("/health").status_code == 200
+        for count in range(20):
+            server.connect(HEAD[: count % 2 * 30])
+        assert client.get("/health").status_code == 200
+        assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+def test_the_end_does_not_wait_for_a_body(posterior: Path) -> None:
+    with Impatient(posterior, 60) as server:
+        server.connect()
+        server.connect(HEAD + b"Content-Length: 100\r\n\r\n{")
+        assert httpx.get(f"{server.url}/health").status_code == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(20) in (0, -signal.SIGTERM)
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 def test_the_page_in_a_browser(server: Server) -> None:
     options = "--headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000"
@@ -84,6 +158,36 @@ def test_the_page_in_a_browser(server: Server) -> None:
     assert "Features: lm, tm" in done.stdout
     assert '<tr class="chosen"><td>0.' in done.stdout
     assert "CONSOLE" not in done.stderr
+
+
+def test_the_newest_file_is_served(server: Server, path: Path) -> None:
+    """The first of two files takes longer to load than the pause between them."""
+    url, process, lines = server
+    rng = np.random.default_rng(0)
+    for draws in (100_000, 250):
+        write_posterior(Draws({"weights": rng.normal(size=(4, draws, 2))}, ("lm", "tm")), path)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.08)
+    for _ in range(2):
+        while json.loads(lines.get(timeout=60)) != {"event": "reload", "status": "done"}:
+            pass
+    assert httpx.get(f"{url}/model").json()["draws"] == 1000
+
+
+def test_requests_go_on_during_reloads(server: Server) -> None:
+    url, process, _ = server
+    done = Event()
+
+    def hang_up() -> None:
+        while not done.wait(0.05):
+            process.send_signal(signal.SIGHUP)
+
+    with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(5) as threads:
+        hanging = threads.submit(hang_up)
+        answers = threads.map(lambda _: client.post("/rerank", json=BODY).status_code, range(200))
+        assert set(answers) == {200}
+        done.set()
+        hanging.result()
 
 
 def test_reload_and_shutdown(server: Server, path: Path) -> None:

@@ -27,6 +27,7 @@ from fuzzing import (
     examine,
     examine_weights,
     names,
+    outcome,
     random_edits,
     subject,
     weight_samples,
@@ -43,6 +44,7 @@ from bpa_ppl.formats import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models import LIKELIHOODS, tabulate
 from bpa_ppl.phrases import PhraseCounts, read_counts, read_table, write_counts, write_table
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.preferences import choice_sets
@@ -119,7 +121,7 @@ def weights(rng: random.Random, folder: Path) -> str:
     return examine_weights(name, content, folder / "weights")
 
 
-@area("references", 12_000)
+@area("references", 9_000)
 def references(rng: random.Random, folder: Path) -> str:
     """References and sources: other encodings and line ends, long lines, objects in memory."""
     path, lists = folder / "ref", folder / "lists"
@@ -141,6 +143,123 @@ def references(rng: random.Random, folder: Path) -> str:
         lambda: bpa.read_references(odd_path(rng, folder, endless=False)),
     ]
     return verdict(rng.choice(uses))
+
+
+#: How files of references write an id and a text; the last two cannot be read.
+_FORMS: list[Callable[[str, str], str]] = [
+    "{}\t{}".format,
+    lambda name, text: json.dumps({"id": name, "reference": text}),
+    lambda name, text: json.dumps({"id": name, "references": [text]}),
+    "{} {}".format,
+    "{},{}".format,
+    '"{}","{}"'.format,
+    '"{}"\t"{}"'.format,
+    "{}\t{}\tnews".format,
+    "{} ||| {}".format,
+    lambda name, text: json.dumps([name, text]),
+    lambda name, text: json.dumps(f"{name} {text}"),
+    lambda name, text: name,
+    lambda name, text: f"\t{text}",
+]
+
+
+@area("ids", 1_500)
+def ids(rng: random.Random, folder: Path) -> str:
+    """References with ids of which some lines have another form: no id becomes a part of a text."""
+    count = rng.choice((4, 5, 12))
+    names = [rng.choice(("doc-{}", "{}", "a/b{}x", "s{:03}")).format] * count
+    listed = [name(n) for n, name in enumerate(names, rng.choice((0, 1)))]
+    texts = {
+        name: f"{rng.choice(('the', '3', 'a,', 'Yes:'))} cat no{n}" for n, name in enumerate(listed)
+    }
+    form, other = rng.choice(_FORMS[: rng.choice((3, 9, 11))]), rng.choice(_FORMS)
+    odd = set(rng.sample(listed, rng.choice((0, 1, 1, 2 if count > 4 else 1))))
+    order = rng.sample(listed, count) if rng.random() < 0.5 else listed
+    lines = [(other if name in odd else form)(name, texts[name]) for name in order]
+    if rng.random() < 0.2:
+        lines.insert(0, rng.choice(("id\treference", "id,reference", "", "id\treference\tdomain")))
+    end = rng.choice(("\n", "\n", "\r\n", "\n\n"))
+    path = folder / "ref"
+    path.write_text(rng.choice(("", "\ufeff")) + end.join([*lines, ""]), "utf-8", newline="")
+    whole = all(name.isdigit() and str(int(name)) == name for name in listed) and rng.random() < 0.7
+    records = [{"id": int(name) if whole else name, "text": "a", "lm": 1} for name in listed]
+    first = int(listed[0]) if whole else 0
+    content = "\n".join(map(json.dumps, records)).encode()
+    read = lambda: bpa.read_nbest(content, references=path, first_id=first).references  # noqa: E731
+    result = outcome(lambda: (read(),))
+    if isinstance(result, str):
+        return REFUSED
+    for name, found in zip(listed, result[0] or (), strict=True):
+        # A file that is read by line has no ids, so that each text is that of its line.
+        if not set(found) <= {texts[name]}:
+            raise Failure(f"the references of {name} are {found}, not {texts[name]!r}: {lines}")
+    return ACCEPTED
+
+
+@area("equal numbers", 500)
+def equal_numbers(rng: random.Random, folder: Path) -> str:
+    """Ids that are written in several ways: lists of other ids are never joined."""
+    numbers = [rng.choice((0, 1, 1, 7, 10)) for _ in range(4)]
+    written = [rng.choice(("{}", "{}", "{:02}", "{:03}", "{}.0")).format(n) for n in numbers]
+    forms = {
+        "a.csv": ["id,text,lm", *(f"{i},t{i},1" for i in written)],
+        "a.tsv": ["id\ttext\tlm", *(f"{i}\tt{i}\t1" for i in written)],
+        "a.nbest": [f"{i} ||| t{i} ||| LM0= 1 ||| 1" for i in written],
+        "a.fairseq": [f"H-{i}\t-1\tt{i}" for i in written],
+        "a.kaldi": [f"{i}-{rank} -1.5 t{i}" for rank, i in enumerate(written, 1)],
+        "a.jsonl": [json.dumps({"id": i, "text": f"t{i}", "lm": 1}) for i in written],
+    }
+    name = rng.choice(list(forms))
+    (folder / name).write_text("\n".join([*forms[name], ""]))
+    references: Any = rng.choice((None, None, dict.fromkeys(written, "x"), ["x"] * 11))
+    result = outcome(lambda: (bpa.read_nbest(folder / name, references=references),))
+    if isinstance(result, str):
+        return REFUSED
+    for lists in result[0]:
+        if len(set(lists.texts(0))) > 1:
+            raise Failure(f"{lists.texts(0)} are in one list: {forms[name]}")
+    return ACCEPTED
+
+
+@area("sorted lines", 1_000)
+def sorted_lines(rng: random.Random, folder: Path) -> str:
+    """Output of fairseq in another order: texts and scores of tokens stay with their scores."""
+    power = rng.choice((1.0, 1.0, 0.0, 0.6, 2.0))
+    lines: list[str] = []
+    tokens: list[float] = []
+    expected: dict[str, list[Any]] = {}
+    for identifier in rng.sample(range(12), rng.choice((1, 2, 3))):
+        for place in range(rng.choice((1, 2, 3, 5))):
+            again = place and rng.random() < 0.1  # with an equal score
+            fresh = [round(-rng.expovariate(0.5), 4) for _ in range(rng.randint(1, 9))]
+            tokens = tokens[:: rng.choice((1, -1))] if again else fresh
+            score = str(float(np.float32(sum(tokens) / len(tokens) ** power)))
+            text = f"w{identifier} {place}"
+            lines += [f"H-{identifier}\t{score}\t{text}", f"D-{identifier}\t{score}\t{text}."]
+            lines.append(f"P-{identifier}\t" + " ".join(f"{token:.4f}" for token in tokens))
+            expected[f"{text}."] = [np.float32(score), np.float32(sum(tokens)), len(tokens)]
+    kind = rng.choice((0, 1, 2, 3) if power == 1 else (0, 2, 3))
+    if kind == 0:
+        lines.sort()
+    elif kind == 1:
+        rng.shuffle(lines)
+    elif kind == 2:
+        lines.sort(key=lambda line: (line.split("\t")[0][1:], line[0], rng.random()))
+    if kind and rng.random() < 0.2:
+        lines = [line for line in lines if line[0] != "P"]
+    (folder / "out").write_text("\n".join([*lines, ""]))
+    result = outcome(lambda: (bpa.read_nbest(folder / "out", format="fairseq"),), folder)
+    if isinstance(result, str):
+        return REFUSED
+    lists = result[0]
+    for row in range(len(lists.features)):
+        values = lists.features[row].tolist()
+        found = values if len(values) == 1 else [values[0], values[1], values[4]]
+        if not np.allclose(found, expected[lists.text(row)][: len(found)], rtol=1e-5, atol=1e-5):
+            raise Failure(
+                f"{lists.text(row)} has {found}, not {expected[lists.text(row)]}: {lines}"
+            )
+    return ACCEPTED
 
 
 @area("packed", 1_000)
@@ -292,7 +411,9 @@ def language_models(rng: random.Random, folder: Path) -> str:
     """ARPA files, and text that models are trained on."""
     content = damaged(rng, rng.choice((_ARPA, _ARPA, b"a cat\nthe cat sat\n" * 3)))
     if rng.random() < 0.2:
-        content = content.replace(b"=2", rng.choice((b"=99999999999999", b"=-1", b"=1e9", b"=")))
+        content = content.replace(
+            b"=2", rng.choice((b"=99999999999999", b"=" + b"9" * 5000, b"=-1", b"=1e9", b"="))
+        )
     (folder / "model").write_bytes(content)
     texts = [["a", "cat"], [], ["<s>", "a\0"]]
     return verdict(lambda: model_of([folder / "model"]).scored(texts))
@@ -461,7 +582,29 @@ _TABLE_READERS: list[Any] = [
     lambda path: list(bpa.iter_nbest(path, chunk=1)),
     lambda path: read_table(path).columns,
     lambda path: read_counts(path).marginals_of("source", ["un"]),
+    Subdomains.load,
 ]
+
+
+def _subdomains(rng: random.Random, path: Path) -> str:
+    """Read subdomains without some of their columns or facts, or with others."""
+    text = NumberedText.of([["a", "b"], ["c"]])
+    weights = np.array([0.5, 0.5])
+    Subdomains(text, text, rng.choice(([0, 1], [[0.5, 0.5], [1, 0]])), weights).save(path)
+    table = pq.read_table(path)
+    ((key, facts),) = table.schema.metadata.items()
+    kind = rng.randrange(3)
+    if kind == 0:
+        table = table.drop_columns([rng.choice(table.column_names)])
+    elif kind == 1:
+        place = rng.randrange(table.num_columns)
+        odd_type, values = rng.choice(_TYPES)
+        column = pa.array(rng.choices([*values, None], k=len(table)), odd_type)
+        table = table.set_column(place, table.column_names[place], column)
+    else:
+        facts = json.dumps(changed(json.loads(facts), rng, odd_json)).encode()
+    pq.write_table(table.replace_schema_metadata({key: facts}), path)
+    return verdict(lambda: Subdomains.load(path), path.parent)
 
 
 @area("tables", 7_000)
@@ -473,6 +616,8 @@ def tables(rng: random.Random, folder: Path) -> str:
             bpa.write_nbest(sample_lists(), path)
         else:
             write_counts(PhraseCounts.of(["un", "le chat"], ["a", "the cat"], [3, 1]), path)
+        if read is Subdomains.load:
+            return _subdomains(rng, path)
         path.write_bytes(edited(path.read_bytes(), random_edits(rng)))
         return verdict(lambda: read(path), folder)
     rows, columns = rng.choice((0, 1, 2, 3, 3, 40)), {}

@@ -95,6 +95,8 @@ TRIGRAMS = "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
     [
         ("\\data\\", "data", 2, "bad-line"),
         ("ngram 1=5", "ngram 1=many", 3, "bad-line"),
+        ("ngram 1=5", f"ngram 1={'9' * 5000}", 3, "bad-line"),
+        ("ngram 1=5", f"ngram {'1' * 5000}=5", 3, "bad-line"),
         ("ngram 1=5\nngram 2=3\n", "", 3, "bad-line"),
         ("ngram 2=3", "ngram 3=3", 4, "bad-line"),
         ("\\1-grams:", "\\2-grams:", 6, "bad-line"),

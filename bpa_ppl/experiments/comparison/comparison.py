@@ -26,6 +26,7 @@ from bpa_ppl.experiments.comparison.statistics import (
 )
 from bpa_ppl.experiments.comparison.variables import comparable
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
+from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.statistics import copied_chains
@@ -392,7 +393,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
 def _recorded(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what draws record of their data and model, for features in this order."""
     attrs, ids = draws.attrs, draws.sentence_ids
-    order = [draws.features.index(name) for name in features]
+    order = places_of(features, draws.features)
     count = attrs.get("adaptation_sentences", None if ids is None else len(ids))
     constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
     values = {

@@ -12,7 +12,7 @@ from bpa_ppl.experiments.tuning.base import TUNERS, Tuner, TuningProblem, tuning
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import METRICS, Metric, compared, resolve
-from bpa_ppl.quality.scoreboard import Scoreboard
+from bpa_ppl.quality.scoreboard import Scoreboard, title_of
 from bpa_ppl.weights import AnyWeights, Weights
 
 
@@ -44,8 +44,9 @@ class Reestimation:
     def __str__(self) -> str:
         score = self.scores.after[0]
         name = score.metric.upper() if score.metric in METRICS else score.metric
-        before, after = (f"{value:.{score.decimals}f}" for value in (self.before, self.after))
-        return ", ".join([f"{name} of the lists: {before} → {after}", *self.scores.changes[1:]])
+        first, *others = self.scores.changes
+        values = first.removeprefix(f"{title_of(score)} ")
+        return ", ".join([f"{name} of the lists: {values}", *others])
 
 
 def reestimate(

@@ -102,6 +102,8 @@ async function showState() {
   const asked = number;
   const state = await request("state");
   if (state.status !== 200 || asked !== number) return; // the next one will show it
+  for (const id of ["panel", "panel-help"]) element(id).hidden = Boolean(state.hidden);
+  if (state.hidden) return;
   const [code, sentence] = state.advice;
   const { dataset } = element("advice");
   if (code !== dataset.code) element("announcement").textContent = code === "continue" ? "" : sentence;
@@ -110,12 +112,12 @@ async function showState() {
   const rows = {
     Answers: count(state.answers),
     "Choices changed": `${count(state.changed)} of ${count(state.lists)}`,
-    "Choice of exact weights, mean P": percent(state.best),
-    "Won of what exact weights win": percent(state.headroom),
-    "… at least, with P 95 %": percent(state.least),
-    "… by ten more answers": `+${(100 * state.further).toFixed(1)} points`,
+    "Mean confidence": percent(state.best),
+    "Share of the achievable gain": percent(state.headroom),
+    "… lower bound (95 %)": percent(state.least),
+    "… from ten more answers": `+${(100 * state.further).toFixed(1)} points`,
     "Random questions predicted": state.random ? `${state.predicted} of ${state.random}` : "–",
-    "… by the start": state.random ? `${state.predicted_before} of ${state.random}` : "–",
+    "… by the starting weights": state.random ? `${state.predicted_before} of ${state.random}` : "–",
     "Repeats answered alike": state.repeated ? `${state.agreed} of ${state.repeated}` : "–",
   };
   const parts = Object.entries(rows).flatMap(([name, value]) => [

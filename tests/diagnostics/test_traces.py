@@ -1,0 +1,108 @@
+"""Traces: what is drawn is the posterior's own draws, per standard deviation, and their ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from external_posterior import autoregressive, external_posterior
+from html_outline import Outline
+from raising import raises
+
+from bpa_ppl import DataError, Draws, UsageError
+from bpa_ppl.diagnostics.traces import trace_figure, worst_mixing, write_traces
+
+NAMES = ("LM0", "TM0")
+
+
+def chains(**parts: Any) -> Draws:
+    values = np.random.default_rng(0).normal(size=(4, 200, 2))
+    return Draws({"weights": values}, NAMES, warmup={"weights": values[:, :30] + 5.0}, **parts)
+
+
+def test_traces_show_the_warm_up_before_the_draws() -> None:
+    draws = chains()
+    figure = trace_figure(draws, ["TM0"])
+    traces, ranks = figure.axes
+    assert len(traces.lines) == 4
+    for chain, line in enumerate(traces.lines):
+        expected = np.concatenate([draws.warmup["weights"], draws.weights], axis=1)
+        np.testing.assert_array_equal(line.get_ydata(), expected[chain, :, 1])
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(-30, 200))
+    (grey,) = traces.patches
+    assert (grey.get_x(), grey.get_width()) == (-30, 30)
+    counts = [steps.get_data().values for steps in ranks.patches]
+    assert [count.sum() for count in counts] == [200] * 4
+    np.testing.assert_array_equal(np.sum(counts, axis=0), 40)  # of 800 ranks in 20 bins
+
+
+def test_a_chain_that_is_higher_has_the_high_ranks() -> None:
+    draws = chains()
+    moved = draws.weights.copy()
+    moved[3, :, 0] += 20.0
+    ranks = trace_figure(Draws({"weights": moved}, NAMES), ["LM0"]).axes[1]
+    last = ranks.patches[3].get_data().values
+    assert last[-5:].sum() == 200
+    assert not last[:-5].any()
+
+
+def test_weights_are_drawn_per_standard_deviation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scales = {"LM0": {"spread": 3.0}, "TM0": {"spread": 0.1}}
+    drawn = []
+    monkeypatch.setattr(
+        "bpa_ppl.diagnostics.traces.trace_figure",
+        lambda draws, names: drawn.append((draws, names)) or trace_figure(draws, names),
+    )
+    draws = chains(attrs={"feature_scales": scales})
+    write_traces(draws, tmp_path / "t.png", ["LM0"])
+    ((scaled, names),) = drawn
+    assert names == ["LM0"]
+    np.testing.assert_allclose(scaled.weights, draws.weights * [3.0, 0.1])
+    np.testing.assert_allclose(scaled.warmup["weights"], draws.warmup["weights"] * [3.0, 0.1])
+
+
+def test_those_that_mix_worst_are_drawn() -> None:
+    values = np.concatenate(
+        [autoregressive(correlation, 4, 300, 1, seed=1) for correlation in (0.1, 0.95, 0.5)], axis=2
+    )
+    draws = Draws({"weights": values}, ("a", "b", "c"))
+    assert worst_mixing(draws, 1) == ["b"]
+    assert worst_mixing(draws, 2) == ["b", "c"]
+    assert worst_mixing(draws, 9) == ["a", "b", "c"]
+    with raises(UsageError, parameter="top"):
+        worst_mixing(draws, 0)
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_figures_of_any_posterior_are_written(kind: str, tmp_path: Path) -> None:
+    posterior = external_posterior(autoregressive(0.1, 4, 100, 2, seed=1), NAMES)
+    path = tmp_path / f"traces.{kind}"
+    write_traces(posterior, path)
+    signature = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    assert path.read_bytes().startswith(signature[kind])
+
+
+def test_a_page_has_the_figure_and_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "traces.html"
+    write_traces(chains(), path, title="Traces of a walk")
+    outline = Outline(path.read_text(encoding="utf-8"))
+    assert outline.values("img", "alt") == ["Traces of LM0, TM0"]
+    assert "Converged." in outline.texts
+
+
+def test_what_has_no_traces_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "traces.png"
+    with raises(DataError, "missing-feature", parameter="weights"):
+        write_traces(chains(), path, ["LM0", "lm"])
+    with raises(UsageError, "unknown-format", parameter="output"):
+        write_traces(chains(), tmp_path / "traces.txt")
+    values, weight = {"weights": np.zeros((1, 5, 2))}, np.zeros((1, 5))
+    weighted = Draws(values, NAMES, log_weight=weight, kind="weighted")
+    for draws in (weighted, Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point")):
+        with raises(DataError, "no-data"):
+            write_traces(draws, path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,274 @@
+"""Values of Python, NumPy, pandas, Arrow and JAX are read rightly or refused with their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from raising import raises
+
+from bpa_ppl import Draws, NBest, Reranker, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
+from bpa_ppl.quality.column import column_of
+from bpa_ppl.quality.function import Function
+from bpa_ppl.sklearn import BayesianRanker
+
+HALF_MASKED = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+TEXTS = ["a", "b"]
+HERE = [[1.0], [2.0]]
+
+
+def one_list(values: Any, **options: Any) -> NBest:
+    """Return a list of two candidates with the features x, as given, and y."""
+    return NBest.from_lists([TEXTS], [[[1.0], [2.0]]], ["y"], extras={"x": [values]}, **options)
+
+
+def integers(masked: Any) -> Any:
+    return np.ma.masked_array(masked.data.astype(int), mask=masked.mask)
+
+
+def records(*values: Any) -> NBest:
+    return NBest.from_records([{"id": 0, "text": f"t{n}", "x": x} for n, x in enumerate(values)])
+
+
+@pytest.mark.filterwarnings("ignore:.* missing for 1 of 2 candidates")
+@pytest.mark.parametrize(
+    "values",
+    [
+        HALF_MASKED,
+        [np.ma.masked, 2],
+        [None, Decimal(2)],
+        [pd.NA, Fraction(2)],
+        pd.Series([None, 2], dtype="Int64"),
+        pa.array([None, 2]),
+        np.array([None, 2], object),
+        [Decimal("NaN"), np.longdouble(2)],
+        (pd.NaT, np.array(2)),
+        jnp.array([jnp.nan, 2.0]),
+    ],
+)
+def test_missing_values_are_missing_everywhere(values: Any) -> None:
+    expected = [np.nan, 2.0]
+    table = {"id": [0, 0], "text": TEXTS, "x": values}
+    for lists in (one_list(values), NBest.from_records(table), records(*values)):
+        np.testing.assert_array_equal(column_of(lists, "x"), expected)
+    features = NBest.from_arrays(TEXTS, np.ma.column_stack([HALF_MASKED, [3, 4]]), ["x", "y"], 2)
+    assert features.feature_names == ("y",)
+    np.testing.assert_array_equal(features.extras["x"], expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda masked: NBest.from_arrays(TEXTS, HERE, ["x"], 2, totals=masked),
+        lambda masked: NBest.from_arrays(TEXTS, HERE, ["x"], integers(masked)),
+        lambda masked: NBest.from_arrays(TEXTS, HERE, ["x"], 1, sentence_ids=integers(masked)),
+        lambda masked: one_list([1, 2]).with_features("z", masked),
+        lambda masked: one_list([1, 2])[integers(masked)],
+        lambda masked: NBest.from_samples([TEXTS], [[masked, [-1.0]]]),
+        lambda masked: NBest.from_arrays(TEXTS, np.ones((2, 2)), "xy", 2).scores(masked),
+        lambda masked: Function(function=lambda _: masked).sentences([TEXTS], []),
+        lambda masked: reranker().choose(TEXTS, {"x": masked}),
+        lambda masked: BayesianRanker().fit(masked[:, None], [1, 0], qid=[0, 0]),
+        lambda masked: BayesianRanker().fit(np.ones((2, 1)), [1, 0], qid=masked),
+    ],
+)
+def test_masked_values_are_refused_where_none_may_be_missing(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        call(HALF_MASKED)
+    with pytest.raises(ValueError, match=r"."):
+        call(np.ma.masked_array(HALF_MASKED.data, mask=[False, True]))
+
+
+def test_masked_gains_of_the_estimator_are_not_judged() -> None:
+    features, qid = np.array([[0.0], [1], [5], [0], [1], [5]]), [0, 0, 0, 1, 1, 1]
+    gains = np.array([0.0, 1, 9, 0, 1, 9])
+    masked = np.ma.masked_array(gains, mask=gains == 9)
+    fitted, expected = (
+        BayesianRanker(sampler="laplace", random_state=0).fit(features, y, qid=qid).coef_
+        for y in (masked, np.where(gains == 9, np.nan, gains))
+    )
+    assert fitted.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("one", [Decimal("0.5"), Fraction(1, 2), np.array(0.5), jnp.array(0.5)])
+def test_exact_numbers_and_scalars_are_numbers(one: Any) -> None:
+    assert records(one, 1.0).features.tolist() == records(1.0, one).features[::-1].tolist()
+    assert records(one).feature_names == ("x",)
+    frame = {"id": [0], "text": ["a"], "scores": [{"lm": one}]}
+    assert NBest.from_records(frame).features.tolist() == [[0.5]]
+    assert column_of(one_list([one, one]), "x").tolist() == [0.5, 0.5]
+    assert reranker().choose(TEXTS, {"x": [one, 1]}).text == "b"
+
+
+def test_lists_in_arrays_are_lists_of_each_candidate() -> None:
+    lists = NBest.from_records([{"id": 0, "text": np.array(TEXTS), "x": np.array([1, 2])}])
+    assert (lists.texts(0), lists.features.tolist()) == (TEXTS, [[1.0], [2.0]])
+    frame = pd.DataFrame({"x": [1, 2]})
+    assert NBest.from_lists([TEXTS], [frame], ["x"]).features.tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *(["1", "2"], [b"1", b"2"], [1j, 2], np.array([1, 2], "m8[s]"), np.array([1, 2], "M8[s]")),
+        *(["a", 1], [[1, 2], [3]]),
+    ],
+)
+def test_what_is_not_a_number_is_no_feature(values: Any) -> None:
+    with pytest.raises(BpaError):
+        NBest.from_arrays(TEXTS, [[value] for value in values], ["x"], 2)
+    with pytest.raises(BpaError):
+        reranker().choose(TEXTS, {"x": values})
+
+
+def test_times_are_no_features_of_records() -> None:
+    for kind in ("m8[s]", "m8[ns]", "M8[ns]"):
+        values = np.array([1, 2], kind)
+        assert records(*values).feature_names == ()
+        assert NBest.from_records({"id": [0, 0], "text": TEXTS, "x": values}).feature_names == ()
+
+
+def test_odd_values_of_records_are_refused_with_their_place() -> None:
+    for value in (1j, b"1"):
+        with raises(DataError, line=1, match="x is "):
+            records(value)
+    with raises(DataError, parameter="bad", line=1, match="x is 1000"):
+        records(10**400)
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "shown"),
+    [
+        ([[-1.0, -2.0]], r"-1\.0"),
+        ([np.array([-1.0, -2.0])], r"-1\.0"),
+        ([[[[-1.0]], [-2.0]]], r"\[\[-1\.0\]\]"),
+        ([-1.0, -2.0], r"-1\.0"),
+        ([["-1", "-2"]], "'-1'"),
+    ],
+)
+def test_log_probabilities_are_those_of_tokens(logprobs: Any, shown: str) -> None:
+    with raises(UsageError, "wrong-type", parameter="logprobs", match=f"not .*{shown}"):
+        NBest.from_samples([TEXTS], logprobs)
+
+
+@pytest.mark.filterwarnings("ignore:.* missing for 1 of 2 candidates")
+def test_samples_without_log_probabilities() -> None:
+    lists = NBest.from_samples([TEXTS], [[None, [-2.0]]])
+    np.testing.assert_array_equal(column_of(lists, "logprob.sum"), [np.nan, -2.0])
+    for empty in ([], [[]]):
+        with raises(UsageError, "no-data", parameter="texts"):
+            NBest.from_samples(empty)
+
+
+@pytest.mark.parametrize("ids", [(5, 6), ("s1", "s2"), (5, None), (5.0, 6.5)])
+def test_the_id_of_a_candidate_is_no_feature(ids: Any, tmp_path: Any) -> None:
+    candidates = [{"text": text, "id": of, "x": 1} for text, of in zip(TEXTS, ids, strict=True)]
+    lists = NBest.from_records([{"id": 7, "candidates": candidates}])
+    assert (lists.ids, lists.feature_names, lists.extras["id"]) == ((7,), ("x",), ids)
+    write_nbest(lists, tmp_path / "lists.jsonl")
+    again = read_nbest(tmp_path / "lists.jsonl")
+    assert (again.feature_names, again.extras["id"]) == (("x",), ids)
+    with raises(DataError, "bad-name", line=1):
+        NBest.from_records([{"id": "q", "candidates": candidates}])
+
+
+def test_a_feature_called_id_is_not_written() -> None:
+    lists = NBest.from_lists([["a"]], [[[1.0]]], ["id"])
+    with raises(DataError, "bad-name", match="column id"):
+        write_nbest(lists, "-", format="jsonl")
+
+
+def test_repeated_columns_of_a_frame_are_named() -> None:
+    frame = pd.DataFrame([[0, "a", 1.0, 2.0]], columns=["id", "text", "lm", "lm"])
+    with raises(DataError, "duplicate", match="columns lm:"):
+        NBest.from_records(frame)
+
+
+@pytest.mark.parametrize("key", [1.0, "1", True, np.True_, None, [1.0], {1}, slice(0.0, 1), 1j])
+def test_lists_are_selected_by_integers(key: Any) -> None:
+    lists = NBest.from_lists([["a"]], [[[1.0]]], ["x"])
+    with raises(UsageError, "wrong-type", parameter="sentences"):
+        lists[key]
+
+
+@pytest.mark.parametrize("key", [5, 10**30, [10**30], np.uint64(2**63)])
+def test_positions_out_of_range(key: Any) -> None:
+    with pytest.raises(NoSuchSentence, match=r"no sentence at one of \[?\d+\]?: positions run"):
+        NBest.from_lists([["a"]], [[[1.0]]], ["x"])[key]
+
+
+@pytest.mark.parametrize("ids", [np.array([2**63 + 5], np.uint64), [2**63], [2**64], [1.0], ["q"]])
+def test_ids_are_integers_of_64_bits(ids: Any) -> None:
+    with raises(UsageError, "wrong-type", parameter="sentence_ids"):
+        NBest.from_lists([["a"]], [[[1.0]]], ["x"], sentence_ids=ids)
+
+
+@pytest.mark.parametrize("identifier", [np.uint64(2**63 + 5), 2**63])
+def test_larger_ids_of_records_are_refused(identifier: Any) -> None:
+    for table in (pd.DataFrame, dict):
+        with raises(DataError, line=1, match=str(int(identifier))):
+            NBest.from_records(table({"id": [identifier], "text": ["a"]}))
+
+
+@pytest.mark.parametrize("identifier", [Decimal(7), Fraction(7), np.uint8(7), jnp.array(7), 7.0])
+def test_whole_numbers_are_ids(identifier: Any) -> None:
+    lists = NBest.from_records([{"id": identifier, "text": "a"}], references={7: "A"})
+    assert (lists.ids, lists.references) == ((7,), (("A",),))
+    column = pa.array([Decimal(7)], pa.decimal128(3, 0))
+    assert NBest.from_records(pa.table({"id": column, "text": ["a"]})).ids == (7,)
+
+
+def test_texts_are_those_of_python() -> None:
+    texts = np.array(TEXTS)
+    lists = NBest.from_lists(
+        [texts], [[[1], [2]]], ["x"], references=texts[None], sources=texts[:1]
+    )
+    values = [*lists.strings, *(lists.references or ((),))[0], *(lists.sources or ())]
+    assert set(map(type, values)) == {str}
+    assert type(records(np.str_("u")).extras["x"][0]) is str
+    with raises(UsageError, "wrong-type", parameter="references"):
+        lists.with_references({True: "a"})
+
+
+@pytest.mark.parametrize("texts", ["ab", {"a", "b"}, {"a": 1}, [b"a", b"b"], [1, 2], None])
+def test_texts_of_one_list_are_a_sequence_of_texts(texts: Any) -> None:
+    with raises(UsageError, "wrong-type", parameter="texts"):
+        reranker().choose(texts, {"x": [1, 2]})
+
+
+def reranker() -> Reranker:
+    """Return a posterior that prefers higher numbers of x."""
+    return Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("x",)), unchecked=True)
+
+
+def test_an_id_of_a_sentence_without_candidates_occurs_once() -> None:
+    one, empty = {"id": 1, "candidates": [{"text": "a"}]}, {"id": 1, "candidates": []}
+    other = {"id": 0, "candidates": [{"text": "b"}]}
+    for twice in ([empty, other, one], [one, other, empty], [empty, other, empty]):
+        with raises(DataError, "duplicate", line=twice.index(one) + 1 if one in twice else None):
+            NBest.from_records(twice)
+
+
+def test_lists_of_one_id_are_not_written() -> None:
+    lists = NBest.from_lists([["a"]], [[[1.0]]], ["x"])
+    with raises(DataError, "duplicate"):
+        write_nbest(lists[[0, 0]], "-")
+
+
+@pytest.mark.filterwarnings("ignore:.* missing for")
+def test_a_column_that_appears_late_is_an_extra_in_a_stream_too() -> None:
+    lines = [f'{{"id": {k}, "text": "a", "x": 1}}' for k in range(2)]
+    lines += ['{"id": 2, "text": "a", "x": 1, "late": 2}']
+    tables = list(iter_nbest(lines, chunk=1))
+    whole = read_nbest(lines)
+    assert [table.feature_names for table in tables] == [whole.feature_names] * 3 == [("x",)] * 3
+    joined = NBest.concatenate(tables, fill_missing=True)
+    np.testing.assert_array_equal(joined.extras["late"], whole.extras["late"])
