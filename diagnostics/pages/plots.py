@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Of a plot, and of its margins, in units of a little less than a CSS pixel.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 320.0, 44.0, 10.0, 24.0, 36.0
 _COLOURS = 6  # in style.css
+_LONGEST = 42  # characters of a title
 
 
 class Layer(NamedTuple):
@@ -82,7 +83,8 @@ def plot(
         shapes.append((layer.base is not None, layer.style, text, first, layer.text))
     ticks_x = [(float(place_x(np.array(t))), _number(10**t if log else t)) for t in _ticks(x, log)]
     ticks_y = [(float(place_y(np.array(t))), _number(t)) for t in _ticks(y)] if y_axis else []
-    return rendered("plot", title, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
+    short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"
+    return rendered("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
 
 
 def plots(

@@ -15,7 +15,7 @@ from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.checks import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
@@ -208,16 +208,17 @@ def compare(
     ('DIFFERS', 'DIFFERS')
     """
     several = _runs_by_name(posteriors, "a")
+    standard_name = next(iter(several))
+    if reference is not None:
+        (standard_name, runs), *more = _runs_by_name(reference, _REFERENCE).items()
+        if more:
+            problem = "the reference is one posterior, or a list of runs, not several by name"
+            raise UsageError(problem, parameter="reference", code="wrong-type")
+        standard_name = _REFERENCE if standard_name in several else standard_name
+        several[standard_name] = runs
     for name, runs in several.items():
         if not runs:
             raise DataError(f"there is no run of {name} to compare", code="no-data")
-    standard_name = _REFERENCE
-    if reference is not None:
-        [(named, references)] = _runs_by_name(reference, _REFERENCE).items()
-        standard_name = _REFERENCE if named in several else named
-        several[standard_name] = references
-    elif several:
-        standard_name = next(iter(several))
     all_runs, left_out = comparable(several, standard_name, var_names, weights=test is not None)
     references = all_runs.pop(standard_name) if reference is not None else []
     expected = references[0] if references else all_runs[standard_name][0]

@@ -60,8 +60,8 @@ def comparable(
         UsageError: if something is not a posterior, or does not have a variable of `var_names`.
     """
     data = {name: [_opened(run, name) for run in runs] for name, runs in posteriors.items()}
-    every = [(name, run) for name, runs in data.items() for run in runs]
-    if weights or (var_names is None and any(map(_has_weights, (run for _, run in every)))):
+    every = [run for runs in data.values() for run in runs]
+    if weights or (var_names is None and any(map(_has_weights, every))):
         return {name: [as_draws(run) for run in runs] for name, runs in data.items()}, ()
     groups = {name: [_groups(run) for run in runs] for name, runs in data.items()}
     tables = {name: [_variables(g, name) for g, _ in runs] for name, runs in groups.items()}
