@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 from judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
 from bpa_ppl import check, read_posterior
+from bpa_ppl.cli.app import run_command
 from bpa_ppl.posterior import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,6 +87,18 @@ def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
     return {path.name for path in Path().iterdir()}
+
+
+@pytest.mark.slow
+def test_is_my_sampler_right(capsys: pytest.CaptureFixture[str]) -> None:
+    page = "docs/how-to/is-my-sampler-right.md"
+    with jax.numpy_rank_promotion("allow"):  # guides of NumPyro promote ranks
+        exec("".join(code_of(page)), {})
+    (command,) = re.findall(r"^bpa (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    run_command(command.split())
+    verdicts = re.findall(r"^(\S+) +(agrees|DIFFERS)", capsys.readouterr().out, re.MULTILINE)
+    assert verdicts == [("nuts", "agrees"), ("variational", "DIFFERS"), ("nuts.nc", "agrees")]
+    assert Path("comparison/index.html").is_file()
 
 
 @pytest.mark.slow

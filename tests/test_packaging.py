@@ -159,19 +159,21 @@ exec(sys.stdin.read())
 COMMANDS = (
     "--version",
     "adapt lists.jsonl --weights none --gain comet -o p.nc",
+    "adapt lists.jsonl --weights none --gain comet --seed 1 -o q.nc",
     "check p.nc",
+    "compare p.nc q.nc",
     "rerank lists.jsonl -p p.nc -o chosen",
 )
 PAGES = ("pages and figures need Jinja2, matplotlib and Pillow", "report")
 SERVING = ("serving needs Starlette and uvicorn", "serve")
 ADAPT = "adapt lists.jsonl -w none -o none.nc --gain comet"
-#: Commands, and the message and the extra without which they do nothing. There are no files of the
-#: name `missing`: the messages come before anything is read.
+#: Commands, and the message and the extra without which they stop: most of them before anything is
+#: read, so that there are no files of the name `missing`; `compare` and `sweep` after their tables.
 NEEDED = {
     "report missing -o page.html": PAGES,
-    "compare missing -w missing -o compared": PAGES,
+    "compare p.nc q.nc -o compared": PAGES,
     "calibrate missing -w missing -o page.html": PAGES,
-    "sweep missing -w missing -o swept --vary draws=100": PAGES,
+    "sweep lists.jsonl -w none --gain comet -o swept --sampler laplace --vary draws=100": PAGES,
     "figures missing": PAGES,
     "serve missing": SERVING,
     "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
@@ -239,6 +241,7 @@ def test_use_of_a_read_only_installation_without_extras(
     for line, (problem, extra) in zip(lines, NEEDED.values(), strict=True):
         assert f"{problem}: {REMEDY.format(extra)}" in line
     assert not (tmp_path / "none.nc").exists()
+    assert all((tmp_path / n).is_file() for n in ("compared/comparison.json", "swept/sweep.csv"))
     assert len((tmp_path / "chosen").read_text("utf-8").splitlines()) == 40
     assert done.stdout.startswith(f"bpa_ppl {bpa_ppl.__version__}\n")
     assert done.stdout.endswith(PRINTED)
