@@ -180,8 +180,8 @@ NEEDED = {
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),
 }
 REMEDY = "install the extra {0} with pip install 'bpa_ppl[{0}]'"
-README_EXAMPLE = (ROOT / "README.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
-#: The first example of the README, with data for it, and a posterior as ArviZ's data.
+README_EXAMPLE = (ROOT / "README.md").read_text("utf-8").split("```python\n")[3].split("```")[0]
+#: The example of judges of the README, with data for it, and a posterior as ArviZ's data.
 PROGRAM = f"""
 import numpy as np
 import bpa_ppl as bpa
