@@ -209,14 +209,11 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.calibration import calibration_page
     from bpa_ppl.experiments.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     is_page = output is not None and output.suffix != ".json"
-    if is_page:
-        require_report()
     settings = settings_of(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
@@ -446,8 +443,6 @@ def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False)
         results: Folder of results of `bpa experiment`.
         kind: Figure files: png, pdf or none.
     """
-    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.page import write_figures
 
-    require_report()
     _echo_files(write_figures(results, kind=kind), quiet)

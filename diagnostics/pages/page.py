@@ -19,13 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
-from importlib.util import find_spec
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bpa_ppl.diagnostics.pages.figures import WIDTH, require_report, save
+from bpa_ppl.diagnostics.pages.figures import WIDTH, save
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.tables import text_table
 
@@ -56,7 +55,6 @@ _MARKS = {True: "good", False: "bad", None: "neutral"}
 @cache
 def _templates() -> Environment:
     """Return the environment of the templates, which escape all values."""
-    require_report()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -223,9 +221,7 @@ class Outcome:
         text = text_table([list(map(str, row)) for row in table.rows], table.header)
         return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
 
-    def _repr_html_(self) -> str | None:
-        if find_spec("jinja2") is None:
-            return None  # notebooks show the text
+    def _repr_html_(self) -> str:
         title, table, notes = self._shown()
         before = rendered("paragraph", title) if title else ""
         return before + table.html() + (items(notes) if notes else "")

@@ -15,7 +15,6 @@ from bpa_ppl.diagnostics.pages.page import (
     items,
     page,
 )
-from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     LEVEL,
@@ -24,7 +23,7 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, table_of
 from bpa_ppl.experiments.comparison.pictures import pictures
-from bpa_ppl.formats.streams import atomic_writer, atomic_writers, output_folder
+from bpa_ppl.formats.streams import atomic_writers, output_folder
 
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
 _MAX_PROPERTIES = 5  # of a sampler in the table of the page; all are in the JSON file
@@ -167,18 +166,12 @@ def write_comparison(
 
     Raises:
         DataError: if the folder or a file cannot be written.
-        UsageError: if the packages of pages are not installed; the numbers are then written.
     """
     target = Path(folder)
     written = [target / "index.html", target / "comparison.json"]
     text = json.dumps(comparison.as_dict() | {"ranking": _ranks(comparison)}, indent=1, default=str)
     with output_folder(target):
-        try:
-            html = comparison_page(comparison, made=made, command=command)
-        except UsageError:
-            with atomic_writer(written[1]) as numbers:
-                numbers.write(text)
-            raise
+        html = comparison_page(comparison, made=made, command=command)
         with atomic_writers(*written) as (page_file, numbers):
             page_file.write(html)
             numbers.write(text)
