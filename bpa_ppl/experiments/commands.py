@@ -16,6 +16,7 @@ from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
+from bpa_ppl.columns import counted
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning import TUNERS
@@ -255,7 +256,8 @@ def _provenance(
 
 
 def _echo_files(written: list[Path], quiet: bool) -> None:
-    shared.echo_status(f"wrote {written[0]} and {len(written) - 1} more files", quiet)
+    others = counted(len(written) - 1, "more file")
+    shared.echo_status(f"wrote {written[0]} and {others}", quiet)
 
 
 def tune(

@@ -73,6 +73,9 @@ class SamplerResult:
         distance: of the joint distributions.
         downstream: its choices compared with those of the reference, see `changed_choices`.
         draws: all of its runs as chains.
+
+    >>> SamplerResult("nuts", {}, "agrees", bound=0.08).verdict
+    'agrees'
     """
 
     sampler: str
