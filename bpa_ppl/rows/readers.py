@@ -102,7 +102,7 @@ def record_columns(records: Any) -> Columns:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
     try:
-        rows = list(map(cols.plain_values, rows))
+        rows = cols.plain_values(rows)
     except RecursionError as error:
         problem = "objects inside objects without an end"
         raise DataError(problem, parameter="records") from error
