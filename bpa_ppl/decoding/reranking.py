@@ -212,6 +212,9 @@ class Reranker:
             UsageError: if there is no list.
         """
         parts = [vars(Reranked.of(part)) for part in self.parts(nbest)]
+        if any(part["references"] for part in parts):  # tables of a stream may have none
+            for part in parts:
+                part["references"] = part["references"] or [()] * len(part["texts"])
         columns = {name: [part[name] for part in parts] for name in parts[0]}
         joined: dict[str, Any] = {
             name: np.concatenate(of) if isinstance(of[0], np.ndarray) else [*chain(*of)]
