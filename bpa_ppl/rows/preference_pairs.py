@@ -11,6 +11,8 @@ features, or a conversation: a list of such objects, of which the last one by th
 answer; later turns are left out. The source is the last turn of a user in the prompt. Without a
 prompt it is the last one before the answers, if both conversations have the same ones.
 
+Turns may be those of ShareGPT, `{"from": "human", "value": "…"}`, in which an assistant is `gpt`.
+
 A conversation may be a text: `Human: …` and `Assistant: …` after blank lines; or JSON, as in tables
 of text: a list of turns; or lists of texts, if the prompt and both answers are such lists of one
 length, as the turns of each side.
@@ -36,6 +38,8 @@ MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
 _PREFERENCES, _TIES, _SYSTEM = "preferences", "ties", "system"
 #: What conversations call the text of a turn, and who speaks.
 _CONTENT, _ROLE, _ASSISTANT = "content", "role", "assistant"
+# The same in ShareGPT.
+_VALUE, _FROM = "value", "from"
 # Who else speaks; turns without a role are answers.
 _OTHERS = ("user", "human", "system", "developer", "tool", "function")
 _USERS = ("user", "human")
@@ -44,6 +48,8 @@ ANSWERS = ("conversation", "response", "answer", "output", "completion", "model"
 #: Suffixes and prefixes of the fields of the first and of the second answer.
 _ENDINGS = (("_chosen", "_rejected"), ("-chosen", "-rejected"))
 _BEGINNINGS = (("chosen_", "rejected_"), ("chosen-", "rejected-"))
+_NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
+_BEGUN = re.compile(r"\s*\[\s*\{\s*['\"](role|content|from|value)['\"]\s*:")
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
 _Error = Callable[..., DataError]
 
@@ -146,12 +152,14 @@ def _judgement(winner: Any, error: _Error, line: int) -> dict[str, Any]:
 def _conversation(answer: Any, error: _Error, line: int) -> Any:
     """Return an answer, or a prompt, in which a text of several turns is a conversation."""
     if not isinstance(answer, str):
-        return answer
-    if answer.lstrip()[:1] == "[" and _ROLE in answer and _CONTENT in answer:
-        turns = _parsed(answer)
+        return list(map(_turn, answer)) if isinstance(answer, list) else _turn(answer)
+    names = any(of in answer and text in answer for of, text in _NAMES)
+    if answer.lstrip()[:1] == "[" and names:
+        parsed = _parsed(answer)
+        turns = list(map(_turn, parsed)) if isinstance(parsed, list) else None
         if _is_conversation(turns):
             return turns
-        if re.match(r"\s*\[\s*\{\s*['\"](role|content)['\"]\s*:", answer):
+        if _BEGUN.match(answer):
             problem = f"a conversation, {shown(answer)}, that is not JSON: write it by json.dumps"
             raise error(problem, line, code="bad-line")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
@@ -164,6 +172,14 @@ def _conversation(answer: Any, error: _Error, line: int) -> Any:
     return [
         {_ROLE: "user" if who == "Human" else _ASSISTANT, _CONTENT: text} for who, text in pairs
     ]
+
+
+def _turn(turn: Any) -> Any:
+    """Return a turn of ShareGPT with the usual names of its fields, and any other value."""
+    if not isinstance(turn, dict) or not {_FROM, _VALUE} <= turn.keys() or _CONTENT in turn:
+        return turn
+    others = {name: value for name, value in turn.items() if name not in (_FROM, _VALUE)}
+    return {_ROLE: turn[_FROM], _CONTENT: turn[_VALUE], **others}
 
 
 def _parsed(text: str) -> Any:

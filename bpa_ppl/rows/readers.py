@@ -370,6 +370,10 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
 
     if twice := repeated(table.column_names):
         raise _repeated_column(options, twice)
+    for field in table.schema:
+        if "period" in _extension_of(field):
+            problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
+            raise options.error(f"{problem}numbers with a unit", code="wrong-type")
     lines = first + np.arange(len(table))
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
@@ -387,6 +391,12 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
         columns = sentences if is_of_sentence(name) else hypotheses
         columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
     return Columns(hypotheses, sentences, np.arange(len(table)), lines)
+
+
+def _extension_of(field: pa.Field) -> str:
+    """Return the name of the extension type of a column, also of one that is not registered."""
+    name = getattr(field.type, "extension_name", None)
+    return name or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
 
 
 def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:

@@ -136,6 +136,31 @@ def test_times_are_no_features_of_records() -> None:
         assert NBest.from_records({"id": [0, 0], "text": TEXTS, "x": values}).feature_names == ()
 
 
+def test_periods_of_time_are_no_features(tmp_path: Any) -> None:
+    frame = pd.DataFrame({"id": [0, 0], "text": TEXTS, "x": pd.period_range("2020", periods=2)})
+    frame.to_parquet(tmp_path / "lists.parquet")
+    with raises(DataError, "wrong-type", match="the column x is of periods of time"):
+        NBest.from_records(frame)
+    with raises(DataError, "wrong-type", match="the column x is of periods of time"):
+        read_nbest(tmp_path / "lists.parquet")
+    assert NBest.from_records(frame.to_dict("records")).feature_names == ()
+    with raises(UsageError, "wrong-type", parameter="features"):
+        NBest.from_arrays(TEXTS, frame[["x"]], ["x"], 2)
+
+
+@pytest.mark.filterwarnings("ignore:.* missing for")
+def test_missing_numbers_are_joined_with_texts() -> None:
+    """A column without any value in one table is of texts in another one."""
+    empty, texts = records(None, None), records("u", "v")
+    assert np.isnan(column_of(empty, "x")).all()
+    for tables, expected in (
+        ((empty, texts), (None, None, "u", "v")),
+        ((texts, empty), ("u", "v", None, None)),
+        ((empty, records(None, "u"), empty), (*(None,) * 3, "u", None, None)),
+    ):
+        assert NBest.concatenate(tables, renumber=True).extras["x"] == expected
+
+
 def test_odd_values_of_records_are_refused_with_their_place() -> None:
     for value in (1j, b"1"):
         with raises(DataError, line=1, match="x is "):
