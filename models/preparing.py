@@ -267,7 +267,7 @@ def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
 
 def _finite(value: Any) -> bool:
     """Return whether a value is a finite number of 32 bits."""
-    return is_number(value) and abs(to_float(value)) < TOO_LARGE
+    return is_number(value) and bool(abs(to_float(value)) < TOO_LARGE)
 
 
 def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:

@@ -439,7 +439,7 @@ def _numbers(values: npt.ArrayLike, name: str) -> Float32:
     """Return an argument as an array of numbers, in which NaN is missing."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":
         return values.astype(np.float32, copy=False)
-    if type(values) is list and {float, int}.issuperset(map(type, values)):
+    if isinstance(values, list) and {float, int}.issuperset(map(type, values)):
         return np.array(values, np.float32)
     return cols.to_array(values, np.float32, name)
 

@@ -95,7 +95,7 @@ class Csv(TableFormat, frozen=True):
         id,text,reference,lm
         0,"a, b",the cat,-1.5
         """
-        columns = written(nbest, True, _fits, all_texts)
+        columns = written(nbest, True, _fits, all_texts, typed=self.typed)
         try:
             of_sentences = sentence_columns(nbest, columns, lists=False)
         except ValueError as error:
@@ -114,8 +114,8 @@ class Csv(TableFormat, frozen=True):
             try:
                 file.writelines(self.separators[0].join(map(self._cell, of)) + "\n" for of in lines)
             except ValueError as error:
-                others = "jsonl" if self.quoted else "csv or jsonl"
-                problem = f"sentence {first} has {error}: write {others}"
+                remedy = "write jsonl" if self.quoted else "write csv or jsonl"
+                problem = f"sentence {first} has {error}: {remedy}"
                 raise DataError(problem, nbest.origin, code="not-supported") from error
             lines = []
 

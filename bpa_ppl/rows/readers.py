@@ -395,8 +395,8 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
 
 def _extension_of(field: pa.Field) -> str:
     """Return the name of the extension type of a column, also of one that is not registered."""
-    name = getattr(field.type, "extension_name", None)
-    return name or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    name = getattr(field.type, "extension_name", "")
+    return str(name) or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
 
 
 def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:

@@ -50,7 +50,9 @@ class Written(NamedTuple):
     extras: Mapping[str, Any]
 
 
-def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
+def written(
+    nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits, *, typed: bool = True
+) -> Written:
     """Return the columns of lists that can be written; warn about those that are left out.
 
     Args:
@@ -58,9 +60,10 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
         long: whether each record is a hypothesis.
         fits: for columns of hypotheses.
         fits_sentence: for columns of sentences.
+        typed: whether the file distinguishes numbers from texts.
 
     Raises:
-        DataError: if a name has another meaning in the format.
+        DataError: if a name has another meaning in the format, or an id is an empty text.
     """
     names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
     judged = {
@@ -78,10 +81,8 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     if "" in nbest.ids:
         problem = "the id of a list is an empty text, which no file has: give it another one"
         raise DataError(problem, nbest.origin, code="not-supported")
-    counted = np.array_equal(nbest.sentence_ids, np.arange(len(nbest)))
-    # In tables of text an id of digits would be an integer.
-    if printed and not (counted and all(isinstance(id_key(name), str) for name in nbest.ids)):
-        of_sentences[ID_NUMBER] = tuple(nbest.sentence_ids.tolist())
+    if printed and (numbers_of_ids := _numbers_of_ids(nbest, typed)) is not None:
+        of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
     _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
@@ -96,6 +97,21 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
         warn_user(location_of(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
     return Written(of_sentences, {**numbers, **totals, **judged}, extras)
+
+
+def _numbers_of_ids(nbest: NBest, typed: bool) -> list[int] | None:
+    """Return the integers of ids that are texts; None if they are counted where they are read.
+
+    In a file that does not distinguish numbers from texts, ids of digits would be integers.
+    """
+    numbers: list[int] = nbest.sentence_ids.tolist()
+    if numbers != list(range(len(nbest))):
+        return numbers
+    values = [] if typed else [key for name in nbest.ids if isinstance(key := id_key(name), int)]
+    if not values:
+        return None
+    # References by line are paired with such ids by their values.
+    return values if len(set(values)) == len(nbest) and min(values) >= 0 else numbers
 
 
 def _some_missing(values: Any) -> npt.NDArray[Any] | None:
@@ -121,7 +137,7 @@ def require_plain_texts(nbest: NBest, *, blanks: bool = True) -> None:
         problem = next((problem for mark, problem in problems.items() if mark in text), None)
         if not (blanks or problem) and text != text.strip(" "):
             problem = "a blank at its beginning or end"
-        rows = np.flatnonzero(nbest.string_index == place) if problem else ()
+        rows = np.flatnonzero(nbest.string_index == place if problem else [])
         if len(rows):
             problem = f"the text of {candidate_at(nbest, int(rows[0]))} has {problem}: write jsonl"
             raise DataError(problem, nbest.origin, code="not-supported")
