@@ -27,6 +27,7 @@ Which: TypeAlias = slice | npt.NDArray[np.int64]
 #: Types of values that remain as they are: of single ones, and of all.
 _SCALARS = {str, float, int, bool, type(None)}
 _PLAIN = {*_SCALARS, dict, list, tuple}
+_OBJECTS = {dict}
 # Frequent scalar types of NumPy.
 _NUMPY = {np.float32, np.float64, np.int32, np.int64}
 # What pandas calls its missing values, and the missing time.
@@ -424,11 +425,11 @@ def plain_values(value: Any) -> Any:
     if kind is dict or isinstance(value, Mapping):
         return {n: of if type(of) in _SCALARS else plain_values(of) for n, of in value.items()}
     if isinstance(value, list | tuple):
-        types = set(map(type, value))
-        of_objects = types == {dict}
-        inside = chain.from_iterable(map(dict.values, value)) if of_objects else ()
-        plain = (of_objects or types <= _SCALARS) and _SCALARS.issuperset(map(type, inside))
-        return value if plain or kind not in _PLAIN else kind(map(plain_values, value))
+        inside: Iterable[Any] = value
+        if value and type(value[0]) is dict and _OBJECTS.issuperset(map(type, value)):
+            inside = chain.from_iterable(map(dict.values, value))
+        plain = kind not in _PLAIN or _SCALARS.issuperset(map(type, inside))
+        return value if plain else kind(map(plain_values, value))
     if hasattr(value, "__array__") and np.ndim(value):
         array = as_array(value)
         return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))

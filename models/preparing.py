@@ -117,10 +117,11 @@ class Preparation:
             return nbest
         absent = frozenset(self.absent)
         unused = {name for name in self.free if matches(name, absent)}
-        columns = (*nbest.feature_names, *nbest.extras)
-        nbest = nbest.without(*(name for name in columns if name in unused))
+        if left_out := unused.intersection((*nbest.feature_names, *nbest.extras)):
+            nbest = nbest.without(*left_out)
         free = [name for name in self.free if name not in unused]
-        lacking = {*free, *self.fixed}.difference(nbest.feature_names)
+        known = {*free, *self.fixed}
+        lacking = known.difference(nbest.feature_names)
         numbers = {
             name: _is_number(nbest, name) for name in (*free, *self.fixed) if name in lacking
         }
@@ -130,7 +131,6 @@ class Preparation:
         if found := [name for name, of in numbers.items() if len(of) and of.all()]:
             table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
             nbest = nbest.without(*found).with_features(found, table)
-        known = {*free, *self.fixed}
         if unknown := [name for name in nbest.feature_names if name not in known]:
             warn_user(location_of(nbest.origin) + unused_note(unknown))
         return demote_to_extras(nbest, unknown)
