@@ -27,9 +27,11 @@ Which: TypeAlias = slice | npt.NDArray[np.int64]
 #: Types of values that remain as they are: of single ones, and of all.
 _SCALARS = {str, float, int, bool, type(None)}
 _PLAIN = {*_SCALARS, dict, list, tuple}
-_OBJECTS = {dict}
+_FIELDS = {*_SCALARS, dict}
 # Frequent scalar types of NumPy.
 _NUMPY = {np.float32, np.float64, np.int32, np.int64}
+#: Types of texts and single numbers.
+SINGLE = _SCALARS | _NUMPY
 # What pandas calls its missing values, and the missing time.
 _MISSING_TYPES = ("NAType", "NaTType")
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
@@ -425,15 +427,30 @@ def plain_values(value: Any) -> Any:
     if kind is dict or isinstance(value, Mapping):
         return {n: of if type(of) in _SCALARS else plain_values(of) for n, of in value.items()}
     if isinstance(value, list | tuple):
-        inside: Iterable[Any] = value
-        if value and type(value[0]) is dict and _OBJECTS.issuperset(map(type, value)):
-            inside = chain.from_iterable(map(dict.values, value))
-        plain = kind not in _PLAIN or _SCALARS.issuperset(map(type, inside))
+        plain = kind not in _PLAIN or _SCALARS.issuperset(map(type, value))
         return value if plain else kind(map(plain_values, value))
     if hasattr(value, "__array__") and np.ndim(value):
         array = as_array(value)
         return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
     return plain_value(value)
+
+
+def values_in(records: list[Any]) -> Iterable[Any]:
+    """Return the values of all fields of dictionaries.
+
+    >>> list(values_in([{"text": "a"}, {"text": "b", "lm": -1.5}]))
+    ['a', 'b', -1.5]
+    """
+    return chain.from_iterable(map(dict.values, records))
+
+
+def plain_members(values: list[Any]) -> list[Any]:
+    """Return the values of a column as `plain_values` does, except those inside dictionaries.
+
+    >>> plain_members([np.float32(0.5), None]), plain_members([{"lm": np.float32(0.5)}])
+    ([0.5, None], [{'lm': np.float32(0.5)}])
+    """
+    return values if _FIELDS.issuperset(map(type, values)) else list(map(plain_values, values))
 
 
 def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:

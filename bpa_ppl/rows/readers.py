@@ -102,11 +102,31 @@ def record_columns(records: Any) -> Columns:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
     try:
-        rows = cols.plain_values(rows)
+        rows = rows if _are_plain(rows) else list(map(_plain_record, rows))
     except RecursionError as error:
         problem = "objects inside objects without an end"
         raise DataError(problem, parameter="records") from error
     return RecordReader(IN_MEMORY).columns(rows, range(1, len(rows) + 1))
+
+
+def _are_plain(records: list[Any]) -> bool:
+    """Return whether records have texts, single numbers and dictionaries of candidates alone."""
+    if not {dict}.issuperset(map(type, records)):
+        return False
+    others = set(map(type, cols.values_in(records))) - cols.SINGLE
+    if others - {list}:
+        return False
+    lists = [of[CANDIDATES] for of in records if type(of.get(CANDIDATES)) is list] if others else []
+    number = list(map(type, cols.values_in(records))).count(list) if others else 0
+    return number == len(lists) and {dict}.issuperset(map(type, chain.from_iterable(lists)))
+
+
+def _plain_record(record: Any) -> Any:
+    """Return a record of plain values; `RecordReader` converts those of candidates by column."""
+    if not isinstance(record, dict) or not isinstance(record.get(CANDIDATES), list):
+        return cols.plain_values(record)
+    candidates = cols.plain_members(record[CANDIDATES])
+    return cols.plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
 
 
 def _listed(values: Any) -> Any:
@@ -213,7 +233,8 @@ class RecordReader:
         hypotheses = {TEXT: []}
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
-        sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
+        fields = self._values(records, lines)
+        sentences = {n: cols.plain_members(v) for n, v in fields if n != CANDIDATES}
         return Columns(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
@@ -267,7 +288,7 @@ class RecordReader:
         columns: dict[str, Any] = {}
         self._note_unused(objects, prefix)
         for name, values in self._values(objects, lines, prefix):
-            column = prefix + name
+            column, values = prefix + name, cols.plain_members(values)
             types = set(map(type, values))
             if types <= {float, int} and not is_of_sentence(column):
                 self._add(columns, column, self._numbers(values), lines)
@@ -307,7 +328,7 @@ class RecordReader:
 
     def _values(
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""
-    ) -> Iterator[tuple[str, Sequence[Any]]]:
+    ) -> Iterator[tuple[str, list[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
         names = dict.fromkeys(chain.from_iterable(objects))
         if self._used is not None:
