@@ -54,10 +54,10 @@ LOWEST := .venv-lowest
 
 lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
-	sed -n '/^dependencies/,/^]/p; /^report = /p' pyproject.toml \
+	sed -n '/^dependencies/,/^]/p' pyproject.toml \
 		| grep -oE '[A-Za-z0-9._-]+>=[0-9.]+' | sed 's/>=/==/' >$(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
-		--editable '.[report]' hypothesis pytest pytest-xdist setuptools
+		--editable . hypothesis pytest pytest-xdist setuptools
 	$(LOWEST)/bin/python -m pytest --quiet --numprocesses 2 --dist loadfile \
 		--override-ini filterwarnings=default $(QUICK)
 

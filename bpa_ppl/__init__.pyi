@@ -52,6 +52,12 @@ from .weights import (
 from .diagnostics.baselines.comparing import (
     compare_baselines as compare_baselines,
 )
+from .experiments.comparison.comparison import (
+    compare as compare,
+)
+from .experiments.samplers import (
+    compare_samplers as compare_samplers,
+)
 from .features.base import (
     add_features as add_features,
 )

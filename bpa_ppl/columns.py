@@ -24,8 +24,14 @@ Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
 #: Which rows: a slice gives a view of an array, positions a copy.
 Which: TypeAlias = slice | npt.NDArray[np.int64]
-#: Types of values that remain as they are.
-_PLAIN = {str, float, int, bool, type(None), dict, list, tuple}
+#: Types of values that remain as they are: of single ones, and of all.
+_SCALARS = {str, float, int, bool, type(None)}
+_PLAIN = {*_SCALARS, dict, list, tuple}
+_FIELDS = {*_SCALARS, dict}
+# Frequent scalar types of NumPy.
+_NUMPY = {np.float32, np.float64, np.int32, np.int64}
+#: Types of texts and single numbers.
+SINGLE = _SCALARS | _NUMPY
 # What pandas calls its missing values, and the missing time.
 _MISSING_TYPES = ("NAType", "NaTType")
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
@@ -62,9 +68,11 @@ def texts(values: Any, name: str = "sources", each: str = "sentence") -> tuple[s
     """
     rule = f"{name} must be one text for each {each}"
     kept = members(values, name, rule)
-    if not all(isinstance(text, str) for text in kept):
-        raise _wrong_type(rule, values, name)
-    return tuple(map(str, kept))  # of subclasses, such as those of NumPy
+    if not {str}.issuperset(map(type, kept)):
+        if not all(isinstance(text, str) for text in kept):
+            raise _wrong_type(rule, values, name)
+        kept = list(map(str, kept))  # of subclasses, such as those of NumPy
+    return tuple(kept)
 
 
 def references(values: Any) -> tuple[tuple[str, ...], ...]:
@@ -413,14 +421,36 @@ def plain_values(value: Any) -> Any:
     >>> plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
     {'text': ('a', 'b'), 'lm': [0.5, 1.0], 'by': {'x': 2.0}}
     """
-    if isinstance(value, Mapping):
-        return {name: plain_values(of) for name, of in value.items()}
+    kind = type(value)
+    if kind in _NUMPY:
+        return value.item()
+    if kind is dict or isinstance(value, Mapping):
+        return {n: of if type(of) in _SCALARS else plain_values(of) for n, of in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(map(plain_values, value)) if type(value) in _PLAIN else value
+        plain = kind not in _PLAIN or _SCALARS.issuperset(map(type, value))
+        return value if plain else kind(map(plain_values, value))
     if hasattr(value, "__array__") and np.ndim(value):
         array = as_array(value)
         return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
     return plain_value(value)
+
+
+def values_in(records: list[Any]) -> Iterable[Any]:
+    """Return the values of all fields of dictionaries.
+
+    >>> list(values_in([{"text": "a"}, {"text": "b", "lm": -1.5}]))
+    ['a', 'b', -1.5]
+    """
+    return chain.from_iterable(map(dict.values, records))
+
+
+def plain_members(values: list[Any]) -> list[Any]:
+    """Return the values of a column as `plain_values` does, except those inside dictionaries.
+
+    >>> plain_members([np.float32(0.5), None]), plain_members([{"lm": np.float32(0.5)}])
+    ([0.5, None], [{'lm': np.float32(0.5)}])
+    """
+    return values if _FIELDS.issuperset(map(type, values)) else list(map(plain_values, values))
 
 
 def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
@@ -506,7 +536,7 @@ def _without_masks(values: Any) -> Any:
         converted[np.ma.getmaskarray(values)] = np.nan if numeric else None
         return converted
     if isinstance(values, list | tuple):
-        types = set(map(type, values))
+        types = set(map(type, values)).difference(_SCALARS)
         if any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in types):
             return [_without_masks(value) for value in values]
     return values
@@ -526,6 +556,8 @@ def members(values: Any, name: str, rule: str = "") -> list[Any]:
     >>> members(("a", "b"), "texts")
     ['a', 'b']
     """
+    if type(values) in (list, tuple):
+        return list(values)
     is_sequence = isinstance(values, Iterable) and not isinstance(
         values, str | bytes | Mapping | Set
     )

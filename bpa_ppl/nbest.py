@@ -716,6 +716,16 @@ def feature_of(nbest: NBest, name: str) -> Float32 | None:
     return None if place is None else nbest.features[:, place]
 
 
+def candidate_at(nbest: NBest, row: int) -> str:
+    """Return what messages call the candidate in a row.
+
+    >>> candidate_at(NBest.from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
+    'candidates[1] of list 1'
+    """
+    s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
+    return f"candidates[{row - nbest.offsets[s]}] of list {nbest.ids[s]}"
+
+
 def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
     """Return the correlation of each pair of features within lists, over all lists.
 

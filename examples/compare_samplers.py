@@ -14,7 +14,6 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.experiments.comparison.page import write_comparison
-from bpa_ppl.experiments.samplers import compare_samplers
 
 SENTENCES = 30
 
@@ -24,7 +23,7 @@ def main(folder: Path) -> None:
     with as_file(files("bpa_ppl.demo_data")) as data:
         pool = bpa.read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
         prior = bpa.read_weights(data / "moses.ini")
-    comparison = compare_samplers(
+    comparison = bpa.compare_samplers(
         pool.select(np.arange(SENTENCES)),
         prior,
         ["imh", "rwm", "heuristic"],

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bpa_ppl.columns import is_missing
+from bpa_ppl.columns import is_missing, is_number, to_float
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features import FeatureSource
 from bpa_ppl.features.base import Added, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches, with_labels
-from bpa_ppl.nbest import NBest, demote_to_extras, feature_of
+from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality import METRICS, Column, Metric
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.names import TOTAL
 from bpa_ppl.rows.schema import shown
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Preparation:
         free: the features of the posterior.
         fixed: further features with a fixed weight. Columns of new lists that are neither become
             extras, with a warning; None leaves lists as they are.
-        absent: free features that new lists may lack, by name or label.
+        absent: free features that are left out, since new lists lack them, by name or label.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepare = Preparation(Column(column="comet"))
@@ -73,7 +74,11 @@ class Preparation:
         Raises:
             DataError: if they lack data that a source needs, or a feature of the posterior.
         """
-        return self._with_posterior_features(self._add(self.without_criterion(nbest)).nbest)
+        return self._prepared(nbest, {})
+
+    def _prepared(self, nbest: NBest, first: dict[str, bool]) -> NBest:
+        added = self._add(self.without_criterion(nbest)).nbest
+        return self._with_posterior_features(added, first)
 
     def for_training(self, nbest: NBest) -> Added:
         """Prepare the adaptation lists, which the sources have learned from.
@@ -85,7 +90,7 @@ class Preparation:
             DataError: as above.
         """
         added = feature_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
-        return added._replace(nbest=self._with_posterior_features(added.nbest))
+        return added._replace(nbest=self._with_posterior_features(added.nbest, {}))
 
     def without_criterion(self, nbest: NBest) -> NBest:
         """Return the lists with the criterion and excluded columns as extras."""
@@ -97,32 +102,65 @@ class Preparation:
             left_out += [name for name in names if not matches(name, chosen)]
         return demote_to_extras(nbest, left_out)
 
-    def _with_posterior_features(self, nbest: NBest) -> NBest:
-        """Return the lists with the features of the posterior only."""
+    def _with_posterior_features(self, nbest: NBest, first: dict[str, bool]) -> NBest:
+        """Return the lists with the features of the posterior only.
+
+        An extra that is a number for each of these candidates is a feature, since reading a file
+        at once makes an extra of a column that other candidates lack.
+
+        Args:
+            nbest: the lists.
+            first: whether the first candidate of the text has each feature of a fixed weight;
+                entered here.
+        """
         if self.fixed is None:
             return nbest
-        features, absent = frozenset(nbest.feature_names), frozenset(self.absent)
-        lacking = [name for name in self.free if name not in features]
-        missing = [name for name in lacking if not matches(name, absent)]
-        unused = set(lacking).difference(missing)
-        nbest = nbest.without(*(name for name in nbest.extras if name in unused))
-        if missing:
-            remedy = f"leave out their weights in reranking (without: {missing[0]})"
-            problems = (_not_a_number(nbest, name) for name in missing)
-            if (problem := next(filter(None, problems), None)) is None:
-                present = listed(nbest.feature_names) or "no features"
-                problem = f"no feature {listed(missing)}: the lists have {present}"
-            raise DataError(
-                f"{problem}; the posterior has weights for {listed(missing)}: give lists with "
-                f"the features that the weights were adapted with, or {remedy}",
-                nbest.origin,
-                parameter="without",
-                code="missing-feature",
-            )
-        known = {*self.free, *self.fixed}
+        absent = frozenset(self.absent)
+        unused = {name for name in self.free if matches(name, absent)}
+        if left_out := unused.intersection((*nbest.feature_names, *nbest.extras)):
+            nbest = nbest.without(*left_out)
+        free = [name for name in self.free if name not in unused]
+        known = {*free, *self.fixed}
+        lacking = known.difference(nbest.feature_names)
+        numbers = {
+            name: _is_number(nbest, name) for name in (*free, *self.fixed) if name in lacking
+        }
+        self._require_features(nbest, {name: numbers[name] for name in free if name in lacking})
+        if self.fixed and len(nbest.features):
+            _require_all_or_none(nbest, self.fixed, numbers, first)
+        if found := [name for name, of in numbers.items() if len(of) and of.all()]:
+            table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
+            nbest = nbest.without(*found).with_features(found, table)
         if unknown := [name for name in nbest.feature_names if name not in known]:
             warn_user(location_of(nbest.origin) + unused_note(unknown))
         return demote_to_extras(nbest, unknown)
+
+    def _require_features(self, nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:
+        """Raise a DataError that names the first candidate without a feature of a free weight.
+
+        It does not depend on how many lists are read at a time.
+
+        Args:
+            nbest: the lists.
+            numbers: (hypotheses,) for each column that is not a feature: whether it is a number.
+        """
+        rows = [int(np.argmin(of)) for of in numbers.values() if not of.all()]
+        if not rows and (len(nbest.features) or not numbers):
+            return
+        names, row = list(numbers), min(rows, default=None)
+        if row is None:
+            problem = f"no feature {listed(names)}: there is no candidate"
+        else:
+            names = [name for name, of in numbers.items() if not of[row]]
+            problem = _without_number(nbest, names, row)
+        raise DataError(
+            f"{problem}; the posterior has weights for {listed(names)}: give lists with "
+            "the features that the weights were adapted with, or leave out their weights in "
+            f"reranking (without: {names[0]})",
+            nbest.origin,
+            parameter="without",
+            code="missing-feature",
+        )
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
@@ -148,9 +186,10 @@ class Preparation:
             progress: of slow sources.
         """
         logged: set[Note] = set()
+        first: dict[str, bool] = {}
         for lists in nbest:
             with capture_notes() as notes, inherited_progress(progress):
-                prepared = self(lists)
+                prepared = self._prepared(lists, first)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)
             replay(unseen_notes)
@@ -218,18 +257,57 @@ def unused_note(names: Sequence[str]) -> str:
     return f"{listed(names)} not used: {reason}: give one to use it (default weights)"
 
 
-def _not_a_number(nbest: NBest, name: str) -> str | None:
-    """Return which candidate is the first without a number in an extra; None if all have one."""
-    for row, value in enumerate(nbest.extras.get(name, ())):
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and math.isfinite(value):
-            continue
-        s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        candidate = f"candidates[{row - nbest.offsets[s]}] of list {nbest.ids[s]}"
-        if is_missing(value) or is_number:
-            return f"{candidate} has no {name}"
+def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
+    """Return (hypotheses,) whether an extra is a finite number of 32 bits."""
+    values: Any = nbest.extras.get(name)
+    if values is None:
+        return np.zeros(len(nbest.features), bool)
+    return np.fromiter(map(_finite, values), bool, len(nbest.features))
+
+
+def _finite(value: Any) -> bool:
+    """Return whether a value is a finite number of 32 bits."""
+    return is_number(value) and bool(abs(to_float(value)) < TOO_LARGE)
+
+
+def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
+    """Return what a candidate has in place of a number, or the numbers that it has."""
+    candidate, name = candidate_at(nbest, row), names[0]
+    value = nbest.extras[name][row] if name in nbest.extras else None
+    if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {shown(value)}, not a number"
-    return None
+    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _finite(of[row])]
+    present = listed(sorted((*nbest.feature_names, *extras))) or "no features"
+    return f"{candidate} has no {listed(names)}, it has {present}"
+
+
+def _require_all_or_none(
+    nbest: NBest,
+    names: Iterable[str],
+    numbers: Mapping[str, npt.NDArray[np.bool_]],
+    first: dict[str, bool],
+) -> None:
+    """Raise a DataError unless all candidates of a text have a feature of a fixed weight, or none.
+
+    Args:
+        nbest: some lists of the text.
+        names: the features.
+        numbers: as for `_require_features`.
+        first: whether the first candidate of the text has each one; entered here.
+    """
+    every = np.ones(len(nbest.features), bool)
+    different = []
+    for name in names:
+        present = numbers.get(name, every)
+        before = first.setdefault(name, bool(present[0]))
+        different += [(int(np.argmax(of)), name) for of in [present != before] if of.any()]
+    if different:
+        row, name = min(different)
+        has = "has no" if first[name] else "has a"
+        other = "others have" if first[name] else "others lack"
+        problem = f"{candidate_at(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+        advice = "give it for all candidates or for none"
+        raise DataError(f"{problem}{other}: {advice}", nbest.origin, code="missing-feature")
 
 
 def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:

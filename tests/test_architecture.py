@@ -126,7 +126,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
     used = {name.split(".")[0] for name in set().union(*modules)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    entries = [*project["dependencies"], *extras["report"], *extras["serve"]]
+    entries = [*project["dependencies"], *extras["serve"]]
     declared = {entry.split(">")[0] for entry in entries}
     used |= {"h5netcdf"}  # loaded by xarray, as the engine that reads and writes posteriors
     used -= sys.stdlib_module_names | {"bpa_ppl", "compression"}  # the latter from 3.14 on

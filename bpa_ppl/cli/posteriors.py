@@ -70,9 +70,7 @@ def report(
         top: Draw the chains of so many weights, those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page
-    from bpa_ppl.diagnostics.pages.figures import require_report
 
-    require_report()
     if nbest is None and references:
         problem = "references need their lists: give --nbest"
         raise UsageError(problem, parameter="nbest", code="conflict")

@@ -44,8 +44,8 @@ class RerankOptions:
             fixed when somebody else made it.
         moved_files: new paths of files that features are computed from, by the label of the feature
             source, where they have moved since the adaptation: `{"lm": "texts/domain.txt"}`.
-        without: A feature of the posterior, or the label of several, that the lists lack; by
-            default that is an error.
+        without: A feature of the posterior, or the label of several, that some lists lack: its
+            weight is left out. By default that is an error.
         unchecked: Use the posterior although it fails its check.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process, and
             the choices are the same.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.figures import require_report
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -46,7 +45,7 @@ def report_page(
 
     Raises:
         DataError: if lists and posterior do not fit together.
-        UsageError: if no weight is to be shown, or the extra `report` is not installed.
+        UsageError: if no weight is to be shown.
 
     >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
     >>> new = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
@@ -58,7 +57,6 @@ def report_page(
     from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.diagnostics.choices import changes_section, systems_section
 
-    require_report()
     draws, answer = without_features(as_draws(posterior), without), None
     if lists is not None:
         caveats = [] if checked(draws)[1] else [_FAILED]

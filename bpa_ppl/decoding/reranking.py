@@ -212,6 +212,9 @@ class Reranker:
             UsageError: if there is no list.
         """
         parts = [vars(Reranked.of(part)) for part in self.parts(nbest)]
+        if any(part["references"] for part in parts):  # tables of a stream may have none
+            for part in parts:
+                part["references"] = part["references"] or [()] * len(part["texts"])
         columns = {name: [part[name] for part in parts] for name in parts[0]}
         joined: dict[str, Any] = {
             name: np.concatenate(of) if isinstance(of[0], np.ndarray) else [*chain(*of)]
@@ -418,7 +421,7 @@ def _feature_table(
             if isinstance(features, Mapping):
                 features = np.array([_numbers(of, name) for name, of in features.items()]).T
             table = _numbers(features, "features")
-    except (UsageError, ValueError):  # not numbers, or of different lengths
+    except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
         table = np.empty(0, np.float32)
     message, code = "", "wrong-length"
     if table.shape != (count, len(names)):
@@ -436,6 +439,8 @@ def _numbers(values: npt.ArrayLike, name: str) -> Float32:
     """Return an argument as an array of numbers, in which NaN is missing."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":
         return values.astype(np.float32, copy=False)
+    if isinstance(values, list) and {float, int}.issuperset(map(type, values)):
+        return np.array(values, np.float32)
     return cols.to_array(values, np.float32, name)
 
 

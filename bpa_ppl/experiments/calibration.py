@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Outcome,
     Section,
     Table,
     Verdict,
-    drawn,
     how_it_was_made,
     page,
 )
+from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
 from bpa_ppl.experiments.uniformity import bands, uniformity
@@ -26,9 +25,6 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.workers import parallel_workers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: The probability that an exact sampler fails.
 LEVEL = 0.01
@@ -115,10 +111,13 @@ class Calibration(Outcome):
     def section(self) -> Section:
         """Return the section of a page: the distribution of the ranks, and the table."""
         title, table, notes = self._shown()
-        count = len(self.names)
-        alternative = f"Distribution of the ranks of {count} quantities under {self.sampler}"
-        picture = drawn(ecdf_figure(self), alternative, _READING, "svg")
-        return Section(title, [picture, table, *notes])
+        points, lower, upper = bands(len(self.ranks), _PROBABILITY)
+        band = Layer(points, upper - points, "band", lower - points)
+        pictures = []
+        for name, ranks in zip(self.names, self.ranks.T, strict=True):
+            share = np.searchsorted(np.sort(ranks), points, side="right") / len(ranks)
+            pictures.append(plot(name, [band, Layer(points, share - points, style_of(0))]))
+        return Section(title, [plots(pictures, _READING), table, *notes])
 
 
 def calibrate(
@@ -209,23 +208,6 @@ def calibration_page(
     return page("Samplers calibrated", summary, sections)
 
 
-def ecdf_figure(calibration: Calibration) -> Figure:
-    """Draw the ECDF of the ranks of each quantity minus that of uniform ranks, with bands."""
-    count, names = len(calibration.ranks), calibration.names
-    points, lower, upper = bands(count, _PROBABILITY)
-    figure, axes = empty_figure(-(-len(names) // _COLUMNS), _COLUMNS, 1.7)
-    for axis in axes.flat[len(names) :]:
-        axis.remove()
-    for axis, name, ranks in zip(axes.flat, names, calibration.ranks.T, strict=False):
-        fraction = np.searchsorted(np.sort(ranks), points, side="right") / count
-        axis.fill_between(points, lower - points, upper - points, color="#9aa0a6", alpha=0.4)
-        axis.plot(points, fraction - points, color="#1f6f8b")
-        axis.axhline(0, color="#9aa0a6", linewidth=0.8)
-        axis.set_title(label(name), fontsize="small")
-        axis.tick_params(labelsize="small")
-    return figure
-
-
 def _fault(ranks: Float64) -> str:
     """Describe non-uniform ranks by the moment that deviates most from that of uniform ones."""
     # Both in standard errors times √N: a uniform value has variance 1/12, and its squared deviation
@@ -238,7 +220,6 @@ def _fault(ranks: Float64) -> str:
 
 
 _PROBABILITY = 0.95
-_COLUMNS = 4
 _METHOD = (
     "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
     f"is run on them; the true values are ranked among {RANKED} of its draws. The ranks are "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
+from bpa_ppl.columns import counted
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning import TUNERS
@@ -78,12 +80,17 @@ SamplerSettings = Annotated[
 
 
 def compare(
-    nbest: shared.NBestPath,
+    nbest: Annotated[
+        str, Parameter(help="N-best lists to run samplers on, or a posterior (NetCDF).")
+    ],
     /,
-    *,
-    weights: shared.Weights,
-    output: shared.OutputPath,
+    *posteriors: Annotated[
+        Path, Parameter(help="More posteriors of any program; the last one is the reference.")
+    ],
+    weights: shared.Weights | None = None,
+    output: shared.OutputPath | None = None,
     references: shared.References = None,
+    var_names: list[str] | None = None,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: int = 4,
     reference_sampler: str = "nuts",
@@ -101,12 +108,16 @@ def compare(
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
-    """Compare samplers: cost, error against a long run, and translations.
+    """Compare posteriors of any program, or samplers on n-best lists.
 
-    A sampler that fails does not stop the others; exit with 2 if there is one.
+    `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
+    continuous variables that both have; exit with 3 if they do not. With lists, samplers are run,
+    and compared with a long run: cost, errors, and choices. A sampler that fails does not stop the
+    others; exit with 2 if there is one.
 
     Args:
         output: Folder of the page and the tables.
+        var_names: Of posteriors, the variable to compare.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -117,46 +128,57 @@ def compare(
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
-    from bpa_ppl.diagnostics.pages.figures import require_report
-    from bpa_ppl.experiments.comparison.comparison import FAILED
+    from bpa_ppl.experiments.comparison.comparison import AGREES, FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
-    from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.streams import output_folder
 
-    require_report()
+    if not posteriors and weights is None:
+        problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
+        raise UsageError(f"{problem}, or a second posterior", parameter="weights")
     settings = settings_of(samplers, setting)
-    others = {
-        name: [bpa.posterior.read_draws(path) for path in paths]
-        for name, paths in (posterior or {}).items()
-    }
-    with output_folder(output):
-        comparison = compare_samplers(
-            reading.read(nbest, references),
-            shared.canonical(weights),
-            samplers,
-            runs=runs,
-            seed=seed,
-            reference=reference_sampler,
-            reference_draws=reference_draws,
-            settings=settings,
-            others=others,
-            test=None if test is None else reading.read(test, test_references),
-            metric=metric,
-            likelihood=likelihood,
-            prior_variance=prior_variance,
-            progress=not quiet,
-        )
-        made = {
-            "adaptation lists": nbest,
-            "likelihood": str(likelihood or "the default for the metric"),
-            "oracle metric": str(metric or "the default for the weights"),
-            **_provenance(weights, prior_variance, seed, settings),
-        }
-        written = write_comparison(comparison, output, made=made, command=shared.command_line())
-    print(comparison)
-    _echo_files(written, quiet)
-    if any(result.verdict == FAILED for result in comparison.samplers):
+    with nullcontext() if output is None else output_folder(output):
+        if posteriors:
+            *others, last = (nbest, *map(str, posteriors))
+            named = dict(zip(others, others, strict=True))
+            comparison = bpa.compare(named, last, var_names=var_names, seed=seed)
+            made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
+        else:
+            canonical = str(weights)
+            runs_of_others = {
+                name: [bpa.posterior.read_draws(path) for path in paths]
+                for name, paths in (posterior or {}).items()
+            }
+            comparison = bpa.compare_samplers(
+                reading.read(nbest, references),
+                shared.canonical(canonical),
+                samplers,
+                runs=runs,
+                seed=seed,
+                reference=reference_sampler,
+                reference_draws=reference_draws,
+                settings=settings,
+                others=runs_of_others,
+                test=None if test is None else reading.read(test, test_references),
+                metric=metric,
+                likelihood=likelihood,
+                prior_variance=prior_variance,
+                progress=not quiet,
+            )
+            made = {
+                "adaptation lists": nbest,
+                "likelihood": str(likelihood or "the default for the metric"),
+                "oracle metric": str(metric or "the default for the weights"),
+                **_provenance(canonical, prior_variance, seed, settings),
+            }
+        print(comparison)
+        if output is not None:
+            command = shared.command_line()
+            _echo_files(write_comparison(comparison, output, made=made, command=command), quiet)
+    verdicts = {result.verdict for result in comparison.samplers}
+    if FAILED in verdicts:
         raise SystemExit(BpaError.exit_code)
+    if posteriors and verdicts != {AGREES}:
+        raise SystemExit(NotConverged.exit_code)
 
 
 def calibrate(
@@ -188,14 +210,11 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.calibration import calibration_page
     from bpa_ppl.experiments.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     is_page = output is not None and output.suffix != ".json"
-    if is_page:
-        require_report()
     settings = settings_of(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
@@ -232,11 +251,13 @@ def _provenance(
     packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
     versions = {f"version of {name}": version(name) for name in packages}
     made = {"weights": weights, "prior variance σ_T": f"{prior_variance:g}", "seed": str(seed)}
-    return {**made, "settings": json.dumps(settings), **versions}
+    given = [f"{s}.{name}={x}" for s, own in settings.items() for name, x in own.items()]
+    return {**made, "settings": ", ".join(given) or "the defaults", **versions}
 
 
 def _echo_files(written: list[Path], quiet: bool) -> None:
-    shared.echo_status(f"wrote {written[0]} and {len(written) - 1} more files", quiet)
+    others = counted(len(written) - 1, "more file")
+    shared.echo_status(f"wrote {written[0]} and {others}", quiet)
 
 
 def tune(
@@ -396,10 +417,8 @@ def sweep(
         setting: Other setting of the sampler, as NAME=VALUE.
         seed: Seed of the first run.
     """
-    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.sweeps import write_sweep
 
-    require_report()
     result = bpa.experiments.sweep(
         reading.read(nbest, references),
         shared.canonical(weights),
@@ -414,8 +433,8 @@ def sweep(
         prior_variance=prior_variance,
         progress=not quiet,
     )
-    written = write_sweep(result, output)
     print(result)
+    written = write_sweep(result, output)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 
@@ -426,8 +445,6 @@ def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False)
         results: Folder of results of `bpa experiment`.
         kind: Figure files: png, pdf or none.
     """
-    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.page import write_figures
 
-    require_report()
     _echo_files(write_figures(results, kind=kind), quiet)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,11 +11,13 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info
+from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.target import Sampled, Target, with_evaluations
 
+_SAME = 1e-9  # relative difference of two equal values of δ
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
 
 
@@ -33,6 +37,7 @@ class Heuristic(Sampler, frozen=True):
     """
 
     exact = False
+    keeps_draws = True
     likelihood = "oracle"
     draws: Count = 1000
     delta: Positive = 1.0
@@ -41,8 +46,11 @@ class Heuristic(Sampler, frozen=True):
         """Return S(λ_T) with the logarithms of its weights.
 
         Raises:
-            UsageError: if the model has other sites than the weights.
+            UsageError: if the model has other sites than the weights, or the posterior that is the
+                prior another δ.
         """
+        if target.earlier is not None:
+            return reweighted(target, target.earlier, self.delta)
         canonical = target.match.values[target.match.free]
         length = float(np.abs(canonical).sum())
         if abs(length - 1) > _ROUNDED:
@@ -102,3 +110,35 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
         attrs={"likelihood_exponent": 1.0 / delta},
     )
     return with_evaluations(sampled)
+
+
+def reweighted(target: Target, earlier: Draws, delta: float) -> Sampled:
+    """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
+
+    The result is that of all lists at once, and takes the time of the new ones (Eq. 11).
+
+    Args:
+        target: the posterior of the new lists.
+        earlier: from `weighted_vectors` with other lists.
+        delta: the leveraging factor δ.
+
+    Raises:
+        UsageError: if the posterior has another δ.
+    """
+    recorded = 1 / float(earlier.attrs["likelihood_exponent"])
+    if abs(recorded - delta) > _SAME * delta:
+        problem = f"the posterior that is the prior was weighted with delta={recorded:g}"
+        raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
+    sampled = weighted_vectors(target, earlier.flat, delta)
+    assert sampled.log_likelihood is not None
+    assert earlier.log_density is not None  # `weighted_vectors` records both
+    assert earlier.log_weight is not None
+    log_p = total(sampled.log_likelihood, earlier.shape)
+    lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
+    count = int(earlier.attrs.get("earlier_lists", 0)) + lists
+    return replace(
+        sampled,
+        log_density=earlier.log_density + log_p,
+        log_weight=earlier.log_weight + log_p / delta,
+        attrs={**sampled.attrs, "earlier_lists": count},
+    )

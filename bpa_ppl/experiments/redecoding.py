@@ -263,8 +263,7 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
         problem = f"sentence id {min(unknown)} is not in {old.origin}: give lists of the same text"
         raise DataError(problem, new.origin, code="mismatch")
     of_new = [number[identifier] for identifier in new.sentence_ids.tolist()]
-    decoded = with_sentences_of(_without(new, old), old[of_new])
-    both = NBest.concatenate([_without(old, new), decoded], renumber=True)
+    both = join(old, with_sentences_of(new, old[of_new]))
     sentence = np.repeat([*range(len(old)), *of_new], both.sizes)
     first: dict[tuple[int, str, bytes], int] = {}
     for row in np.argsort(sentence, kind="stable").tolist():
@@ -275,6 +274,16 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     merged = both.regroup(np.arange(len(old)), rows, sizes)
     added = int(np.count_nonzero(rows >= len(old.features)))
     return replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added
+
+
+def join(lists: NBest, others: NBest) -> NBest:
+    """Return the lists of both, numbered from 0, with the columns that both have, but no totals.
+
+    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
+    >>> join(lists, lists.with_extras(quality=[0.5])).sentence_ids.tolist()
+    [0, 1]
+    """
+    return NBest.concatenate([_without(lists, others), _without(others, lists)], renumber=True)
 
 
 def with_sentences_of(lists: NBest, others: NBest) -> NBest:

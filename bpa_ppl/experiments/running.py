@@ -19,7 +19,7 @@ from bpa_ppl.columns import intern
 from bpa_ppl.decoding import RULES, rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.redecoding import redecode, with_sentences_of
+from bpa_ppl.experiments.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.experiments.results import claimed, result_row, write_json, write_tables
 from bpa_ppl.experiments.study import (
     SAMPLER,
@@ -83,7 +83,9 @@ def run_study(
         UsageError: if `jobs` is not valid.
     """
     for domain in study.domains:  # find mistakes in the files before the work starts
-        material(study, domain)
+        data = material(study, domain)
+        if any(method.development for method in study.every_method):
+            join(_without_sources(data.adapt), _development(study, 0))
     methods = methods_by_cell(study)
     folder = Path(folder)
     with claimed(folder, study):
@@ -204,14 +206,17 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     """
     domain = next(domain for domain in study.domains if domain.name == cell.domain)
     data = material(study, domain, method.nbest_size)
-    adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
+    drawn = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
+    adaptation = drawn
+    if method.development:
+        adaptation = join(_without_sources(drawn), _development(study, method.nbest_size))
     test, counts, weights = data.test, data.counts, data.weights
     posterior: Draws | None = None
     seconds: dict[str, float] = {}
     verdict, failed, seed = "", [], seed_of(study, cell)
     if method.kind == SAMPLER:
         sampler = method.component()
-        if method.needs_development:
+        if sampler.takes_extra:
             sampler = _fitted(study, domain, sampler)
         options = AdaptOptions(
             sampler=sampler,
@@ -229,7 +234,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         failed = [finding.name for finding in report.failures]
         weights = posterior.at_point("mean")
     elif method.kind == TUNER:
-        weights = _tuned(study, domain, method, adaptation, weights, seed, seconds)
+        weights = _tuned(study, domain, method, drawn, adaptation, weights, seed, seconds)
     if method.decode_test:
         assert weights is not None  # the method has adapted them
         with _timed(seconds, "decode test"):
@@ -254,12 +259,24 @@ def _tuned(
     study: Study,
     domain: StudyDomain,
     method: Method,
+    drawn: NBest,
     adaptation: NBest,
     weights: Weights | None,
     seed: int,
     seconds: dict[str, float],
 ) -> Weights:
-    """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`."""
+    """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`.
+
+    Args:
+        study: the study.
+        domain: of the lists.
+        method: the tuner.
+        drawn: the lists of A, which are decoded again.
+        adaptation: what the tuner learns from: A first, with or without the lists of D.
+        weights: λ_T.
+        seed: of the tuner.
+        seconds: by stage.
+    """
     options: dict[str, Any] = {
         "tuner": method.component(),
         "metric": by_name(method.metric),
@@ -269,8 +286,8 @@ def _tuned(
         with _timed(seconds, "tune"):
             return reestimate(adaptation, weights, **options).weights
     # A sentence that was drawn twice is two sentences for the tuner.
-    numbered = replace(adaptation, sentence_ids=np.arange(len(adaptation)))
-    decode = decoding(study, domain, method, numbered, seconds)
+    numbered, of_a = (replace(x, sentence_ids=np.arange(len(x))) for x in (adaptation, drawn))
+    decode = decoding(study, domain, method, of_a, seconds)
     assert study.decoder is not None  # checked when the study was read
     with _timed(seconds, "tune"):
         loop = redecode(numbered, weights, decode, iterations=study.decoder.iterations, **options)
@@ -316,10 +333,21 @@ def decoding(
     return decode
 
 
+@lru_cache(_MAX_DOMAINS)
+def _development(study: Study, size: int) -> NBest:
+    """Return the lists of the out-of-domain development set, cut to `size` unless it is 0."""
+    assert study.development is not None  # checked when the study was read
+    return _without_sources(_read(study.development, size, study.columns))
+
+
+def _without_sources(lists: NBest) -> NBest:
+    """Return lists without their sources, which only a decoder needs and D may lack."""
+    return replace(lists, sources=None)
+
+
 @lru_cache(1)
 def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
     """Return a sampler fitted to the out-of-domain development set, once for all cells."""
-    assert study.development is not None  # checked when the study was read
-    data, extra = material(study, domain), _read(study.development, 0, study.columns)
+    data, extra = material(study, domain), _development(study, 0)
     weights = data.weights or initial_weights(data.adapt)
     return sampler.fitted(extra, weights, fixed=None, seed=study.seed)

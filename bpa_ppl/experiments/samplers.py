@@ -16,6 +16,7 @@ from numpyro import handlers
 from bpa_ppl.errors import (
     SEEDS,
     BpaError,
+    NotConverged,
     UsageError,
     checked_seed,
     interruption,
@@ -28,6 +29,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     SamplerResult,
     check_same_posterior,
     compare,
+    reference_problem,
 )
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
 from bpa_ppl.experiments.estimates import runs_together
@@ -100,6 +102,13 @@ def compare_samplers(
             other data, another model, or a `sampling_time` that is not a number of seconds.
         NotConverged: if the reference run did not converge.
         UsageError: if there is nothing to run, or a setting is invalid.
+
+    >>> texts, features = [["a cat", "the cat"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
+    >>> lists = NBest.from_lists(texts, features, ["Errors"], references=["the cat"] * 8)
+    >>> reference = {"reference": "laplace", "reference_draws": 5000}
+    >>> result = compare_samplers(lists, {"Errors": 0.5}, ["imh"], runs=2, **reference)
+    >>> result["imh"].verdict in ("agrees", "inconclusive", "DIFFERS")
+    True
     """
     seed = checked_seed(seed)
     configured(samplers, runs, settings)
@@ -129,6 +138,8 @@ def compare_samplers(
         truth = problem.sample(
             AdaptOptions(sampler=reference, seed=seeds, settings=draws, **options)
         )
+        if problem_of_reference := reference_problem(truth, "the reference"):
+            raise NotConverged(problem_of_reference)
         several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
         timed = run_samplers(problem, samplers, **several, clock=clock, **options)
         drawn = {name: one for name, one in timed.items() if not isinstance(one, Exception)}

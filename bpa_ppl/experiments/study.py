@@ -48,10 +48,16 @@ TUNER: Final = "tuner"
 #: Kind of a method -> its samplers or tuners.
 _ENGINES: dict[str, Registry[Any]] = {SAMPLER: SAMPLERS, TUNER: TUNERS}
 #: Setting -> the kinds of methods that have it.
-_KINDS = {"likelihood": (SAMPLER,), "redecode": (TUNER,), "decode_test": (SAMPLER, TUNER)}
+_KINDS = {
+    "likelihood": (SAMPLER,),
+    "redecode": (TUNER,),
+    "decode_test": (SAMPLER, TUNER),
+    "development": (SAMPLER, TUNER),
+}
 #: Settings of all methods; others belong to the sampler, the tuner or the likelihood.
 _COMMON = (
-    *("decode_test", "likelihood", "metric", "nbest_size", "prior_variance", "redecode", "rule"),
+    *("decode_test", "development", "likelihood", "metric", "nbest_size", "prior_variance"),
+    *("redecode", "rule"),
 )
 
 
@@ -72,6 +78,8 @@ class Method(Component, frozen=True):
             new.
         decode_test: whether the test sentences are decoded again with the adapted weights, of a
             sampler the posterior mean, before the method chooses from their lists.
+        development: whether the method learns from A and the lists of [development], D, together
+            (A ∪ D); D is never decoded again.
         engine_settings: settings of the sampler or tuner, sorted by name.
         likelihood_settings: settings of the likelihood, sorted by name.
     """
@@ -86,13 +94,14 @@ class Method(Component, frozen=True):
     nbest_size: CountOrNone = 0
     redecode: bool = False
     decode_test: bool = False
+    development: bool = False
     engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
     likelihood_settings: tuple[tuple[str, Value], ...] = ()
 
     @property
     def needs_development(self) -> bool:
         """Whether it also learns from the text that λ_T was tuned on."""
-        return self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra
+        return self.development or (self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra)
 
     def component(self) -> Any:
         """Return its sampler or tuner with its settings."""
@@ -169,6 +178,7 @@ def named_methods() -> dict[str, Method]:
         **methods,
         "canonical": Method(name="canonical", kind=CANONICAL),
         "heur-vit": methods["heuristic"].with_settings({"rule": "viterbi"}, "heur-vit"),
+        "mert+": methods["mert"].with_settings({"development": True}, "mert+"),
         "mcmc": walk.with_settings({}, "mcmc"),
         "mcmc-vit": walk.with_settings({"rule": "viterbi"}, "mcmc-vit"),
     }
@@ -327,9 +337,13 @@ def read_study(path: str | Path) -> Study:
     methods = ["imh"]
     sizes = [100]
 
-    [development]                          # what λ_T was tuned on, for weight-trace
+    [development]                          # what λ_T was tuned on, for weight-trace and mert+
     nbest = "dev.nbest.gz"
     references = ["dev.ref"]
+
+    [variants.map-both]                    # A and these lists together, as mert+ does with mert
+    like = "map"
+    development = true
 
     [decoder]                              # for redecode and decode_test
     command = "moses -f {weights} -n-best-list {nbest} 500 < {sources}"

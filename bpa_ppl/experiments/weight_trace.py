@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.heuristic import weighted_vectors
+from bpa_ppl.experiments.heuristic import reweighted, weighted_vectors
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Sampler
@@ -31,6 +31,7 @@ class WeightTrace(Sampler, frozen=True):
     exact = False
     likelihood = "oracle"
     takes_extra = True
+    keeps_draws = True
     visited: Any = None
     restarts: Count = 20
     delta: Positive = 1.0
@@ -62,8 +63,11 @@ class WeightTrace(Sampler, frozen=True):
         """Return the visited weights with the logarithms of their weights.
 
         Raises:
-            UsageError: if there are no visited weights, or they do not fit.
+            UsageError: if there are no visited weights, or they do not fit, or the posterior that
+                is the prior has another δ.
         """
+        if target.earlier is not None:
+            return reweighted(target, target.earlier, self.delta)
         if self.visited is None:
             raise UsageError(
                 "weight-trace needs the lists that the canonical weights were tuned on, or the "

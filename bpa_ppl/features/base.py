@@ -17,7 +17,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, location_of
 from bpa_ppl.labels import repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, candidate_at
 from bpa_ppl.notes import warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.registry import Registry
@@ -319,6 +319,16 @@ def add_features(
         return feature_adder(resolve_sources(sources))(nbest).nbest
 
 
+def missing_column(nbest: NBest, source: FeatureSource, need: str, row: int = 0) -> DataError:
+    """Return the error of lists, or of a candidate, without a column that a source needs."""
+    name = FEATURES.name_of(source)
+    problem = f"the features {name} need {need}: add it to the lists"
+    if need not in ("sources", "references") and len(nbest.features):
+        problem = f"{candidate_at(nbest, row)} has no {need}, which the features {name} need"
+        problem += ": give each candidate one"
+    return DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
+
+
 def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
     """Return sources with their settings, from any argument that `add_features` takes.
 
@@ -371,9 +381,7 @@ def feature_adder(
         for source in chosen:  # before anything is read or trained
             for need in sorted(source.needs - nbest.extras.keys() - nbest.sentence_extras.keys()):
                 if getattr(nbest, need, None) is None:
-                    name = FEATURES.name_of(source)
-                    problem = f"the features {name} need {need}: add it to the lists"
-                    raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
+                    raise missing_column(nbest, source, need)
         if not chosen and nbest.features.flags.c_contiguous:  # the last bits of sums depend on it
             return Added(nbest, ())
         pairs = zip(chosen, opened(), strict=True)

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bpa_ppl.columns import is_missing
 from bpa_ppl.errors import DataError, location_of
-from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.features.base import Features, FeatureSource, missing_column
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.notes import warn_user
@@ -70,7 +71,9 @@ class Indicators(FeatureSource, frozen=True):
         if values is None:
             values = feature_of(nbest, self.column)
         texts = []
-        for value in values:
+        for row, value in enumerate(values):
+            if is_missing(value) or value != value:
+                raise missing_column(nbest, self, self.column, row)
             text = _printed(value)
             if text is None:
                 problem = f"{self.column} is {shown(value)}, neither a text nor a number"
@@ -81,7 +84,7 @@ class Indicators(FeatureSource, frozen=True):
 
 
 def _printed(value: Any) -> str | None:
-    """Return a category as a text; None for what is missing, or of another type."""
+    """Return a category as a text; None for a value of another type."""
     if isinstance(value, str | Integral):
         return str(value)
     number = isinstance(value, Real) and math.isfinite(value)

@@ -38,6 +38,7 @@ from bpa_ppl.labels import printed_labels, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.writing import require_plain_texts, warn_about_ids
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
 
@@ -187,8 +188,13 @@ def write_lines(
         after: columns of fields to write after the total.
 
     Raises:
-        DataError: if a text has a line break.
+        DataError: if there is no feature, or a text would not read back.
     """
+    if not labels:
+        problem = "no features, without which a line is not one of a list: write jsonl"
+        raise DataError(problem, nbest.origin, code="not-supported")
+    require_plain_texts(nbest, blanks=False)
+    warn_about_ids(nbest)
     labelled = [*labels, "||| "]
     for sentence, identifier in enumerate(nbest.sentence_ids):
         rows = nbest.rows(sentence)
@@ -198,9 +204,6 @@ def write_lines(
         values = zip(*(printed(column, json=False) for column in columns), strict=True)
         sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
         for text, line, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
-            if "\n" in text:
-                problem = f"a text of sentence {identifier} has a line break: write jsonl"
-                raise DataError(problem, nbest.origin, code="not-supported")
             # Without totals `line` is shorter, which omits the last separator.
             scores = " ".join(map(str.__add__, labelled, line))
             file.write(f"{identifier} ||| {text}{first} ||| {scores}{last}\n")

@@ -122,7 +122,8 @@ def iter_nbest(
 
     A number that is missing for some hypotheses is an extra from the first table on that lacks it;
     so `NBest.concatenate(tables, fill_missing=True)` has the columns of `read_nbest`. A warning
-    names a column that was a feature of the tables before.
+    names a column that was a feature of the tables before. `rerank` gives the same choices, or the
+    same error, as with `read_nbest`.
 
     Args:
         path: as for `read_nbest`, like all other arguments.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.component import CountOrNone
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, location_of, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import lines_of_numbers, printed
 from bpa_ppl.formats.streams import (
@@ -31,9 +31,11 @@ from bpa_ppl.formats.streams import (
 )
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import ID, TEXT
 from bpa_ppl.rows.schema import looks_numeric
+from bpa_ppl.rows.writing import require_plain_texts, warn_about_ids
 
 _NPY = ".npy"
 
@@ -135,10 +137,15 @@ class Plain(NBestFormat, frozen=True):
             )
         elif np.any(np.diff(nbest.sentence_ids) != 1):
             problem = "plain text has no ids, and those of the lists are not in order"
-        elif any("\n" in text or "\r" in text for text in nbest.strings):
-            problem = "a text has a line break"
+        elif len(nbest) and nbest.text(0).startswith("\ufeff"):
+            problem = "the first text begins with a byte-order mark, which is not read"
         if problem:
             raise DataError(f"{problem}; or write jsonl", nbest.origin, code="not-supported")
+        require_plain_texts(nbest)
+        warn_about_ids(nbest)
+        if len(nbest) and (first := int(nbest.sentence_ids[0])):
+            note = f"plain text has no ids: set the first id to {first} where the file is read"
+            warn_user(location_of(nbest.origin) + note)
         file.writelines(f"{nbest.strings[i]}\n" for i in nbest.string_index.tolist())
 
     def _files(self) -> list[str]:

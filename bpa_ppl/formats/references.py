@@ -317,8 +317,8 @@ def sources_of(given: AnySources) -> SentenceLines:
             problem += "" if of_json else f"; {_IF_PLAIN}"
             raise DataError(problem, origin, 1 if of_json else tabs[0], code="mismatch")
         texts = [line.strip() for line in lines]
-        present = [text for text in texts if text] or [""]
-        if _is_header(present[0]):
+        present = [text for text in texts if text]
+        if present and _is_header(present[0]):
             problem = "the header of a table, but sources are given one per line: give the texts"
             raise DataError(problem, origin, 1, code="mismatch")
         _check_markup(present, 1, origin)

@@ -95,7 +95,7 @@ class Csv(TableFormat, frozen=True):
         id,text,reference,lm
         0,"a, b",the cat,-1.5
         """
-        columns = written(nbest, True, _fits, all_texts)
+        columns = written(nbest, True, _fits, all_texts, typed=self.typed)
         try:
             of_sentences = sentence_columns(nbest, columns, lists=False)
         except ValueError as error:
@@ -114,13 +114,16 @@ class Csv(TableFormat, frozen=True):
             try:
                 file.writelines(self.separators[0].join(map(self._cell, of)) + "\n" for of in lines)
             except ValueError as error:
-                problem = f"sentence {first} has {error}: write csv or jsonl"
+                remedy = "write jsonl" if self.quoted else "write csv or jsonl"
+                problem = f"sentence {first} has {error}: {remedy}"
                 raise DataError(problem, nbest.origin, code="not-supported") from error
             lines = []
 
     def _cell(self, text: str) -> str:
         # The csv module leaves a carriage return as it is, and then refuses to read it.
         separator = self.separators[0]
+        if "\0" in text:
+            raise ValueError(f"{quoted(text)}, with a NUL byte in it")
         odd = any(mark in text for mark in (separator, "\n", "\r"))
         if odd and not self.quoted:
             raise ValueError(f"{quoted(text)}, with {quoted(separator)} or a line break in it")

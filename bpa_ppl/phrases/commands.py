@@ -72,6 +72,7 @@ def mix(
     dev: str | None = None,
     method: str = "map",
     value: float | None = None,
+    best: int | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Mix a phrase table of the domain with a general one: p(t|s) and p(s|t).
@@ -84,6 +85,7 @@ def mix(
         method: concatenate, linear, map or log-linear; linear-known and map-known take a phrase
             that only one table has from that table alone.
         value: Value of the parameter (alpha or beta), instead of fitting it.
+        best: Keep this number of translations of each source phrase, those with the highest p(t|s).
     """
     from bpa_ppl.formats.streams import require_writable
 
@@ -91,6 +93,7 @@ def mix(
     general = bpa.phrases.read_counts(outer)
     held_out = None if dev is None else bpa.phrases.read_counts(dev)
     table, fits = bpa.phrases.mix(bpa.phrases.read_counts(inner), general, held_out, method, value)
+    table = table if best is None else table.best(best)
     bpa.phrases.write_table(table, output)
     for fit in fits:
         shared.echo_status(fit, quiet)
@@ -112,6 +115,7 @@ def weigh(
     negatives: Literal["no-common", "source"] = "no-common",
     prior_deviation: float | None = None,
     published: bool = False,
+    best: int | None = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -134,6 +138,7 @@ def weigh(
             likelihood, as published (default: 1).
         published: As in the paper: by default --scale plain and --prior-deviation 0, and for a
             phrase that only one table has, the share of the other is lost (Eq. 4 as printed).
+        best: Keep this number of translations of each source phrase, those with the highest p(t|s).
         seed: Seed of the examples of the SVM.
     """
     from dataclasses import replace
@@ -179,6 +184,7 @@ def weigh(
         for feature, *values in zip(fits["direct"].names, *weights, strict=True)
     ]
     shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
+    table = table if best is None else table.best(best)
     bpa.phrases.write_table(table, output)
     shared.echo_status(f"{len(table):,} phrase pairs", quiet)
 

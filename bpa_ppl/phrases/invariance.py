@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Positive
-from bpa_ppl.errors import one_of
+from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
-from bpa_ppl.phrases.subdomains import Subdomains, chebyshev, posteriors, renyi_entropy
+from bpa_ppl.phrases.subdomains import (
+    Subdomains,
+    chebyshev,
+    hellinger,
+    kullback_leibler,
+    posteriors,
+    renyi_entropy,
+)
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.phrases.tree import PhraseTree
 
 #: The measures of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence")
+#: Distances for coherence.
+_DISTANCES: dict[str, Any] = {
+    "chebyshev": chebyshev,
+    "hellinger": hellinger,
+    "kullback-leibler": kullback_leibler,
+}
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -27,14 +41,15 @@ class Invariance(FeatureSource, frozen=True):
 
     The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The sentence
     pairs of the corpus that contain a phrase give P(z | phrase), its distribution over the
-    subdomains z; see `bpa_ppl.phrases.subdomains.posteriors`. Measures, after Cuong, Sima'an and
-    Titov (2016):
+    subdomains z; see `bpa_ppl.phrases.subdomains.posteriors`. A pair counts once in its subdomain
+    if these are hard; if they are soft, it counts P(z | e, f) for each occurrence of the phrase.
+    Measures, after Cuong, Sima'an and Titov (2016):
 
     * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain, so a positive
       weight rewards invariance.
-    * `coherence`: the Chebyshev distance between P(z | source phrase) and P(z | target phrase),
-      lower if they are more alike: `.coherence`. A negative weight rewards coherence.
+    * `coherence`: the distance between P(z | source phrase) and P(z | target phrase), lower if
+      they are more alike: `.coherence`. A negative weight rewards coherence.
 
     An unknown word, which the decoder copies, has P(z) on both sides; it is in all hypotheses of a
     list alike.
@@ -43,10 +58,15 @@ class Invariance(FeatureSource, frozen=True):
         subdomains: a Parquet file that `bpa subdomains` has written.
         features: the measures.
         alpha: the order of the entropy; 1 is Shannon's.
+        distance: of coherence. For `kullback-leibler`, which sums both directions, P(z) is added to
+            the counts, because the divergence may be infinite without.
+        z: a single subdomain, from 0. The columns are then P(z | source phrase), P(z | target
+            phrase) and their absolute difference, `.z3.source`, `.z3.target`, `.z3.difference`,
+            instead of the measures.
         name: the start of the names of the columns.
 
     Raises:
-        UsageError: if there is no such measure.
+        UsageError: if there is no such measure or subdomain.
 
     >>> from bpa_ppl import NBest, add_features
     >>> from bpa_ppl.phrases import NumberedText
@@ -66,6 +86,8 @@ class Invariance(FeatureSource, frozen=True):
     subdomains: str
     features: tuple[str, ...] | str = ("specificity", "coherence")
     alpha: Positive = 2.0
+    distance: Literal["chebyshev", "hellinger", "kullback-leibler"] = "chebyshev"
+    z: Annotated[int, Meta(ge=0)] | None = None
     name: str = "invariance"
 
     def __post_init__(self) -> None:
@@ -86,8 +108,13 @@ class Invariance(FeatureSource, frozen=True):
         Raises:
             DataError: if the subdomains cannot be read; on use, if a segmentation is malformed,
                 outside of its sentence, or not of the whole hypothesis.
+            UsageError: if there is no subdomain `z`.
         """
         subdomains = Subdomains.load(self.subdomains)
+        if self.z is not None and self.z >= subdomains.k:
+            problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
+            raise UsageError(f"{problem}: choose one of them", parameter="z")
+        shares, repeated = subdomains.posteriors(), not subdomains.hard
         trees = PhraseTree(), PhraseTree()
         counted = [np.zeros((0, subdomains.k))] * len(SIDES)
         check = unknown_check("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
@@ -96,23 +123,33 @@ class Invariance(FeatureSource, frozen=True):
             first, second, owner = numbered_pairs(nbest, *trees)
             for n, (side, tree) in enumerate(zip(SIDES, trees, strict=True)):
                 if len(tree) > len(counted[n]):
-                    counted[n] = tree.count(subdomains.text(side), subdomains.posteriors())
+                    counted[n] = tree.count(subdomains.text(side), shares, repeated=repeated)
             keys = (first.astype(np.int64) << _HALF) + second
             pairs, rows = np.unique(keys, return_inverse=True)
             counts = counted[0][pairs >> _HALF], counted[1][pairs & (1 << _HALF) - 1]
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))
-            source, target = (posteriors(c, subdomains.weights) for c in counts)
-            columns: dict[str, Float64] = {}
-            if "specificity" in self.measures:
-                columns["specificity.source"] = renyi_entropy(source, self.alpha)
-                columns["specificity.target"] = renyi_entropy(target, self.alpha)
-            if "coherence" in self.measures:
-                columns["coherence"] = chebyshev(source, target)
             # Each hypothesis is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
-                for column, values in columns.items()
+                for column, values in self._measured(counts, subdomains.weights).items()
             }
 
         return compute
+
+    def _measured(self, counts: tuple[Float64, Float64], weights: Float64) -> dict[str, Float64]:
+        """Return the columns, (pairs,) each, from the counts of both sides, (pairs, K) each."""
+        source, target = (posteriors(c, weights) for c in counts)
+        if self.z is not None:
+            p, q, name = source[:, self.z], target[:, self.z], f"z{self.z}"
+            values = {"source": p, "target": q, "difference": np.abs(p - q)}
+            return {f"{name}.{column}": value for column, value in values.items()}
+        columns: dict[str, Float64] = {}
+        if "specificity" in self.measures:
+            columns["specificity.source"] = renyi_entropy(source, self.alpha)
+            columns["specificity.target"] = renyi_entropy(target, self.alpha)
+        if "coherence" in self.measures:
+            if self.distance == "kullback-leibler":
+                source, target = (posteriors(c + weights, weights) for c in counts)
+            columns["coherence"] = _DISTANCES[self.distance](source, target)
+        return columns

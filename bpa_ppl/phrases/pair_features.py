@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -313,6 +314,38 @@ def svm_feature(
     """
     from sklearn.svm import LinearSVC
 
+    rows, common = svm_examples(outside, inside, negatives=negatives, seed=seed)
+    machine = LinearSVC(class_weight="balanced", dual=False, random_state=checked_seed(seed))
+    machine.fit(features[rows], common)
+    decision = np.asarray(machine.decision_function(features), np.float64)
+    return normalised(decision)[:, None].astype(np.float32)
+
+
+def svm_examples(
+    outside: PhraseCounts,
+    inside: PhraseCounts,
+    *,
+    negatives: Literal["no-common", "source"] = "no-common",
+    seed: int = 0,
+) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Return the rows of OUT that are examples of `svm_feature`, and whether each is positive.
+
+    Args:
+        outside: as for `svm_feature`, like the other arguments.
+        inside: as above.
+        negatives: as above.
+        seed: as above.
+
+    Raises:
+        DataError: if a class has no examples.
+        UsageError: if the kind of negative examples is unknown.
+
+    >>> outside = PhraseCounts.of(["s", "t", "t"], ["a", "b", "c"], [1, 1, 1])
+    >>> inside = PhraseCounts.of(["s", "t"], ["a", "d"], [1, 1])
+    >>> rows, positive = svm_examples(outside, inside)
+    >>> rows.tolist(), positive.tolist()
+    ([0, 1, 2], [True, False, False])
+    """
     one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0
@@ -328,7 +361,4 @@ def svm_feature(
     rows = np.flatnonzero(common | negative)
     if len(rows) > _EXAMPLES:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _EXAMPLES, replace=False))
-    machine = LinearSVC(class_weight="balanced", dual=False, random_state=seed)
-    machine.fit(features[rows], common[rows])
-    decision = np.asarray(machine.decision_function(features), np.float64)
-    return normalised(decision)[:, None].astype(np.float32)
+    return rows, common[rows]

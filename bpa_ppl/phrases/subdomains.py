@@ -219,7 +219,7 @@ def posteriors(counts: Float64, weights: Float64) -> Float64:
     the corpus gets P(z).
 
     Args:
-        counts: (phrases, K), of the sentences with a phrase, from `PhraseTree.count`.
+        counts: (phrases, K), in each subdomain, from `PhraseTree.count`.
         weights: (K,) P(z).
 
     >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
@@ -258,3 +258,25 @@ def chebyshev(first: Float64, second: Float64) -> Float64:
     [0.25]
     """
     return np.asarray(np.abs(first - second).max(axis=1))
+
+
+def hellinger(first: Float64, second: Float64) -> Float64:
+    """Return (n,) Hellinger distances, from 0 to 1.
+
+    >>> hellinger(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).round(4).tolist()
+    [1.0]
+    """
+    return np.asarray(np.linalg.norm(np.sqrt(first) - np.sqrt(second), axis=1) / np.sqrt(2))
+
+
+def kullback_leibler(first: Float64, second: Float64) -> Float64:
+    """Return (n,) Kullback–Leibler divergences in nats, the sum of both directions.
+
+    Args:
+        first: (n, K), above 0.
+        second: likewise.
+
+    >>> kullback_leibler(np.array([[0.5, 0.5]]), np.array([[0.75, 0.25]])).round(4).tolist()
+    [0.2747]
+    """
+    return np.asarray(((first - second) * np.log(first / second)).sum(axis=1))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl.errors import UsageError
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]
@@ -163,6 +164,33 @@ class PhraseTable(PhrasePairs):
     def on(cls, pairs: PhrasePairs, columns: Mapping[str, Float64]) -> PhraseTable:
         """Return a table with the pairs of another one, and columns of a number for each."""
         return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, columns)
+
+    def best(self, count: int) -> PhraseTable:
+        """Return the pairs with the highest p(t|s) of each source phrase.
+
+        Of several columns of p(t|s), their sum decides; of equal pairs the first.
+
+        Args:
+            count: the number of translations to keep; Foster et al. (2010) keep 30.
+
+        Raises:
+            UsageError: if it is below 1.
+
+        >>> pairs = PhraseCounts.of(["a", "a", "b"], ["x", "y", "x"], [1, 3, 1])
+        >>> table = PhraseTable.on(pairs, {"direct": np.array([0.25, 0.75, 1.0])})
+        >>> table.best(1).columns["direct"].tolist()
+        [0.75, 1.0]
+        """
+        if count < 1:
+            raise UsageError(f"best must be at least 1, not {count}", parameter="best")
+        p = sum(v for name, v in self.columns.items() if name.partition(".")[0] == "direct")
+        order = np.lexsort((np.negative(p), self.source))
+        first = np.searchsorted(self.source, self.source)  # the pairs are sorted by source
+        rows = np.sort(order[np.arange(len(self)) - first < count])
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return PhraseTable(
+            self.sources, self.targets, self.source[rows], self.target[rows], columns
+        )
 
 
 def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:

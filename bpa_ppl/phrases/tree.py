@@ -89,19 +89,20 @@ class PhraseTree:
         numbers, self._size = _number_spans(sentences, starts, begin, words, tree, self._size, add)
         return numbers
 
-    def count(self, text: NumberedText, shares: Float32) -> Float64:
+    def count(self, text: NumberedText, shares: Float32, *, repeated: bool = False) -> Float64:
         """Return (nodes, K) how many sentences of each group have each phrase of the tree.
 
         Args:
             text: the sentences.
             shares: (sentences, K) float32, the share of each sentence in each group.
+            repeated: count a sentence as often as it has the phrase.
         """
         # The number in the tree of each word of the text; −1 if it is in no phrase.
         words = self.words((word.encode() for word in text.words), add=False)[0]
         sentences = words[text.numbers], text.starts
         counts = np.zeros((self._size, shares.shape[1]))
         # A copy is writable: for a read-only array the function would be compiled again.
-        _count_phrases(sentences, shares.copy(), (self._keys, self._slots), counts)
+        _count_phrases(sentences, shares.copy(), (self._keys, self._slots), counts, repeated)
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
@@ -173,7 +174,11 @@ def _number_spans(
 
 @compiled
 def _count_phrases(
-    sentences: Ragged, shares: Float32, tree: tuple[Int64, Int32], counts: Float64
+    sentences: Ragged,
+    shares: Float32,
+    tree: tuple[Int64, Int32],
+    counts: Float64,
+    repeated: bool,
 ) -> None:
     """Add to (nodes, K) counts: see `PhraseTree.count`."""
     keys, slots = tree
@@ -189,7 +194,7 @@ def _count_phrases(
                 node = int(slots[find_slot(slots, keys, (node << 32) | word)])
                 if node == FREE:
                     break
-                if latest[node] == s:
+                if latest[node] == s and not repeated:
                     continue
                 latest[node] = s
                 for k in range(counts.shape[1]):

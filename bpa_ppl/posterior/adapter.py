@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Of the groups below; raise it when an older bpa_ppl could no longer read the files.
 SCHEMA_VERSION = 1
-_SCHEMA = "schema_version"
+SCHEMA = "schema_version"
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
@@ -73,7 +73,7 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     if draws.log_likelihood and draws.log_density is not None and not log_prior:
         prior = draws.log_density - total(draws.log_likelihood, draws.shape)
         log_prior = {draws.sites[0] if len(draws.sites) == 1 else _JOINT: prior}
-    attrs = {**draws.attrs, "kind": draws.kind, _SITES: list(draws.sites), _SCHEMA: SCHEMA_VERSION}
+    attrs = {**draws.attrs, "kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
         "posterior": draws.values,
         "posterior_predictive": draws.predictive,
@@ -136,7 +136,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     draws = {name: _draws_of(group) for name, group in groups.items()}
     values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decoded(value) for key, value in recorded.items()}
-    version = attrs.pop(_SCHEMA, SCHEMA_VERSION)
+    version = attrs.pop(SCHEMA, SCHEMA_VERSION)
     if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
         raise DataError(
             f"the posterior has schema version {version!r:.80}, and this bpa_ppl reads up to "

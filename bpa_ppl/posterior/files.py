@@ -113,21 +113,35 @@ def read_draws(path: str | Path) -> Draws:
 
 def _load(path: str | Path) -> tuple[dict[str, Group], dict[str, Any], Draws]:
     """Return the groups of a file, its attributes, and the draws; errors name the file."""
-    if not os.path.isfile(path):  # also of a name that no file can have
-        what = "a folder" if os.path.isdir(path) else "no such file"
-        problem = f"{what}: give the posterior that `bpa adapt` wrote"
-        raise DataError(problem, path, code="missing-file")
+    groups, attrs = read_groups(path)
     try:
-        groups, attrs = from_bytes(unsealed(Path(path).read_bytes()))
         return groups, attrs, as_draws(from_groups(groups, attrs))
-    except OSError as error:
-        raise denied(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
         problem = f"not a posterior ({_first_line(error)}): give the file that `bpa adapt` wrote"
         raise DataError(problem, path, code="damaged") from error
+
+
+def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
+    """Return the groups of any NetCDF file, and the attributes of the whole.
+
+    The variables of a file without groups, as a Dataset writes it, are those of a posterior.
+
+    Raises:
+        DataError: naming the file, if it cannot be read or is damaged.
+    """
+    if not os.path.isfile(path):  # also of a name that no file can have
+        what = "a folder" if os.path.isdir(path) else "no such file"
+        problem = f"{what}: give the posterior that `bpa adapt` wrote"
+        raise DataError(problem, path, code="missing-file")
+    try:
+        return from_bytes(unsealed(Path(path).read_bytes()))
+    except OSError as error:
+        raise denied(path, error, "read") from error
+    except BpaError as error:
+        raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
 
 
 def sealed(content: bytes) -> bytes:
@@ -223,7 +237,8 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))
             root = h5netcdf.File(file, phony_dims="access", decode_vlen_strings=True)
-            return {name: _group(group) for name, group in root.groups.items()}, dict(root.attrs)
+            groups = dict(root.groups) or {"posterior": root}
+            return {name: _group(group) for name, group in groups.items()}, dict(root.attrs)
     except BpaError:
         raise
     # A damaged file can make HDF5 and the libraries above it raise almost anything.

@@ -263,7 +263,7 @@ class Gatherer:
         count = len(rows.ids)
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
         for name in rows.extras:
-            if self.schema.is_empty(name):
+            if self.schema.may_be_numbers(name):  # all are missing here
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
@@ -324,6 +324,7 @@ class _ReferenceNotes:
     def __init__(self, origin: str, given: SentenceLines | None):
         self.origin = origin if given is None else given.origin
         self._lists = self._strange = 0
+        self._words = False  # whether a reference is not blank
         self._blank: list[int] = []  # ids of sentences
         self._without: list[int] = []
         #: How well candidates fit the references before theirs, their own, and those after.
@@ -352,6 +353,7 @@ class _ReferenceNotes:
                 self._without.append(int(ids[place]))
                 continue
             self._lists += 1
+            self._words = self._words or any(map(str.strip, texts))
             if not all(map(str.strip, texts)):
                 self._blank.append(int(ids[place]))
                 continue
@@ -365,7 +367,7 @@ class _ReferenceNotes:
         Raises:
             DataError: if there is no reference with a word.
         """
-        if self._blank and len(self._blank) == self._lists:
+        if self._blank and not self._words:
             problem = "every reference is blank: give those of this text"
             raise DataError(problem, self.origin, parameter="references", code="missing-references")
         if self._without and self._lists:

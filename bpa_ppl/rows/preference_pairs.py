@@ -11,10 +11,12 @@ features, or a conversation: a list of such objects, of which the last one by th
 answer; later turns are left out. The source is the last turn of a user in the prompt. Without a
 prompt it is the last one before the answers, if both conversations have the same ones.
 
+Turns may be those of ShareGPT, `{"from": "human", "value": "…"}`, in which an assistant is `gpt`.
+
 A conversation may be a text: `Human: …` and `Assistant: …` after blank lines; or JSON, as in tables
 of text: a list of turns; or lists of texts, if the prompt and both answers are such lists of one
-length, as the turns of each side. Conversations of other forms (`from` and `value`, `parts`,
-`messages`) are refused, never a candidate.
+length, as the turns of each side. Conversations of other forms (`parts`, `messages`) are
+refused, never a candidate.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
 column `score`. All other fields of a row become extras of the sentence.
@@ -37,18 +39,22 @@ MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
 _PREFERENCES, _TIES, _SYSTEM = "preferences", "ties", "system"
 #: What conversations call the text of a turn, and who speaks.
 _CONTENT, _ROLE, _ASSISTANT = "content", "role", "assistant"
+# The same in ShareGPT.
+_VALUE, _FROM = "value", "from"
 # Who else speaks; turns without a role are answers.
 _OTHERS = ("user", "human", "system", "developer", "tool", "function")
 _USERS = ("user", "human")
 # Forms of conversations as texts of JSON, which are no answers themselves.
-_SPEAKERS = (_ROLE, "from")
+_SPEAKERS = (_ROLE, _FROM)
 _ASSISTANTS = (_ASSISTANT, "model", "gpt")
-_CONTENTS = (_CONTENT, TEXT, "parts", "value", "tool_calls")
+_CONTENTS = (_CONTENT, TEXT, "parts", _VALUE, "tool_calls")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
 #: Suffixes and prefixes of the fields of the first and of the second answer.
 _ENDINGS = (("_chosen", "_rejected"), ("-chosen", "-rejected"))
 _BEGINNINGS = (("chosen_", "rejected_"), ("chosen-", "rejected-"))
+_NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
+_BEGUN = re.compile(r"\s*\[\s*\{\s*['\"](role|content|from|value)['\"]\s*:")
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
 _Error = Callable[..., DataError]
 
@@ -151,13 +157,14 @@ def _judgement(winner: Any, error: _Error, line: int) -> dict[str, Any]:
 def _conversation(answer: Any, error: _Error, line: int) -> Any:
     """Return an answer, or a prompt, in which a text of several turns is a conversation."""
     if not isinstance(answer, str):
-        return answer
+        return list(map(_turn, answer)) if isinstance(answer, list) else _turn(answer)
     if answer.lstrip()[:1] in ("[", "{") and any(key in answer for key in _SPEAKERS):
-        turns = _parsed(answer)
+        parsed = _parsed(answer)
+        turns = list(map(_turn, parsed)) if isinstance(parsed, list) else _turn(parsed)
         if _is_conversation(turns):
             return turns
-        keys = "role|content" + ("|from|value" if turns is None else "")
-        if re.match(rf"\s*\[\s*\{{\s*['\"]({keys})['\"]\s*:", answer):
+        names = any(of in answer and text in answer for of, text in _NAMES)
+        if names and _BEGUN.match(answer):
             problem = f"a conversation, {shown(answer)}, that is not JSON: write it by json.dumps"
             raise error(problem, line, code="bad-line")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
@@ -170,6 +177,14 @@ def _conversation(answer: Any, error: _Error, line: int) -> Any:
     return [
         {_ROLE: "user" if who == "Human" else _ASSISTANT, _CONTENT: text} for who, text in pairs
     ]
+
+
+def _turn(turn: Any) -> Any:
+    """Return a turn of ShareGPT with the usual names of its fields, and any other value."""
+    if not isinstance(turn, dict) or not {_FROM, _VALUE} <= turn.keys() or _CONTENT in turn:
+        return turn
+    others = {name: value for name, value in turn.items() if name not in (_FROM, _VALUE)}
+    return {_ROLE: turn[_FROM], _CONTENT: turn[_VALUE], **others}
 
 
 def _parsed(text: str) -> Any:

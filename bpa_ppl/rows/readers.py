@@ -102,11 +102,31 @@ def record_columns(records: Any) -> Columns:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
     try:
-        rows = list(map(cols.plain_values, rows))
+        rows = rows if _are_plain(rows) else list(map(_plain_record, rows))
     except RecursionError as error:
         problem = "objects inside objects without an end"
         raise DataError(problem, parameter="records") from error
     return RecordReader(IN_MEMORY).columns(rows, range(1, len(rows) + 1))
+
+
+def _are_plain(records: list[Any]) -> bool:
+    """Return whether records have texts, single numbers and dictionaries of candidates alone."""
+    if not {dict}.issuperset(map(type, records)):
+        return False
+    others = set(map(type, cols.values_in(records))) - cols.SINGLE
+    if others - {list}:
+        return False
+    lists = [of[CANDIDATES] for of in records if type(of.get(CANDIDATES)) is list] if others else []
+    number = list(map(type, cols.values_in(records))).count(list) if others else 0
+    return number == len(lists) and {dict}.issuperset(map(type, chain.from_iterable(lists)))
+
+
+def _plain_record(record: Any) -> Any:
+    """Return a record of plain values; `RecordReader` converts those of candidates by column."""
+    if not isinstance(record, dict) or not isinstance(record.get(CANDIDATES), list):
+        return cols.plain_values(record)
+    candidates = cols.plain_members(record[CANDIDATES])
+    return cols.plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
 
 
 def _listed(values: Any) -> Any:
@@ -215,7 +235,8 @@ class RecordReader:
         hypotheses = {TEXT: []}
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
-        sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
+        fields = self._values(records, lines)
+        sentences = {n: cols.plain_members(v) for n, v in fields if n != CANDIDATES}
         return Columns(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
@@ -273,7 +294,7 @@ class RecordReader:
         columns: dict[str, Any] = {}
         self._note_unused(objects, prefix)
         for name, values in self._values(objects, lines, prefix):
-            column = prefix + name
+            column, values = prefix + name, cols.plain_members(values)
             types = set(map(type, values))
             if types <= {float, int} and not is_of_sentence(column) and column != TEXT:
                 self._add(columns, column, self._numbers(values), lines)
@@ -313,7 +334,7 @@ class RecordReader:
 
     def _values(
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""
-    ) -> Iterator[tuple[str, Sequence[Any]]]:
+    ) -> Iterator[tuple[str, list[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
         names = dict.fromkeys(chain.from_iterable(objects))
         if self._used is not None:
@@ -376,6 +397,10 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
 
     if twice := repeated(table.column_names):
         raise _repeated_column(options, twice)
+    for field in table.schema:
+        if "period" in _extension_of(field):
+            problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
+            raise options.error(f"{problem}numbers with a unit", code="wrong-type")
     lines = first + np.arange(len(table))
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
@@ -393,6 +418,12 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
         columns = sentences if is_of_sentence(name) else hypotheses
         columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
     return Columns(hypotheses, sentences, np.arange(len(table)), lines)
+
+
+def _extension_of(field: pa.Field) -> str:
+    """Return the name of the extension type of a column, also of one that is not registered."""
+    name = getattr(field.type, "extension_name", "")
+    return str(name) or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
 
 
 def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:

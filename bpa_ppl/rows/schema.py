@@ -180,9 +180,9 @@ class SchemaReader:
         """Whether the ids number texts, the extra `id` of the sentences, as they appear."""
         return self._id_type is str
 
-    def is_empty(self, name: str) -> bool:
-        """Return whether all values of a column of hypotheses have been missing so far."""
-        return self._kinds.get(name, EMPTY) == EMPTY
+    def may_be_numbers(self, name: str) -> bool:
+        """Return whether a column of hypotheses has had no values but numbers so far."""
+        return self._kinds.get(name, EMPTY) in (EMPTY, NUMBER)
 
     def rows(self, columns: Columns) -> Rows:
         """Return the rows of some records.

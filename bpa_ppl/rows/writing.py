@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import Column, as_numbers
-from bpa_ppl.errors import DataError, listed, location_of
+from bpa_ppl.columns import Column, as_numbers, id_key
+from bpa_ppl.errors import DataError, listed, location_of, quoted
 from bpa_ppl.labels import expand, repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, candidate_at
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.names import (
@@ -26,6 +26,7 @@ from bpa_ppl.rows.names import (
     TEXT,
     TOTAL,
 )
+from bpa_ppl.rows.schema import looks_numeric
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,9 @@ class Written(NamedTuple):
     extras: Mapping[str, Any]
 
 
-def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
+def written(
+    nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits, *, typed: bool = True
+) -> Written:
     """Return the columns of lists that can be written; warn about those that are left out.
 
     Args:
@@ -57,9 +60,10 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
         long: whether each record is a hypothesis.
         fits: for columns of hypotheses.
         fits_sentence: for columns of sentences.
+        typed: whether the file distinguishes numbers from texts.
 
     Raises:
-        DataError: if a name has another meaning in the format.
+        DataError: if a name has another meaning in the format, or an id is an empty text.
     """
     names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
     judged = {
@@ -74,8 +78,11 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
         for name, values in nbest.sentence_extras.items()
         if fits_sentence(values) and not (name == ID and printed)
     }
-    if printed and not np.array_equal(nbest.sentence_ids, np.arange(len(nbest))):
-        of_sentences[ID_NUMBER] = tuple(nbest.sentence_ids.tolist())
+    if "" in nbest.ids:
+        problem = "the id of a list is an empty text, which no file has: give it another one"
+        raise DataError(problem, nbest.origin, code="not-supported")
+    if printed and (numbers_of_ids := _numbers_of_ids(nbest, typed)) is not None:
+        of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
     _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
@@ -92,12 +99,55 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     return Written(of_sentences, {**numbers, **totals, **judged}, extras)
 
 
+def _numbers_of_ids(nbest: NBest, typed: bool) -> list[int] | None:
+    """Return the integers of ids that are texts; None if they are counted where they are read.
+
+    In a file that does not distinguish numbers from texts, ids of digits would be integers.
+    """
+    numbers: list[int] = nbest.sentence_ids.tolist()
+    if numbers != list(range(len(nbest))):
+        return numbers
+    values = [] if typed else [key for name in nbest.ids if isinstance(key := id_key(name), int)]
+    if not values:
+        return None
+    # References by line are paired with such ids by their values.
+    return values if len(set(values)) == len(nbest) and min(values) >= 0 else numbers
+
+
 def _some_missing(values: Any) -> npt.NDArray[Any] | None:
     """Return a column of numbers that reads back as an extra, since some are missing; or None."""
     numbers = as_numbers(values)
     if numbers is None or not np.isnan(numbers).any() or np.any(np.abs(numbers) >= TOO_LARGE):
         return None
     return values if isinstance(values, np.ndarray) else numbers
+
+
+def require_plain_texts(nbest: NBest, *, blanks: bool = True) -> None:
+    """Refuse texts that are not one line of text without an end.
+
+    Args:
+        nbest: the lists.
+        blanks: whether texts may begin or end with blanks.
+
+    Raises:
+        DataError: with the first candidate whose text does not read back.
+    """
+    problems = {"\n": "a line break", "\r": "a line break", "\0": "a NUL byte"}
+    for place, text in enumerate(nbest.strings):
+        problem = next((problem for mark, problem in problems.items() if mark in text), None)
+        if not (blanks or problem) and text != text.strip(" "):
+            problem = "a blank at its beginning or end"
+        rows = np.flatnonzero(nbest.string_index == place if problem else [])
+        if len(rows):
+            problem = f"the text of {candidate_at(nbest, int(rows[0]))} has {problem}: write jsonl"
+            raise DataError(problem, nbest.origin, code="not-supported")
+
+
+def warn_about_ids(nbest: NBest) -> None:
+    """Warn that a format of lines has no ids that are texts."""
+    if len(nbest) and isinstance(nbest.ids[0], str):
+        problem = f"the ids are texts, such as {quoted(nbest.ids[0])}, and are left out: the lists "
+        warn_user(f"{location_of(nbest.origin)}{problem}are numbered")
 
 
 def all_texts(values: Sequence[Any]) -> bool:
@@ -123,6 +173,8 @@ def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
 
     def fits(values: Column) -> bool:
         numeric = isinstance(values, np.ndarray) or as_numbers(values) is not None
+        first = () if numeric else next(filter(None, values), None)
+        numeric = numeric or (isinstance(first, str) and looks_numeric(first))
         return _fits(values) and (everything or not numeric)
 
     columns = written(nbest, True, fits, _fits)

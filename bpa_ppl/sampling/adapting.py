@@ -181,6 +181,8 @@ class Problem:
             fixed = [name for name in match.fixed_names if name in known]
             engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
         name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
+        if _keeps(engine, self.represented):
+            target = replace(target, earlier=self.represented)
         with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
             start = clock()
             sampled = engine.sample(replace(target, progress=report))
@@ -201,8 +203,10 @@ class Problem:
         """
         draws, sentences = self.plain_draws(sampled, sampler), self.sentences
         if self.represented is not None and draws.kind != "point":
-            with tracing(), jax.enable_x64(True):
-                record = gaussian_shift(self.target, self.represented, draws)
+            record: dict[str, Any] = {}
+            if self.target.earlier is None:
+                with tracing(), jax.enable_x64(True):
+                    record = gaussian_shift(self.target, self.represented, draws)
             report_shift(record, self.represented, draws)
             draws = draws.with_attrs(**({SHIFT: record} if record else {}))
         _warn_single_system(draws, sentences)
@@ -338,7 +342,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     lacking = "references" in goal.needs and nbest.references is None
     if scored and lacking and likelihood.observes != "preferences":
         raise no_references(nbest.origin)
-    family, defaults, lower = _family(options), options.defaults, options.lower_is_better
+    family, defaults, lower = _family(options, engine), options.defaults, options.lower_is_better
     if lower and not equal:
         problem = "features of which less is better are for equal weights alone"
         raise UsageError(problem, parameter="lower_is_better", code="conflict")
@@ -449,6 +453,16 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
             lists = lists.without(*names)
             sentences = sentences._replace(nbest=sentences.nbest.without(*names))
             table = _table(sentences, matched, model)
+    represented = _represented(family, matched)
+    if represented is None and isinstance(family, Prior) and _keeps(engine, family.posterior):
+        names = sorted(set(family.names) ^ set(matched.free_names))
+        raise DataError(
+            f"{', '.join(names)} is not in both the lists and the posterior that is the prior: "
+            "adapt to all lists together",
+            nbest.origin,
+            parameter="prior",
+            code="mismatch",
+        )
     recorded, prior = _prior(family, matched, scale, correlation)
     with tracing(), jax.enable_x64(True):
         target = _target(table, prior, matched, likelihood, model, int(options.seed))
@@ -487,8 +501,15 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         attrs,
         constants,
         without_indicators=None if others is None else others.target,
-        represented=_represented(family, matched),
+        represented=represented,
     )
+
+
+def _keeps(engine: Sampler, posterior: Draws | None) -> bool:
+    """Return whether a sampler weights the draws of a posterior again, which are its own."""
+    if posterior is None or not engine.keeps_draws:
+        return False
+    return posterior.attrs.get("sampler") == SAMPLERS.name_of(engine)
 
 
 def _represented(family: PriorFamily | Prior, matched: Match) -> Draws | None:
@@ -499,7 +520,8 @@ def _represented(family: PriorFamily | Prior, matched: Match) -> Draws | None:
     posterior: Draws | None = family.posterior if isinstance(family, Prior) else None
     if posterior is None or set(posterior.features) != set(matched.free_names):
         return None
-    return replace(posterior.reordered(matched.free_names), attrs=posterior.attrs)
+    kept = {name: getattr(posterior, name) for name in ("attrs", "log_density", "sentence_ids")}
+    return replace(posterior.reordered(matched.free_names), **kept)
 
 
 @with_options(AdaptOptions, without=_OF_SAMPLERS)
@@ -745,8 +767,11 @@ def _without(
     return others._replace(scale=scale)
 
 
-def _family(options: AdaptOptions) -> PriorFamily | Prior:
-    """Return the prior, or the family of priors, with its settings."""
+def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
+    """Return the prior, or the family of priors, with its settings.
+
+    If the sampler keeps the draws of a posterior, the prior is that of the posterior.
+    """
     prior, variance = options.prior, options.chosen_prior_variance()
     if variance is not None and not (isinstance(prior, str) and prior == "isotropic"):
         problem = "a prior variance is a setting of the isotropic prior: leave it out"
@@ -754,6 +779,12 @@ def _family(options: AdaptOptions) -> PriorFamily | Prior:
     if isinstance(variance, PriorFamily):
         return variance
     if isinstance(prior, Prior):
+        if _keeps(engine, prior.posterior):
+            return Prior.recorded(prior.posterior)._replace(posterior=prior.posterior)
+        if prior.posterior is not None and np.linalg.eigvalsh(prior.covariance).min() <= 0:
+            problem = "the posterior that is the prior has too few draws of weight for a covariance"
+            remedy = f"use its own sampler, {prior.posterior.attrs.get('sampler')}, or adapt to all"
+            raise UsageError(f"{problem}: {remedy} lists together", parameter="prior")
         return prior
     return PRIORS.resolve(prior, {} if variance is None else isotropic.variances(variance))
 

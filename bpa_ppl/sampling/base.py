@@ -23,6 +23,8 @@ class Sampler(Component, frozen=True):
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
         takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
+        keeps_draws: whether the draws do not depend on the lists, which only weight them: if the
+            prior is a posterior of the same sampler, its draws are weighted again, which is exact.
         packages: the optional packages that it runs, which the extra `compare` installs.
         likelihood: the name of the likelihood that it was published with, which is then its
             default; None takes the default of the gain.
@@ -34,6 +36,7 @@ class Sampler(Component, frozen=True):
 
     exact: ClassVar[bool] = True
     takes_extra: ClassVar[bool] = False
+    keeps_draws: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()
     likelihood: ClassVar[str | None] = None
 

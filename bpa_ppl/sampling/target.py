@@ -19,6 +19,7 @@ from bpa_ppl.columns import to_floats
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Likelihood, Lists, Prior
+from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.progress import Reporter
@@ -49,7 +50,7 @@ def no_report(done: int, total: int, note: str) -> None:
     jax.tree_util.register_dataclass,
     data_fields=("lists", "prior", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "seed", "progress", "problem"),
+    drop_fields=("match", "seed", "progress", "problem", "earlier"),
 )
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -76,6 +77,8 @@ class Target:
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
         problem: what `adapt` samples; None if `log_density` did not make the target.
+        earlier: the posterior of earlier lists whose draws a sampler weights again
+            (`Sampler.keeps_draws`), or None.
 
     >>> from bpa_ppl import NBest, log_density
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -105,6 +108,7 @@ class Target:
     seed: int = 0
     progress: Reporter = field(default_factory=lambda: no_report)
     problem: Any = None
+    earlier: Draws | None = None
 
     def program(self, lists: Lists, prior: Prior) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""

@@ -179,7 +179,6 @@ class Connection(H11Protocol):
     finished.
     """
 
-    dropped = False
     _deadline: asyncio.TimerHandle | None = None
 
     @property
@@ -198,11 +197,9 @@ class Connection(H11Protocol):
     def _drop_another(self) -> None:
         """Drop the oldest idle connection, rather one that has never sent a request."""
         others = [one for one in self.connections - {self} if isinstance(one, Connection)]
-        present = [one for one in others if not one.dropped]
-        idle = [one for one in present if one.is_idle]
-        if len(present) + 1 >= _CONNECTIONS and idle:
+        if idle := [one for one in others if one.is_idle]:
             oldest = min(idle, key=lambda one: (one.cycle is not None, one.made))
-            oldest.dropped = True
+            self.connections.discard(oldest)  # now: its end is noticed later
             oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from importlib.util import find_spec
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -850,8 +849,8 @@ class BaselineComparison:
         ) + " Features, systems and regressions are those of the adaptation sentences."
         return Table(header, rows, " ".join([explained, *self.notes]))
 
-    def _repr_html_(self) -> str | None:
-        return None if find_spec("jinja2") is None else self.block().html()
+    def _repr_html_(self) -> str:
+        return self.block().html()
 
     def __str__(self) -> str:
         table = self.block()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.errors import require_extra
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
@@ -18,21 +17,6 @@ _MAX_LABEL = 28  # characters
 #: Widths of figures, in inches: as wide as a page, where their text is as large as that of the
 #: page; and legible on a phone without scrolling.
 WIDTH, NARROW = 10.0, 5.6
-#: What pages and figures import.
-REPORT_PACKAGES = ("jinja2", "matplotlib", "PIL")
-
-
-def require_report() -> None:
-    """Refuse to make a page or a figure where their packages are not installed.
-
-    Call it before long work.
-
-    Raises:
-        UsageError: if one is missing.
-    """
-    require_extra(
-        "pages and figures need Jinja2, matplotlib and Pillow", "report", *REPORT_PACKAGES
-    )
 
 
 def empty_figure(
@@ -53,11 +37,7 @@ def empty_figure(
         share_x: whether the axes of a column share their x axis.
         width: of the figure, in inches.
         ratios: of the widths of the columns; None gives all the same.
-
-    Raises:
-        UsageError: if matplotlib is not installed.
     """
-    require_report()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height * rows + 0.5), layout="constrained")

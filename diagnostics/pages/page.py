@@ -19,13 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
-from importlib.util import find_spec
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bpa_ppl.diagnostics.pages.figures import WIDTH, require_report, save
+from bpa_ppl.diagnostics.pages.figures import WIDTH, save
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.tables import text_table
 
@@ -47,6 +46,7 @@ _WITHOUT_SPACES = (
     "\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
 _WORD = re.compile(rf"[{_WITHOUT_SPACES}]|[^\s{_WITHOUT_SPACES}]+")
+_LONG = 60  # characters of a cell, whose column is then wide enough for several words
 _MAX_COMPARED = 2000  # words of a text that are shown side by side
 #: How the template marks results that are good, bad or neither.
 _MARKS = {True: "good", False: "bad", None: "neutral"}
@@ -55,7 +55,6 @@ _MARKS = {True: "good", False: "bad", None: "neutral"}
 @cache
 def _templates() -> Environment:
     """Return the environment of the templates, which escape all values."""
-    require_report()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -67,8 +66,8 @@ def _templates() -> Environment:
     )
 
 
-def _rendered(macro: str, *arguments: Any) -> Markup:
-    """Return the HTML of a macro of blocks.html."""
+def rendered(macro: str, *arguments: Any) -> Markup:
+    """Return the HTML of a macro of blocks.html; texts are escaped, and Markup is not."""
     blocks = _templates().get_template("blocks.html").module
     from markupsafe import Markup
 
@@ -81,7 +80,7 @@ def items(sentences: Sequence[str]) -> Markup:
     >>> print(items(["raise warmup", "a < b"]))
     <ul><li>raise warmup</li><li>a &lt; b</li></ul>
     """
-    return _rendered("items", sentences)
+    return rendered("items", sentences)
 
 
 def code(text: str) -> Markup:
@@ -90,7 +89,7 @@ def code(text: str) -> Markup:
     >>> print(code("bpa check posterior.nc"))
     <pre><code>bpa check posterior.nc</code></pre>
     """
-    return _rendered("code", text)
+    return rendered("code", text)
 
 
 @dataclass(frozen=True)
@@ -119,22 +118,24 @@ class Table:
     def html(self) -> Markup:
         """Return the table as HTML."""
         columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
-        kinds = ["number" if _are_numbers(column) else "" for column in columns]
+        kinds = [_kind(column) for column in columns]
         body = []
         for row, passed in zip(self.rows, self.passed or [None] * len(self.rows), strict=True):
             texts = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
             mark = "" if passed is None else _MARKS[passed]
             body.append((mark, list(zip(texts, kinds, strict=True))))
-        return _rendered("table", self.caption, list(zip(self.header, kinds, strict=True)), body)
+        return rendered("table", self.caption, list(zip(self.header, kinds, strict=True)), body)
 
     #: By this name, templates recognise that a block is HTML, and do not escape it.
     __html__ = html
 
 
-def _are_numbers(column: Sequence[str | float]) -> bool:
-    """Return whether all cells of a column are numbers, missing ones aside."""
+def _kind(column: Sequence[str | float]) -> str:
+    """Return whether a column has numbers only, missing ones aside, or long texts."""
     present = [cell for cell in column if cell not in ("", "–")]
-    return bool(present) and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in present)
+    if present and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in present):
+        return "number"
+    return "long" if any(len(str(cell)) > _LONG for cell in present) else ""
 
 
 def side_by_side(
@@ -158,7 +159,7 @@ def side_by_side(
     """
     parts = zip(titles, differences(texts), strict=True)
     sides = [(of, "ins" if k else "del", marked) for k, (of, marked) in enumerate(parts)]
-    return _rendered("side_by_side", title, context, sides, blocks)
+    return rendered("side_by_side", title, context, sides, blocks)
 
 
 def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
@@ -220,11 +221,9 @@ class Outcome:
         text = text_table([list(map(str, row)) for row in table.rows], table.header)
         return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
 
-    def _repr_html_(self) -> str | None:
-        if find_spec("jinja2") is None:
-            return None  # notebooks show the text
+    def _repr_html_(self) -> str:
         title, table, notes = self._shown()
-        before = _rendered("paragraph", title) if title else ""
+        before = rendered("paragraph", title) if title else ""
         return before + table.html() + (items(notes) if notes else "")
 
 
@@ -275,7 +274,7 @@ def drawn(figure: Figure, alternative: str, caption: str = "", kind: str = "png"
         image.save(file, "png")
     source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
     kind = "narrow" if figure.get_figwidth() < WIDTH else ""
-    return _rendered("figure", source, alternative, caption, kind)
+    return rendered("figure", source, alternative, caption, kind)
 
 
 def page(

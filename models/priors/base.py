@@ -215,7 +215,14 @@ class Prior(NamedTuple):
                 code="not-supported",
             )
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
-        covariance = np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance))
+        importance = draws.importance
+        if importance.max() < 1:
+            covariance = np.atleast_2d(np.cov(draws.flat.T, aweights=importance))
+        else:  # one draw has all the weight
+            covariance = np.zeros((len(draws.features),) * 2)
+        if draws.weighted and np.linalg.eigvalsh(covariance).min() <= 0:
+            # No Gaussian, but a sampler may need the draws alone; `adapt` refuses other ones.
+            return cls(draws.mean, covariance=covariance, names=draws.features, posterior=draws)
         return cls.gaussian(mean, covariance)._replace(posterior=draws)
 
     @classmethod

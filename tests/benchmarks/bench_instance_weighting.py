@@ -7,7 +7,8 @@ Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
                 distinct pairs, weighted by their counts; p(s|t) of `weighted` alone
     settings    the same of the weighted forms, by the scale of the features and their prior
-    negatives   the same of the SVM feature, by the definition of its negatives
+    negatives   the same of the SVM feature, by the definition of its negatives, and how many of
+                the held-out examples of each class the SVM classifies correctly
     published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
                 printed; and with a prior
     speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
@@ -16,6 +17,10 @@ Tables:
                 where something is fitted), and support
     forms       the same of the forms of instance weights, with both language models
     tables      the same of mixtures and forms without language models
+    best        the same, and the number of pairs, of the 30 best translations of each source phrase
+    selection   the lines of OUT that are most like captions, by their number: log p(t|s) of
+                development pairs, BLEU of the 500 lists of the development text after adaptation to
+                them, and test scores with |A| = 50
     length      held-out log-likelihood and TER with phrases of up to 5 and up to 7 words
 
 Rows with `-known` keep the probabilities of phrases that only one table contains. `--rows` selects
@@ -52,7 +57,9 @@ from measuring import (
     write_lines,
 )
 from scipy.optimize import minimize
+from sklearn.svm import LinearSVC
 
+from bpa_ppl import point_weights
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models import Isotropic
 from bpa_ppl.models.instance_weighting import (
@@ -82,6 +89,7 @@ from bpa_ppl.phrases.pair_features import (
     SVM,
     pair_features,
     read_corpus,
+    svm_examples,
     svm_feature,
 )
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
@@ -259,11 +267,23 @@ def speed_table(options: Any) -> None:
     table.row("L-BFGS, finite differences", plain.seconds, f"{-plain.result.fun:.6f}", ratio)
 
 
+def accuracy(features: np.ndarray, rows: np.ndarray, common: np.ndarray) -> list[float]:
+    """Return the shares of held-out positive and negative examples that the SVM recognises."""
+    fold = np.random.default_rng(0).permutation(np.arange(len(rows)) % FOLDS)
+    decided = np.zeros(len(rows), bool)
+    for number in range(FOLDS):
+        machine = LinearSVC(class_weight="balanced", dual=False, random_state=0)
+        machine.fit(features[rows[fold != number]], common[fold != number])
+        decided[fold == number] = machine.predict(features[rows[fold == number]])
+    return [float((decided[common == kind] == kind).mean()) for kind in (True, False)]
+
+
 def negatives_table(options: Any) -> None:
     """Print the held-out log-likelihood of the SVM feature."""
     corpora = read_corpora(options.keep)
     columns = corpora.features()[:, : len(PAIR_FEATURES)]
-    table = Table("SVM feature, known", *(f"{p}, {m}" for p, m in product(PROBABILITIES, MIXTURES)))
+    columns_of = (f"{p}, {m}" for p, m in product(PROBABILITIES, MIXTURES))
+    table = Table("SVM feature, known", *columns_of, "common", "negative", "mean")
     for number, negatives in ((2, "no-common"), (1, "source")):
         chosen: Any = negatives
         feature = svm_feature(corpora.general, corpora.domain, columns, negatives=chosen)
@@ -273,7 +293,10 @@ def negatives_table(options: Any) -> None:
             )
             for side, mixture in product(SIDES, MIXTURES)
         ]
-        table.row(f"definition {number}, {negatives}", *(f"{value:.4f}" for value in values))
+        right = accuracy(columns, *svm_examples(*corpora[1::-1], negatives=chosen))
+        cells = [f"{value:.4f}" for value in values]
+        cells += [f"{value:.1%}" for value in (*right, np.mean(right))]
+        table.row(f"definition {number}, {negatives}", *cells)
 
 
 def published_table(options: Any) -> None:
@@ -512,6 +535,41 @@ def counts_of_length(keep: str, length: int) -> tuple[PhraseCounts, PhraseCounts
     return domain, read_counts(path), dev
 
 
+def best_table(options: Any) -> None:
+    """Print scores without language models, of all pairs and of the best 30 of each source."""
+    columns = ("TER ± 2σ / BLEU / length", "log p(t|s)", "support", "pairs")
+    table, path = Table("captions, |A| = 50", *columns, width=31), scratch_folder() / "best.parquet"
+    for method, count in product(("linear", "map"), (0, 30)):
+        whole = mixed_table(method, options.keep)[0]
+        chosen = whole.best(count) if count else whole
+        write_table(chosen, path)
+        task = segmented_captions().with_features(PhraseMixture(table=str(path)))
+        prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
+        draws = [task.score_draw(50, seed, prior=prior) for seed in range(options.draws)]
+        log_p = of_pairs(*supported_mean(chosen, read_corpora(options.keep).dev))
+        name = f"{method}, {count} best" if count else f"{method}, all"
+        table.row(name, cell(summary([draws])), *log_p, f"{len(chosen):,}")
+
+
+def selection_table(options: Any) -> None:
+    """Print what chooses the number of selected lines, and the test scores of each number."""
+    domain, _, dev = read_corpora(options.keep)[:3]
+    path = scratch_folder() / "selection.parquet"
+    columns = ("log p(t|s)", "BLEU of dev", "TER ± 2σ / BLEU / length")
+    table = Table("captions, selected lines", *columns, width=31)
+    for lines in SELECTED:
+        phrases = mix(domain, extracted(options.keep, "out", 5, lines), method="concatenate")[0]
+        write_table(phrases, path)
+        model = LanguageModel(text=selected_text(lines), name="lm.ir")
+        task = segmented_captions().with_features(PhraseMixture(table=str(path)), model)
+        prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
+        on_dev = Task.of(task.pool, task.pool, task.new)
+        bleu = on_dev.scores(point_weights(on_dev.adapt(task.pool, prior=prior)))[1]
+        draws = [task.score_draw(50, seed, prior=prior) for seed in range(options.draws)]
+        mean = supported_mean(phrases, dev, 0.01)[0]
+        table.row(f"{lines:,}", f"{mean:.4f}", f"{bleu:.2f}", cell(summary([draws])))
+
+
 def length_table(options: Any) -> None:
     """Print log-likelihood and TER by the maximum length of phrases."""
     captions, path = segmented_captions(), scratch_folder() / "table.parquet"
@@ -544,6 +602,8 @@ if __name__ == "__main__":
         "published": published_table,
         "speed": speed_table,
         **{name: partial(score_table, name) for name in SCORED},
+        "best": best_table,
+        "selection": selection_table,
         "length": length_table,
     }
     run_tables(__doc__, tables, draws=10, keep="", forms=tuple(FORMS), rows=())

@@ -12,6 +12,8 @@ Tables:
     mixed      a quarter of them, and a quarter of each of three other domains
     without    a third of each other domain
     stacked    the three features of the first file, and those of each other file besides
+    distances  the coherence of the first file, by other distances
+    single     P(z | phrase) of both sides and their difference, for one subdomain of the first file
     signs      the weights of the features: mean over the draws, and share of positive ones
     outputs    choices that the features of the first file change, on captions and on the texts of
                this project (leaflet and office, shuffled, half of the sentences to adapt on)
@@ -54,14 +56,15 @@ import bpa_ppl as bpa
 from bpa_ppl.features.base import feature_adder
 from bpa_ppl.models.subdomains import induce
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import NumberedText
+from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.text.words import sentences_of
 
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs
-TABLES = ("in", "mixed", "without", "stacked", "signs", "outputs")
+TABLES = ("in", "mixed", "without", "stacked", "distances", "single", "signs", "outputs")
+DISTANCES = ("hellinger", "kullback-leibler")
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
 OWN = "authored"  # the folder of the texts of this project
@@ -158,6 +161,29 @@ def stacked_rows(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         f"{first} + {other}: all six": published_columns(first) + published_columns(other)
         for other in others
     }
+
+
+def other_sources(name: str, path: str, table: str) -> list[Invariance]:
+    """Return the features of the first file for the tables `distances` and `single`."""
+    if table == "single":
+        return [Invariance(subdomains=path, name=name, z=z) for z in range(Subdomains.load(path).k)]
+    settings = {"subdomains": path, "features": "coherence"}
+    distances = DISTANCES if table == "distances" else ()
+    return [Invariance(name=f"{name}, {one}", distance=one, **settings) for one in distances]
+
+
+def other_rows(name: str, sources: Sequence[Invariance]) -> dict[str, tuple[str, ...]]:
+    """Return the rows of these features; Chebyshev's distance comes first."""
+    rows = {} if sources[0].z is not None else {f"{name}: coherence": (f"{name}.coherence",)}
+    for source in sources:
+        if source.z is None:
+            rows[f"{source.name}: coherence"] = (f"{source.name}.coherence",)
+        else:
+            columns = ("source", "target", "difference")
+            rows[f"{name}: subdomain {source.z}"] = tuple(
+                f"{name}.z{source.z}.{column}" for column in columns
+            )
+    return rows
 
 
 def deviations(pool: NBest, columns: Sequence[str]) -> np.ndarray:
@@ -271,7 +297,8 @@ def main() -> None:
     )
     names = list(paths)
     sources = [Invariance(subdomains=path, name=name) for name, path in paths.items()]
-    captions = segmented_captions().with_features(*sources)
+    others = {table: other_sources(names[0], paths[names[0]], table) for table in options.tables}
+    captions = segmented_captions().with_features(*sources, *chain(*others.values()))
     mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
         print_agreement(segmented_captions().pool, sources[0])
@@ -291,6 +318,7 @@ def main() -> None:
         parts = [rows_of(name) for name in names]
         rows = {row: new for part in parts for row, new in part.items()}
         rows = stacked_rows(names) if table == "stacked" else rows
+        rows = other_rows(names[0], others[table]) if others[table] else rows
         tasks = {"mixed": mixed, "without": mixed[1:]}.get(table, [captions])
         print_table(f"captions, {table}", tasks, rows, options.draws)
 

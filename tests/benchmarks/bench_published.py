@@ -1,13 +1,16 @@
 """The experiments of the papers on Bayesian predictive adaptation, as studies on our lists.
 
-    python tests/benchmarks/bench_published.py [--tables methods sweeps decoder] [--draws 5]
+    python tests/benchmarks/bench_published.py [--tables NAME ...] [--draws 5]
         [--domains NAME ...] [--sizes N ...] [--jobs 1] [--results FOLDER]
 
 `methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
-`sweeps`: δ, the size n of the lists, the number of samples |S|, and the variance σ_o of the
-proposals. `decoder`: tuners in a loop with a stand-in decoder, whose search space are the 500-best
-lists, of which it returns the 100 best; the lists of the others are cut to 100. With `--results`,
-the folders of the studies are kept, an interrupted run resumes, and `bpa figures` draws them.
+`tuners`: the same of MERT, MIRA and PRO tuned to BLEU. `sweeps`: δ, the size n of the lists, the
+number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`: acceptance
+and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T was tuned
+on; all lists have 100 hypotheses. `decoder`: tuners in a loop with a stand-in decoder, whose search
+space are the 500-best lists, of which it returns the 100 best; the lists of the others are cut to
+100. With `--results`, the folders of the studies are kept, an interrupted run resumes, and `bpa
+figures` draws them.
 """
 
 from __future__ import annotations
@@ -17,12 +20,23 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import DATA, Table, read_lists, run_tables, scratch_folder
+from measuring import (
+    DATA,
+    Table,
+    canonical,
+    domain_task,
+    draw,
+    read_lists,
+    run_tables,
+    scratch_folder,
+)
 
+from bpa_ppl import adapt, as_draws
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import read_results
@@ -43,7 +57,23 @@ SWEEPS = {
     "heuristic": ("published-2010", "draws", [10, 30, 100, 300, 1000]),
     "walk": ("published", "draws", [10, 100, 1000]),
     "proposals": ("published", "proposal_variance", [0.0001, 0.001, 0.01, 0.1]),
+    "burn-in": ("published", "warmup", [0, 100, 500, 2000]),
 }
+#: Methods of lists of 100 hypotheses, with and without the lists that λ_T was tuned on.
+BOTH = {
+    "mert-bleu": {"like": "mert"},
+    "mert-plus-bleu": {"like": "mert+"},
+    "mert-ter": {"like": "mert", "metric": "ter"},
+    "mert-plus-ter": {"like": "mert+", "metric": "ter"},
+    "oracle": {"like": "map", "likelihood": "oracle"},
+    "oracle-both": {"like": "map", "likelihood": "oracle", "development": True},
+    "default": {"like": "map"},
+    "default-both": {"like": "map", "development": True},
+}
+#: The tuners of the papers, and the walk with which they are compared.
+TUNED = ("canonical", "published", "mert", "mira", "pro")
+#: σ_T and σ_o.
+VARIANCES = ((0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1, 1.0))
 LOOPS = {
     f"{tuner}-{metric}-loop": {
         "like": tuner,
@@ -136,7 +166,19 @@ def print_scores(folder: Path, domains: Sequence[str]) -> list[Row]:
 
 def methods(options: argparse.Namespace) -> None:
     """Print the methods of the papers, and the components of BLEU."""
-    folder = study(options, "methods", options.domains, methods=METHODS, variants=VARIANTS)
+    print_methods(options, "methods", METHODS, VARIANTS)
+
+
+def tuners(options: argparse.Namespace) -> None:
+    """Print the same of tuners to BLEU."""
+    print_methods(options, "tuners", TUNED, {})
+
+
+def print_methods(
+    options: argparse.Namespace, name: str, chosen: Sequence[str], variants: dict[str, Any]
+) -> None:
+    """Print scores of methods, and the components of BLEU."""
+    folder = study(options, name, options.domains, methods=chosen, variants=variants)
     print_scores(folder, options.domains)
     rows = mean_details(read_results(folder)[0], "bleu")
     names = [name for name in rows[0] if name not in ("domain", "size", "method")]
@@ -168,6 +210,35 @@ def sweeps(options: argparse.Namespace) -> None:
                 if (p["method"], p["setting"]) == key
             ]
             table.row(", ".join(key), *cells)
+
+
+def both(options: argparse.Namespace) -> None:
+    """Print methods that learn from A, and from A and the lists that λ_T was tuned on."""
+    variants = {name: {**settings, "nbest_size": 100} for name, settings in BOTH.items()}
+    names = ["canonical", *variants]
+    folder = study(options, "both", options.domains, methods=names, variants=variants)
+    print_scores(folder, options.domains)
+
+
+def variances(options: argparse.Namespace) -> None:
+    """Print the acceptance and TER of the published walk by σ_T and σ_o."""
+    task = domain_task(options.domains[0])
+    columns = [f"σ_o = {value:g}" for value in VARIANCES[1]]
+    table = Table(f"{options.domains[0]}: acceptance, TER", *columns, width=14)
+    for size, prior_variance in product(options.sizes, VARIANCES[0]):
+        cells = []
+        for proposal_variance in VARIANCES[1]:
+            settings = {"prior_variance": prior_variance, "proposal_variance": proposal_variance}
+            values = []
+            for seed in range(options.draws):
+                sample = draw(task.pool, size, seed)
+                drawn = as_draws(adapt(sample, canonical(), preset="published", **settings))
+                rate = drawn.statistics["acceptance_rate"].mean()
+                ter = task.scores(drawn.at_point("mean"))[0]
+                values.append([rate, ter])
+            acceptance, ter = np.mean(values, axis=0)
+            cells.append(f"{acceptance:.3f}, {ter:.2f}")
+        table.row(f"|A| = {size}, σ_T = {prior_variance:g}", *cells)
 
 
 def write_search_space(folder: Path, domain: str) -> None:
@@ -210,7 +281,14 @@ def decoder(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    tables = {"methods": methods, "sweeps": sweeps, "decoder": decoder}
+    tables = {
+        "methods": methods,
+        "tuners": tuners,
+        "sweeps": sweeps,
+        "variances": variances,
+        "both": both,
+        "decoder": decoder,
+    }
     run_tables(
         __doc__,
         tables,

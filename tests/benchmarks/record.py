@@ -24,6 +24,7 @@ RESULTS = FOLDER.parents[1] / "docs/results"
 SCRIPTS = {
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
+    "control": "bench_control.py",
     "drift": "bench_drift.py",
     "features": "bench_features.py",
     "instance-weighting": "bench_instance_weighting.py",

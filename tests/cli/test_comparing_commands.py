@@ -31,6 +31,7 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "failed: map" in html.replace("F", "f")
+    assert "<td>laplace.draws=1500</td>" in html
 
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")

@@ -60,6 +60,17 @@ def test_a_table_for_the_decoder(work: Path) -> None:
     assert done.out == "chat ||| cat ||| 1 1\nchien ||| dog ||| 0.5 0.5\nle ||| the ||| 0.5 0.5\n"
 
 
+def test_the_best_translations_alone(work: Path) -> None:
+    with (work / "dev").open("a") as file:
+        file.write("chat ||| kitten ||| 1\n")
+    options = ("--method", "linear", "--value", "0.5", "-o", "-", "-q")
+    assert "kitten" in succeed(*MIX, *options).out
+    best = succeed(*MIX, *options, "--best", "1").out
+    assert [line.split()[0] for line in best.splitlines()] == ["chat", "chien", "le"]
+    assert "kitten" not in best
+    refused(*MIX, *options, "--best", "0", mention="best must be at least 1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [

@@ -11,7 +11,7 @@ from external_posterior import autoregressive
 from raising import raises
 from scipy.stats import binom, energy_distance
 
-from bpa_ppl import DataError, Draws, NBest, NotConverged, corpus_score
+from bpa_ppl import DataError, Draws, NBest, corpus_score
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -197,8 +197,10 @@ def test_weights_are_matched_by_name(reference: list[Draws]) -> None:
 
 
 def test_runs_that_cannot_be_compared_are_refused(reference: list[Draws]) -> None:
-    with raises(NotConverged, match="reference has 42 effective draws"):
-        compare({"right": runs()}, runs(count=1, draws=50))
+    short = Draws({"weights": autoregressive(0.3, 4, 50, 3, seed=77)}, NAMES)
+    found = compare({"right": runs()}, short)["right"]
+    assert found.verdict == NOT_CONVERGED
+    assert "the reference has 98 effective draws" in found.reason
     with raises(DataError, "no-data", match="no run of none"):
         compare({"none": []}, reference)
     with raises(DataError, "wrong-length", match="5 draws per chain"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +52,37 @@ def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
     assert "&lt;b&gt;right" in shown
     assert "DIFFERS" in shown
     assert not {"script", "b", "i", "img"} & set(Outline(shown).tags)
+
+
+def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison) -> None:
+    html = comparison_page(comparison)
+    tags = Outline(html).tags
+    plots = [k for k, tag in enumerate(tags) if tag == "svg"]
+    assert max(plots) < tags.index("table")
+    assert "img" not in tags
+    drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
+    titles = [re.findall(r'class="title"[^>]*>(.*?)<', one)[0] for one in drawn]
+    first, second, (costs, *traces) = titles[:2], titles[2:4], titles[4:]
+    assert first == second == [escape(name) for name in NAMES]
+    assert costs == "effective draws per second"
+    assert [trace.split(", ")[-1] for trace in traces] == [escape("<b>right"), "wrong"]
+    assert "wrong" not in drawn[4]  # it differs, and is not ranked
+    for one in drawn[2:4]:
+        band, *lines = (
+            np.array([pair.split(",") for pair in points.split()], np.float64)[:, 1]
+            for points in re.findall(r'points="([^"]*)"', one)
+        )
+        inside = [bool(band.min() <= y.min() and y.max() <= band.max()) for y in lines]
+        assert inside == [True, False]
+
+
+def test_pages_have_whole_words_and_no_dictionaries(comparison: Comparison) -> None:
+    html = comparison_page(comparison)
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert not re.search(r"{'|\btranslation", html.replace(style, ""))
+    cells = [rule for rule in style.split("}") if re.search(r"\b(td|th)\b", rule.split("{")[0])]
+    assert cells
+    assert not any("overflow-wrap" in rule or "word-break" in rule for rule in cells)
 
 
 def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from raising import raises
 from small_demo import write_small_demo
 
 import bpa_ppl
-from bpa_ppl import DataError, UsageError, corpus_score
+from bpa_ppl import DataError, NBest, UsageError, corpus_score
 from bpa_ppl.experiments import read_study, redecode, run_study
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
@@ -112,6 +112,37 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
     assert min(spent["mert-loop", "decode"], spent["mert-loop", "tune"]) > 0
     assert ("map-again", "decode") not in spent
     assert ("canonical", "decode test") not in spent
+
+
+def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> None:
+    development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n[variants.mert-loop]'
+    changes = [("[variants.mert-loop]", development), ('like = "mert"', 'like = "mert+"')]
+    study = edited(
+        study_file, *changes, (', "map-again"', ""), ("decode_test = true", "decode_test = false")
+    )
+    folder = study_file.parent
+    results, _ = read_results(run_study(study, folder / "results").parent)
+    rows = {row["method"]: row for row in results.to_pylist()}
+    data, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
+    drawn = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
+    assert drawn.sources is not None
+    assert study.decoder is not None
+    decoded = (folder / "decoded").read_text("utf-8").splitlines()
+    assert sorted(decoded) == sorted(set(drawn.sources))
+    other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
+    tuned = redecode(
+        NBest.concatenate([replace(drawn, sources=None), other], renumber=True),
+        data.weights,
+        study.decoder.function(drawn.sources),
+        tuner="mert",
+        restarts=2,
+        metric="ter",
+        iterations=3,
+        seed=seed_of(study, cell),
+    )
+    chosen = data.test.best(data.test.scores(tuned.weights))
+    expected = corpus_score(data.test.chosen(chosen), data.test.references or (), "ter").value
+    assert rows["mert-loop"]["ter"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ import reference_model
 from raising import raises
 from targets import NAMES
 
-from bpa_ppl import NBest, UsageError, adapt, rerank
+from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, rerank, write_posterior
 from bpa_ppl.experiments.heuristic import perturbed
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior import as_draws, read_draws
 
 ORACLE = (2, 0, 1)
 
@@ -73,6 +77,58 @@ def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float
     for sentence, p in enumerate(reference_model.predictive(lists, sample, say, 1 / delta)):
         assert result.choice[sentence] == p.argmax()
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("delta", [1.0, 8.0])
+@pytest.mark.parametrize("extra", [False, True])
+def test_further_lists_give_the_posterior_of_all_lists(
+    tmp_path: Path, delta: float, extra: bool
+) -> None:
+    """The sample is kept, so an update is exact, however few draws carry the weight."""
+    differences = np.random.default_rng(4).normal(size=(30, 3)) * [40.0, 20.0, 10.0]
+    lists = reference_model.pairs(differences, ["LM0", "TM0", "WP0"])
+    weights = dict.fromkeys(lists.feature_names, 0.2)
+    lists = lists.with_references([lists.texts(s)[0] for s in range(len(lists))])
+
+    def adapted(first: int, last: int, **options: Any) -> Any:
+        if extra and "prior" not in options:
+            options["extra"] = lists
+        options |= {"oracle": reference_model.given(*[0] * (last - first)), "delta": delta}
+        sampler = "weight-trace" if extra else "heuristic"
+        return adapt(lists[first:last], weights, sampler=sampler, likelihood="oracle", **options)
+
+    write_posterior(adapted(0, 10), tmp_path / "first.nc")
+    first = read_draws(tmp_path / "first.nc")
+    with capture_notes() as notes:
+        second = adapted(10, 11, prior=Prior.of(first))
+        third = as_draws(adapted(11, 30, prior=Prior.of(second), seed=5))
+    assert not [note.message for note in notes if "Gaussian" in note.message]
+    whole = as_draws(adapted(0, 30))
+    np.testing.assert_array_equal(third.weights, whole.weights)
+    for ours, expected in (
+        (third.log_weight, whole.log_weight),
+        (third.log_density, whole.log_density),
+    ):
+        assert ours is not None
+        assert expected is not None
+        np.testing.assert_allclose(ours - ours[0, 0], expected - expected[0, 0], atol=1e-9)
+    np.testing.assert_allclose(third.importance, whole.importance, atol=1e-12)
+    assert third.attrs["earlier_lists"] == 11
+    for name in ("prior_mean", "prior_variance"):
+        np.testing.assert_array_equal(third.constants[name], whole.constants[name])
+
+
+def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None:
+    prior = Prior.of(heuristic(lists, delta=4.0))
+    with raises(UsageError, "conflict", parameter="delta", match="delta=4"):
+        heuristic(lists, delta=2.0, prior=prior)
+    with raises(DataError, "mismatch", parameter="prior", match="More"):
+        heuristic(lists.with_features("More", np.zeros(9)), defaults={"More": 0.1}, prior=prior)
+    # Fewer draws of weight than features are no Gaussian.
+    alone = as_draws(heuristic(lists))
+    alone = replace(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
+    with raises(UsageError, parameter="prior", match="heuristic"):
+        adapt(lists, CANONICAL, oracle=reference_model.given(*ORACLE), prior=Prior.of(alone))
 
 
 def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:

@@ -16,6 +16,7 @@ import bpa_ppl
 from bpa_ppl import DataError, NBest
 from bpa_ppl.cli.app import main
 from bpa_ppl.experiments import read_study, run_study, running
+from bpa_ppl.experiments.redecoding import join
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, seed_of
@@ -75,6 +76,58 @@ def test_methods_that_require_development_set(quick_study: Path) -> None:
     rows = {(row["method"], row["size"]): row for row in results.to_pylist()}
     assert rows["weight-trace", 4]["verdict"] in ("passed", "failed")
     assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
+
+
+def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
+    """A ∪ D, against the library on the concatenated lists."""
+    text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "mert+", "both"')
+    text = text.replace("draws = 3", "draws = 1").replace("[4, 8]", "[4]")
+    both = '[variants.both]\nlike = "map"\ndevelopment = true\n'
+    development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
+    quick_study.write_text(text + both + development, "utf-8")
+    study = read_study(quick_study)
+    results, _ = read_results(run_study(study, quick_study.parent / "results").parent)
+    rows = {row["method"]: row for row in results.to_pylist()}
+    lists, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert+", "")
+    drawn = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
+    folder = quick_study.parent
+    other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
+    joined, seed = NBest.concatenate([drawn, other], renumber=True), seed_of(study, cell)
+    tuned = bpa_ppl.experiments.reestimate(joined, lists.weights, seed=seed).weights
+    posterior = bpa_ppl.adapt(joined, lists.weights, sampler="map", seed=seed)
+    chosen = {
+        "mert+": lists.test.best(lists.test.scores(tuned)),
+        "both": bpa_ppl.rerank(lists.test, posterior).choice,
+    }
+    for method, choice in chosen.items():
+        scores = rows[method]["ter"], rows[method]["bleu"]
+        assert scores == pytest.approx(sacrebleu_scores(lists.test, choice)), method
+
+
+def test_both_sets_without_new_lists_or_with_copies(study_file: Path) -> None:
+    """With no list in A the result is that of D; A ∪ A is tuned like A."""
+    lists = material(read_study(study_file), read_study(study_file).domains[0])
+    empty = lists.adapt.select([])
+    results = [
+        bpa_ppl.experiments.reestimate(nbest, lists.weights, seed=1).weights
+        for nbest in (lists.adapt, join(empty, lists.adapt), join(lists.adapt, lists.adapt))
+    ]
+    assert results[0] != lists.weights
+    assert results[1] == results[0]
+    assert results[2] == results[0]
+
+
+def test_development_lists_that_do_not_fit(quick_study: Path) -> None:
+    text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "mert+"')
+    quick_study.write_text(text, "utf-8")
+    with raises(DataError, "no-data", match=r"add \[development\]"):
+        read_study(quick_study)
+    development = '[development]\nnbest = "others"\nreferences = ["ref"]\n'
+    quick_study.write_text(text + development, "utf-8")
+    lines = (quick_study.parent / "nbest").read_text("utf-8")
+    (quick_study.parent / "others").write_text(lines.replace("Distortion0", "Other0"), "utf-8")
+    with raises(DataError, "mismatch", match="Distortion0"):
+        run_study(read_study(quick_study), quick_study.parent / "results")
 
 
 def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> None:

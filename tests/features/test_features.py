@@ -152,6 +152,9 @@ def test_invalid_columns() -> None:
     lists = judged_lists(1)
     with raises(DataError, "missing-systen", parameter="systen"):
         add_features(lists, Indicators(column="systen"))
-    for values in ([0.5, 1.0, None], [None, "a", "b"], [(1,), "a", "b"]):
-        with raises(DataError, "wrong-type"):
+    missing = r"candidates\[{}\] of list .* has no other"
+    for values, place in (([0.5, 1.0, None], 2), ([None, "a", "b"], 0), (["a", "", "b"], 1)):
+        with raises(DataError, "missing-other", parameter="other", match=missing.format(place)):
             add_features(lists.with_extras(other=values), Indicators(column="other"))
+    with raises(DataError, "wrong-type"):
+        add_features(lists.with_extras(other=[(1,), "a", "b"]), Indicators(column="other"))

@@ -306,6 +306,8 @@ TABLES: list[Format] = [Tsv(quoted=True), "csv"]
 WHOLE: list[Format] = ["jsonl", *TABLES, "parquet"]
 
 
+#: Texts that are cut, or not read, between the fields of a line.
+BETWEEN = (" a", "a ", " ", "a\0b", "a\rb")
 FLOATS = st.just(0.0) | st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
@@ -381,7 +383,10 @@ def test_missing_values_read_back(tmp_path: Path, format: Format) -> None:
     [
         *((format, "a\nb", ["LM0"], "not-supported") for format in SCORED),
         *((format, "a", [n], "bad-name") for format in SCORED for n in ("a b", "", "=", "|||")),
-        ("plain", "a\nb", [], "not-supported"),
+        *((format, text, ["LM0"], "not-supported") for format in SCORED for text in BETWEEN),
+        *((format, "a", [], "not-supported") for format in SCORED),
+        *((format, "a\0", ["LM0"], "not-supported") for format in (*TABLES, "tsv")),
+        *(("plain", text, [], "not-supported") for text in ("a\nb", "a\r", "a\0", "\ufeffa")),
         ("moses", "a", ["my_lm", "my.lm"], "duplicate"),
         ("jsonl", "a", ["text", "lm"], "bad-name"),
         ("parquet", "a", ["lm", "source"], "bad-name"),

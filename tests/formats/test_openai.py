@@ -227,6 +227,33 @@ def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
         assert caught.value.parameter == "requests"
 
 
+@pytest.mark.filterwarnings("ignore:.*counted in the order")
+def test_two_prompts_of_one_custom_id(write: Write) -> None:
+    """Whether the prompts are in the file of requests, or in that of the responses."""
+    lines = [request("p-1", prompt) for prompt in ("Un chat", "Un chat", "Un chien")]
+    path = write(batch("p-1", choice("a", -1)), name="out.jsonl")
+    for kept in (lines[:1], lines[:2]):
+        requests = write(*kept, name="requests.jsonl")
+        assert read_nbest(path, format=Openai(requests=str(requests))).sources == ("Un chat",)
+    requests = write(*lines, name="requests.jsonl")
+    match = r"requests\.jsonl:3: a second prompt of the custom_id 'p-1'"
+    with raises(DataError, "duplicate", line=3, match=match):
+        read_nbest(path, format=Openai(requests=str(requests)))
+    both = [
+        json.dumps(json.loads(batch("p-1", choice(t, -1))) | {"request": of}) for t, of in PAIRS
+    ]
+    assert read_nbest(both[:2]).texts(0) == ["a", "b"]
+    with raises(DataError, "duplicate", line=3, match="a second prompt of the custom_id 'p-1'"):
+        read_nbest(both)
+    assert len(read_nbest(both, format="openai:prompt_id=(p)")) == 1
+
+
+PAIRS = [
+    (text, {"messages": [{"role": "user", "content": prompt}]})
+    for text, prompt in (("a", "Un chat"), ("b", "Un chat"), ("c", "Un chien"))
+]
+
+
 def test_settings_are_checked_at_once() -> None:
     with raises(UsageError, "invalid-setting", parameter="extract", match=r"'\('"):
         NBEST_FORMATS.resolve("openai", {"extract": "("})

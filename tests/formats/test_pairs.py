@@ -186,12 +186,73 @@ def test_the_answer_is_the_last_turn_of_the_assistant() -> None:
         NBest.from_records([{"chosen": turns("q"), "rejected": turns("q", "b")}])
 
 
+CELL = "[{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': %s}]"
+
+
+def test_conversations_that_are_not_json_are_refused(write: Write) -> None:
+    """Literals of Python are read; what is neither is no answer."""
+    lists = NBest.from_records([{"chosen": CELL % "'a'", "rejected": CELL % "'b'"}])
+    assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
+    for odd in (CELL % "nan", CELL[:40], json.dumps(turns("q", "b"))[:-1]):
+        with raises(
+            DataError, "bad-line", line=1, match="that is not JSON: write it by json.dumps"
+        ):
+            NBest.from_records([{"chosen": CELL % "'a'", "rejected": odd}])
+    whole = json.dumps(turns("q", "b"))
+    arena = {"model_a": "X", "model_b": "Y", "winner": "tie", "conversation_b": whole}
+    with raises(DataError, "bad-line", line=2, match="that is not JSON"):
+        first = json.dumps({**arena, "conversation_a": whole})
+        read_nbest(write(first, json.dumps({**arena, "conversation_a": whole[:-3]})))
+
+
+def test_conversations_in_quoted_cells_of_tsv(write: Write) -> None:
+    row = {"model_a": "X", "model_b": "Y", "winner": "model_a"}
+    row |= {f"conversation_{side}": json.dumps(turns("q", side)) for side in "ab"}
+    cells = [
+        '"' + cell.replace('"', '""') + '"' if cell[0] == "[" else cell for cell in row.values()
+    ]
+    path = write("\t".join(row), "\t".join(cells), name="arena.tsv")
+    with (
+        pytest.warns(match="a cell looks quoted"),
+        raises(DataError, "bad-line", parameter="format", line=2, match="tsv:quoted=true"),
+    ):
+        read_nbest(path)
+    assert read_nbest(path, format="tsv:quoted=true").texts(0) == ["a", "b"]
+    assert read_nbest(write("\t".join(row), "\t".join(row.values()))).texts(0) == ["a", "b"]
+
+
+def sharegpt(*texts: str) -> list[Turn]:
+    """Return a conversation as ShareGPT has it."""
+    return [{"from": ("human", "gpt")[n % 2], "value": text} for n, text in enumerate(texts)]
+
+
+def test_turns_of_sharegpt(write: Write, tmp_path: Path) -> None:
+    system = {"from": "system", "value": "s"}
+    row: dict[str, Any] = {"chosen": [system, *sharegpt("1?", "2", "so?", "yes", "thanks")]}
+    row |= {"rejected": [system, *sharegpt("1?", "2", "so?", "no")]}
+    arena = {"model_a": "X", "model_b": "Y", "winner": "model_a"}
+    arena |= {"conversation_a": row["chosen"], "conversation_b": row["rejected"]}
+    texts = {name: json.dumps(value) for name, value in row.items()}
+    answers = {"chosen": sharegpt("", "yes")[1], "rejected": sharegpt("", "no")[1]}
+    prompt = {"prompt": [system, *sharegpt("1?", "2", "so?")], **answers}
+    for one in (row, texts, arena, prompt):
+        pq.write_table(pa.Table.from_pylist([one]), tmp_path / "lists.parquet")
+        for lists in (
+            NBest.from_records([one]),
+            read_nbest(write(json.dumps(one))),
+            read_nbest(tmp_path / "lists.parquet"),
+        ):
+            assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
+    with raises(DataError, "bad-line", line=1, match="chosen has no turn of the assistant"):
+        NBest.from_records([{"chosen": sharegpt("q"), "rejected": sharegpt("q", "b")}])
+
+
 @pytest.mark.parametrize(
     ("form", "is_read"),
     [
         (lambda text: [{"role": "assistant", "text": text}], True),
         (lambda text: {"role": "assistant", "content": text}, True),
-        (lambda text: [{"from": "human", "value": "q"}, {"from": "gpt", "value": text}], False),
+        (lambda text: [{"from": "human", "value": "q"}, {"from": "gpt", "value": text}], True),
         (lambda text: [{"role": "model", "parts": [{"text": text}]}], False),
         (lambda text: {"messages": turns("q", text)}, False),
     ],

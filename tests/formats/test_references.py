@@ -429,3 +429,8 @@ def test_null_is_no_reference(write: Write) -> None:
     lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
     lines = ['{"id": 0, "reference": null}', '{"id": 1, "reference": "a"}']
     assert read_nbest(lists, references=write(*lines, name="ref")).references == ((), ("a",))
+
+
+def test_blank_sources(write: Write) -> None:
+    lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
+    assert read_nbest(lists, sources=write("", " ", name="src")).sources == ("", "")

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
-from bpa_ppl import NBest, add_features
+from bpa_ppl import NBest, UsageError, add_features
 from bpa_ppl.features.recipes import recorded, sources_from_records
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.invariance import Invariance
@@ -101,13 +102,41 @@ def test_columns_are_sums_over_the_phrase_pairs(
 ) -> None:
     path = subdomains(tmp_path / "z.parquet", assignment)
     columns: Any = Invariance(subdomains=path).columns(lists)  # Zoé, a copied word, has P(z)
-    shares = assignment if assignment.ndim == 2 else np.eye(K)[assignment]
+    hard = assignment.ndim == 1
+    shares = np.eye(K)[assignment] if hard else assignment
     assert list(columns) == [f"invariance.{name}" for name in EXPECTED]
     for name, function in EXPECTED.items():
-        expected = by_hand(lists, shares, function)
+        expected = by_hand(lists, shares, function, once=hard)
         np.testing.assert_allclose(columns[f"invariance.{name}"], expected, rtol=1e-5, atol=1e-6)
         assert len(set(np.round(expected, 6))) > 2
-        assert expected != by_hand(lists, shares, function, once=False)  # a sentence counts once
+        assert expected != by_hand(lists, shares, function, once=not hard)
+
+
+def test_other_distances_and_a_single_subdomain(lists: NBest, tmp_path: Path) -> None:
+    path = subdomains(tmp_path / "z.parquet", HARD)
+    shares = np.eye(K)[HARD]
+    columns: Any = Invariance(subdomains=path, distance="hellinger").columns(lists)
+    expected = by_hand(
+        lists, shares, lambda p, q: np.linalg.norm(np.sqrt(p) - np.sqrt(q)) / np.sqrt(2)
+    )
+    np.testing.assert_allclose(columns["invariance.coherence"], expected, rtol=1e-5)
+    columns = Invariance(
+        subdomains=path, features="coherence", distance="kullback-leibler"
+    ).columns(lists)
+    assert list(columns) == ["invariance.coherence"]
+    assert np.isfinite(columns["invariance.coherence"]).all()
+    assert len(np.unique(columns["invariance.coherence"])) > 2
+    columns = Invariance(subdomains=path, z=1).columns(lists)
+    values = {
+        "source": by_hand(lists, shares, lambda p, q: p[1]),
+        "target": by_hand(lists, shares, lambda p, q: q[1]),
+        "difference": by_hand(lists, shares, lambda p, q: abs(p[1] - q[1])),
+    }
+    assert list(columns) == [f"invariance.z1.{name}" for name in values]
+    for name, values_of_name in values.items():
+        np.testing.assert_allclose(columns[f"invariance.z1.{name}"], values_of_name, rtol=1e-5)
+    with raises(UsageError, parameter="z", match="subdomains 0 to 2, not 3"):
+        Invariance(subdomains=path, z=3).opened()
 
 
 def test_order_of_columns_and_of_the_entropy(lists: NBest, tmp_path: Path) -> None:
@@ -117,7 +146,7 @@ def test_order_of_columns_and_of_the_entropy(lists: NBest, tmp_path: Path) -> No
     assert added.feature_names[1:] == tuple(f"invariance.{name}" for name in names)
     assert add_features(lists, Invariance(subdomains=path)).feature_names == added.feature_names
     columns: Any = Invariance(subdomains=path, alpha=0.5, name="safe").columns(lists)
-    expected = by_hand(lists, SOFT, lambda p, q: renyi(p, 0.5))
+    expected = by_hand(lists, SOFT, lambda p, q: renyi(p, 0.5), once=False)
     np.testing.assert_allclose(columns["safe.specificity.source"], expected, rtol=1e-5)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
 
-from bpa_ppl.phrases.subdomains import chebyshev, renyi_entropy
+from bpa_ppl.phrases.subdomains import chebyshev, hellinger, kullback_leibler, renyi_entropy
 
 RNG = np.random.default_rng(5)
 SPREAD = np.vstack([RNG.dirichlet(np.full(6, 0.3), 50), np.eye(6)[:2], np.full((1, 6), 1 / 6)])
@@ -31,4 +31,14 @@ def test_distances_agree_with_scipy() -> None:
     other = RNG.dirichlet(np.ones(6), len(SPREAD))
     expected = [scipy_chebyshev(*pair) for pair in zip(SPREAD, other, strict=True)]
     np.testing.assert_allclose(chebyshev(SPREAD, other), expected)
-    np.testing.assert_allclose(chebyshev(SPREAD, SPREAD), 0, atol=1e-12)
+    positive = RNG.dirichlet(np.ones(6), len(SPREAD))
+    np.testing.assert_allclose(
+        kullback_leibler(positive, other),
+        entropy(positive, other, axis=1) + entropy(other, positive, axis=1),
+    )
+    # 1 − the Bhattacharyya coefficient is the squared distance.
+    coefficient = np.exp(np.log(positive * other) / 2).sum(axis=1)
+    np.testing.assert_allclose(hellinger(positive, other) ** 2, 1 - coefficient)
+    for distance in (chebyshev, hellinger):
+        np.testing.assert_allclose(distance(SPREAD, SPREAD), 0, atol=1e-12)
+    np.testing.assert_allclose(kullback_leibler(positive, positive), 0, atol=1e-12)

@@ -55,6 +55,24 @@ def test_spaces_are_normalised(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_best_translations_of_each_source_phrase(count: int) -> None:
+    rng = np.random.default_rng(3)
+    names = [(f"s{n % 7}", f"t{n}") for n in range(60)]
+    pairs = PhraseCounts.of(*zip(*names, strict=True), rng.integers(1, 9, 60))
+    direct = rng.integers(1, 5, (2, 60)) / 8
+    table = PhraseTable.on(pairs, {"direct.in": direct[0], "direct.out": direct[1]})
+    expected = set()
+    for source in range(7):
+        rows = [row for row in range(60) if table.source[row] == source]
+        expected |= set(sorted(rows, key=lambda row: -direct[:, row].sum())[:count])
+    kept = table.best(count)
+    assert pairs_of(kept) == [pairs_of(table)[row] for row in sorted(expected)]
+    assert kept.columns["direct.in"].tolist() == direct[0, sorted(expected)].tolist()
+    with raises(UsageError, parameter="best"):
+        table.best(0)
+
+
 def test_tables_are_aligned() -> None:
     other = PhraseCounts.of(["zut", "le", "a"], ["damn", "the", "to"], [7, 8, 9])
     assert TABLE.rows_of(other).tolist() == [-1, 2, -1]

@@ -109,6 +109,23 @@ def test_exact_numbers_and_scalars_are_numbers(one: Any) -> None:
     assert reranker().choose(TEXTS, {"x": [one, 1]}).text == "b"
 
 
+def test_values_of_numpy_anywhere_are_those_of_python() -> None:
+    one = np.float32(0.5)
+    spans = {"text": "a", "x": one, "in": {"y": one}, "spans": [[one, np.int64(2)], one]}
+    extras = {"day": np.int64(3), "share": one, "more": [one], "of": {"z": one}}
+    flat = {"id": np.int64(7), **spans} | {f"sentence.{n}": v for n, v in extras.items()}
+    for record in ({"id": np.int64(7), **extras, "candidates": [spans]}, flat):
+        lists = NBest.from_records([record])
+        assert (lists.ids, lists.feature_names) == ((7,), ("x", "in.y"))
+        assert lists.features.tolist() == [[0.5, 0.5]]
+        assert repr(lists.extras["spans"]) == "([[0.5, 2], 0.5],)"
+        assert repr([lists.sentence_extras[n][0] for n in ("day", "share")]) == "[3, 0.5]"
+        assert repr(lists.sentence_extras["more"]) == "([0.5],)"
+        assert repr(lists.sentence_extras["of"]) == "({'z': 0.5},)"
+    pair = {"chosen": "a", "rejected": "b", "share": one, "x_chosen": one, "x_rejected": one}
+    assert repr(NBest.from_records([pair]).sentence_extras["share"]) == "(0.5,)"
+
+
 def test_lists_in_arrays_are_lists_of_each_candidate() -> None:
     lists = NBest.from_records([{"id": 0, "text": np.array(TEXTS), "x": np.array([1, 2])}])
     assert (lists.texts(0), lists.features.tolist()) == (TEXTS, [[1.0], [2.0]])
@@ -135,6 +152,31 @@ def test_times_are_no_features_of_records() -> None:
         values = np.array([1, 2], kind)
         assert records(*values).feature_names == ()
         assert NBest.from_records({"id": [0, 0], "text": TEXTS, "x": values}).feature_names == ()
+
+
+def test_periods_of_time_are_no_features(tmp_path: Any) -> None:
+    frame = pd.DataFrame({"id": [0, 0], "text": TEXTS, "x": pd.period_range("2020", periods=2)})
+    frame.to_parquet(tmp_path / "lists.parquet")
+    with raises(DataError, "wrong-type", match="the column x is of periods of time"):
+        NBest.from_records(frame)
+    with raises(DataError, "wrong-type", match="the column x is of periods of time"):
+        read_nbest(tmp_path / "lists.parquet")
+    assert NBest.from_records(frame.to_dict("records")).feature_names == ()
+    with raises(UsageError, "wrong-type", parameter="features"):
+        NBest.from_arrays(TEXTS, frame[["x"]], ["x"], 2)
+
+
+@pytest.mark.filterwarnings("ignore:.* missing for")
+def test_missing_numbers_are_joined_with_texts() -> None:
+    """A column without any value in one table is of texts in another one."""
+    empty, texts = records(None, None), records("u", "v")
+    assert np.isnan(column_of(empty, "x")).all()
+    for tables, expected in (
+        ((empty, texts), (None, None, "u", "v")),
+        ((texts, empty), ("u", "v", None, None)),
+        ((empty, records(None, "u"), empty), (*(None,) * 3, "u", None, None)),
+    ):
+        assert NBest.concatenate(tables, renumber=True).extras["x"] == expected
 
 
 def test_odd_values_of_records_are_refused_with_their_place() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bpa_ppl.arrays import Int64
 from bpa_ppl.decoding import rerank
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.checks import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
-from bpa_ppl.errors import DataError, NotConverged
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
@@ -23,10 +24,11 @@ from bpa_ppl.experiments.comparison.statistics import (
     discrepancies,
     joint_distance,
 )
+from bpa_ppl.experiments.comparison.variables import comparable
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.statistics import copied_chains
 from bpa_ppl.quality import resolve
 from bpa_ppl.quality.base import reported_metrics
@@ -34,25 +36,22 @@ from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.scoring import one_each, statistics
 
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
-
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.
 LEVEL = 0.01
 #: A sampler agrees if the bias of every mean is below this, in posterior standard deviations.
 MAX_BIAS = 0.1
-_REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
 AGREES, DIFFERS = "agrees", "DIFFERS"
 INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED = "failed"  # it raised an error
+_REFERENCE = "the reference"
 #: Verdicts of samplers that are not ranked by their cost.
 UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
 _NOTE = (
-    "ESS: effective draws for the posterior mean of the worst weight; interval: of the spread over "
-    "runs; in brackets: not ranked, because of the verdict"
+    "ESS: effective draws for the posterior mean of the worst variable; interval: of the spread "
+    "over runs; in brackets: not ranked, because of the verdict"
 )
 _PRIOR = {"prior_mean", "prior_variance", "prior_covariance", "prior_degrees"}
 _MAX_NAMED = 3  # features that are named in a message
@@ -70,9 +69,13 @@ class SamplerResult:
         reason: of the verdict, one sentence.
         bound: that no mean's absolute bias exceeds, with a probability of 95%, in posterior
             standard deviations; None without a reference, or if the sampler has not converged.
-        discrepancies: of each property of each weight from the reference.
+        discrepancies: of each property of each variable from the reference.
         distance: of the joint distributions.
         downstream: its choices compared with those of the reference, see `changed_choices`.
+        draws: all of its runs as chains.
+
+    >>> SamplerResult("nuts", {}, "agrees", bound=0.08).verdict
+    'agrees'
     """
 
     sampler: str
@@ -83,6 +86,7 @@ class SamplerResult:
     discrepancies: tuple[Row, ...] = ()
     distance: Distance | None = None
     downstream: dict[str, Any] | None = None
+    draws: Draws | None = field(default=None, repr=False)
 
     @property
     def ranked(self) -> bool:
@@ -102,6 +106,8 @@ class Comparison(Outcome):
     Attributes:
         samplers: in the order given.
         reference: a description of the reference run; empty if there was none.
+        left_out: a sentence on each kind of variables that are not compared.
+        truth: the draws of the reference.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
     >>> result = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
@@ -111,6 +117,8 @@ class Comparison(Outcome):
 
     samplers: tuple[SamplerResult, ...]
     reference: str = ""
+    left_out: tuple[str, ...] = ()
+    truth: Draws | None = field(default=None, repr=False)
 
     @property
     def passed(self) -> bool:
@@ -122,9 +130,11 @@ class Comparison(Outcome):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, for JSON."""
-        return {"reference": self.reference, "passed": self.passed, "level": LEVEL} | {
-            "samplers": {result.sampler: asdict(result) for result in self.samplers}
-        }
+        samplers = {r.sampler: asdict(replace(r, draws=None)) for r in self.samplers}
+        for result in samplers.values():
+            del result["draws"]
+        result = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
+        return result | {"left_out": list(self.left_out), "samplers": samplers}
 
     def _shown(self) -> tuple[str, Table, list[str]]:
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
@@ -142,23 +152,30 @@ class Comparison(Outcome):
                 cells[2] = f"({cells[2]})"
             rows.append((r.sampler, r.verdict, *cells))
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
-        return "", table, [*(f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason), _NOTE]
+        reasons = [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
+        return "", table, [*reasons, *self.left_out, _NOTE]
 
 
 def compare(
-    posteriors: Mapping[str, Sequence[Posterior]],
-    reference: Sequence[Posterior] | None = None,
+    posteriors: Any,
+    reference: Any = None,
     *,
+    var_names: Sequence[str] | None = None,
     test: NBest | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Compare samplers of one posterior by their draws of the weights.
+    """Compare draws with reference draws, or with another run, and say whether they agree.
 
-    Each sampler is compared with a long reference run: mean, standard deviation and quantiles of
-    each weight in Monte-Carlo standard errors, with Holm's correction, and the joint distributions
-    by a permutation test of nearly independent draws. The verdict is
+    Posteriors are ArviZ data of any program: InferenceData, a DataTree, a Dataset, arrays by name,
+    (chains, draws, …), the path of a NetCDF file, or `Draws`. All continuous variables that they
+    have in common are compared; of posteriors of `adapt`, the weights.
 
-    * `not converged` if all runs together fail `check`; then nothing else is concluded;
+    The mean, standard deviation and quantiles of each variable are compared in Monte-Carlo standard
+    errors, with Holm's correction, and the joint distributions by a permutation test of nearly
+    independent draws. The verdict is
+
+    * `not converged` if all runs together fail `check`, or the reference has too few effective
+      draws or chains that disagree; then nothing else is concluded;
     * `DIFFERS` if there is a significant difference, which a correct sampler has with a probability
       of at most 1%;
     * `agrees` if there is none, and the absolute bias of every mean is below 0.1 posterior
@@ -166,64 +183,101 @@ def compare(
     * `inconclusive` otherwise: more draws are needed.
 
     Args:
-        posteriors: for each sampler its runs with different seeds: from `adapt`, or any posterior
-            with a variable `weights`. An attribute `sampling_time` of the draws, or of the group
-            `posterior`, in seconds, gives the statistics per second.
-        reference: long reference runs; None leaves verdicts out.
+        posteriors: a posterior, which is called `a` in the result, unless it is a file; or a
+            dictionary of several by their names, each a posterior or a list of runs with different
+            seeds. An attribute `sampling_time` of the group `posterior`, in seconds, gives the
+            statistics per second.
+        reference: long reference runs: a posterior, or a list of several; None leaves verdicts out.
+        var_names: the variables to compare.
         test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.
 
     Raises:
         DataError: if a sampler has no run, the same draws are given twice, as runs or as reference,
-            or a posterior has other data or another model than the reference (the first posterior
-            if there is none), as far as they record them.
-        NotConverged: if the reference has too few effective draws, or its chains disagree.
+            there is no common variable, its shapes or labels differ, or a posterior has other data
+            or another model than the reference (the first posterior if there is none), as far as
+            they record them.
+        UsageError: if something is not a posterior, or does not have a variable of `var_names`.
 
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
-    ...     return Draws({"weights": rng.normal(shift, 1.0, (4, count, 2))}, ("LM0", "WP0"))
-    >>> result = compare({"a": [draws(0.0, 900)], "b": [draws(0.3, 900)]}, [draws(0.0, 4000)])
-    >>> result["a"].verdict, result["a"].reason, result["b"].verdict
-    ('agrees', 'the bias of every mean is below 0.047 posterior sd with 95%', 'DIFFERS')
+    ...     mu, theta = rng.normal(shift, 1.0, (4, count)), rng.normal(size=(4, count, 8))
+    ...     return {"mu": mu, "theta": theta}
+    >>> result = compare(draws(0.0, 1000), draws(0.0, 4000))
+    >>> result["a"].verdict, result["a"].reason
+    ('agrees', 'the bias of every mean is below 0.05 posterior sd with 95%')
+    >>> result = compare({"low": draws(-0.2, 1000), "high": draws(0.2, 1000)}, draws(0.0, 4000))
+    >>> result["low"].verdict, result["high"].verdict
+    ('DIFFERS', 'DIFFERS')
     """
-    all_runs = {name: [as_draws(run) for run in runs] for name, runs in posteriors.items()}
-    for name, runs in all_runs.items():
+    several = _runs_by_name(posteriors, "a")
+    standard_name = next(iter(several))
+    if reference is not None:
+        (standard_name, runs), *more = _runs_by_name(reference, _REFERENCE).items()
+        if more:
+            problem = "the reference is one posterior, or a list of runs, not several by name"
+            raise UsageError(problem, parameter="reference", code="wrong-type")
+        standard_name = _REFERENCE if standard_name in several else standard_name
+        several[standard_name] = runs
+    for name, runs in several.items():
         if not runs:
             raise DataError(f"there is no run of {name} to compare", code="no-data")
-    expected = as_draws(reference[0]) if reference else next(iter(all_runs.values()))[0]
+    all_runs, left_out = comparable(several, standard_name, var_names, weights=test is not None)
+    references = all_runs.pop(standard_name) if reference is not None else []
+    expected = references[0] if references else all_runs[standard_name][0]
     for name, runs in all_runs.items():
         for run in runs:
             check_same_posterior(name, run, expected)
-    truth, description = None, ""
-    if reference:
-        truth = runs_together(reference)
-        size, r_hat = smallest_ess(truth), largest_r_hat(truth)
-        if not (r_hat <= _REFERENCE_MAX_R_HAT and size >= _REFERENCE_MIN_ESS):
-            needed = f"at least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}"
-            reached = f"{size:.0f} effective draws and R-hat {r_hat:.3f}"
-            raise NotConverged(f"the reference has {reached}, and needs {needed}: draw more")
-        sampler = reference[0].attrs.get("sampler", "unknown sampler")
-        description = f"{sampler}, {len(truth.flat)} draws, {size:.0f} effective"
-    standard = rerank(test, reference[0], unchecked=True).choice if test and reference else None
+    truth, description, problem = None, "", ""
+    if references:
+        truth = runs_together(references)
+        problem = reference_problem(truth, standard_name)
+        attrs = expected.attrs
+        made_by = attrs.get("sampler", attrs.get("inference_library", standard_name))
+        description = f"{made_by}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
+    standard = rerank(test, expected, unchecked=True).choice if test and references else None
     results = []
     for name, runs in all_runs.items():
         together = runs_together(runs)
         draws = together.reordered((truth or expected).features)
-        result = SamplerResult(name, efficiency(runs, draws))
+        result = SamplerResult(name, efficiency(runs, draws), draws=draws)
         if truth is not None:
             copies = copied_chains([*draws.weights, *truth.weights])
             if any(i < len(draws.weights) <= j for i, j in copies):
-                problem = (
-                    f"{name} has the draws of the reference, which they cannot be compared with"
-                )
-                raise DataError(f"{problem}: pass other runs", code="duplicate")
-            result = _judged(result, together, truth, seed)
+                same = f"{name} has the draws of the reference, which they cannot be compared with"
+                raise DataError(f"{same}: pass other runs", code="duplicate")
+            if problem:
+                result = replace(result, verdict=NOT_CONVERGED, reason=problem)
+            else:
+                result = _judged(result, together, truth, seed)
         if test is not None and standard is not None:
             choice = rerank(test, runs[0], unchecked=True).choice
             downstream = changed_choices(test, choice, standard, seed=seed)
             result = replace(result, downstream=downstream)
         results.append(result)
-    return Comparison(tuple(results), description)
+    return Comparison(tuple(results), description, left_out, truth)
+
+
+def reference_problem(draws: Draws, name: str) -> str:
+    """Return in a sentence why draws cannot be a reference; empty if they can.
+
+    >>> reference_problem(Draws({"weights": np.eye(20)[None, :, :1]}, ("mu",)), "b")
+    'b has 20 effective draws and R-hat 1.000, and needs at least 400 and at most 1.01: draw more'
+    """
+    size, r_hat, limits = smallest_ess(draws), largest_r_hat(draws), Thresholds()
+    if r_hat <= limits.r_hat and size >= limits.ess:
+        return ""
+    reached = f"{name} has {size:.0f} effective draws and R-hat {r_hat:.3f}"
+    return f"{reached}, and needs at least {limits.ess:g} and at most {limits.r_hat:g}: draw more"
+
+
+def _runs_by_name(posteriors: Any, name: str) -> dict[str, list[Any]]:
+    """Return the runs of each sampler; one without a name has that of its file, or the given."""
+    if isinstance(posteriors, dict) and not all(hasattr(x, "dtype") for x in posteriors.values()):
+        items = posteriors.items()
+        return {key: list(x) if isinstance(x, list | tuple) else [x] for key, x in items}
+    runs = list(posteriors) if isinstance(posteriors, list | tuple) else [posteriors]
+    return {str(runs[0]) if runs and isinstance(runs[0], str | Path) else name: runs}
 
 
 def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> SamplerResult:
@@ -234,7 +288,7 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
     result = replace(result, discrepancies=properties, distance=distance)
     if not report:
         d = max(properties, key=lambda d: abs(d["bias"]))
-        status = f"{d['quantity']} of {d['weight']} is now off by {d['bias']:+.2f} posterior sd"
+        status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
         reason = f"{report.failures[0].advice} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
     bound, weight = bias_bound(draws, truth)
@@ -261,7 +315,7 @@ def _differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]
         d = max(properties, key=lambda d: abs(d["z"]))
         yield (
             f"{len(significant)} of {len(properties)} marginal properties are off, most of all the "
-            f"{d['quantity']} of {d['weight']}: by {d['bias']:+.2f} posterior sd "
+            f"{d['quantity']} of {d['variable']}: by {d['bias']:+.2f} posterior sd "
             f"(z = {d['z']:+.1f}, p = {d['p_value']:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
@@ -335,7 +389,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     if problems:
         raise DataError(
             f"{name} is a posterior of other data or another model: {min(problems)}; only "
-            "posteriors of the same lists, oracles, features, likelihood and prior can be compared",
+            "posteriors of the same data, model and prior can be compared",
             code="mismatch",
         )
 

@@ -12,26 +12,29 @@ from bpa_ppl.diagnostics.pages.page import (
     Table,
     Verdict,
     how_it_was_made,
+    items,
     page,
 )
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     LEVEL,
     Comparison,
+    SamplerResult,
 )
 from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, table_of
+from bpa_ppl.experiments.comparison.pictures import pictures
 from bpa_ppl.formats.streams import atomic_writers, output_folder
 
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
 _MAX_PROPERTIES = 5  # of a sampler in the table of the page; all are in the JSON file
 _RANKING_TEXT = (
-    "Samplers are ranked by effective draws per second for the posterior mean of the worst weight, "
-    "sd² / MCSE²: the geometric mean over runs, with 95% intervals of the spread over runs. Ratios "
-    "to the fastest compare runs of the same round; a sampler whose interval contains 1 shares the "
-    "first place. A sampler that differs, has not converged or failed is not ranked."
+    "Samplers are ranked by effective draws per second for the posterior mean of the worst "
+    "variable, sd² / MCSE²: the geometric mean over runs, with 95% intervals of the spread over "
+    "runs. Ratios to the fastest compare runs of the same round; a sampler whose interval contains "
+    "1 shares the first place. A sampler that differs, has not converged or failed is not ranked."
 )
 _COST_TEXT = (
-    "Effective sample sizes are those of the worst weight, the mean over runs: bulk and tail ESS "
+    "Effective sample sizes are those of the worst variable, the mean over runs: bulk and tail ESS "
     "of chains, Kish's ESS of importance weights. Seconds are the median over runs, with the "
     "search for the mode and the warm-up, without compilation. Evaluations are those of the "
     "density, as recorded in n_steps. – is unknown."
@@ -41,8 +44,8 @@ _DISTANCE_CAPTION = (
     "pooled draws is a difference; p may also come from a moment, such as a correlation, or from "
     "nearest neighbours."
 )
-_TRANSLATIONS_TEXT = (
-    "Translations chosen with the first run of each sampler and with the reference: how many "
+_CHOICES_TEXT = (
+    "Candidates chosen with the first run of each sampler and with the reference: how many "
     "differ, and the differences of corpus scores and of the ratio of lengths, with 95% intervals "
     "by paired bootstrap over sentences."
 )
@@ -63,6 +66,13 @@ def comparison_page(
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
+    ran = [r for r in comparison.samplers if r.draws is not None]
+    figures = pictures(
+        {r.sampler: r.draws for r in ran if r.draws is not None},
+        comparison.truth,
+        [_worst(r) for r in ran],
+        _ranks(comparison),
+    )
     costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
     tables = [
         table_of([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
@@ -71,25 +81,36 @@ def comparison_page(
     sections = [Section("Cost and quality", (_COST_TEXT, *tables))]
     if ranks := _ranks(comparison):
         sections.insert(0, Section("Ranking", (_RANKING_TEXT, table_of(ranks))))
+    if figures:
+        sections.insert(0, Section("In pictures", figures))
     row: Row
     distances: list[Row] = []
-    translations: list[Row] = []
+    choices: list[Row] = []
     for result in comparison.samplers:
         if (d := result.distance) is not None:
             row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
             distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
         if (changes := result.downstream) is not None:
             row = {"sampler": result.sampler} | changes
-            translations += [row | asdict(one) for one in row.pop("scores")] or [row]
+            choices += [row | asdict(one) for one in row.pop("scores")] or [row]
     if distances:
         distance = table_of(distances, _DISTANCE_CAPTION)
         sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
-    if translations:
-        blocks = (_TRANSLATIONS_TEXT, table_of(translations))
-        sections.append(Section("Translations", blocks))
+    if choices:
+        sections.append(Section("Choices", (_CHOICES_TEXT, table_of(choices))))
+    if comparison.left_out:
+        sections.append(Section("Not compared", [items(comparison.left_out)]))
     rows = {"reference": comparison.reference, **(made or {})}
     sections.append(how_it_was_made(rows, command))
     return page("Samplers compared", _verdict(comparison), sections)
+
+
+def _worst(result: SamplerResult) -> str:
+    """Return the variable that is furthest off; the first one without a reference."""
+    rows = result.discrepancies
+    if rows:
+        return str(max(rows, key=lambda row: abs(row["z"]))["variable"])
+    return result.draws.features[0] if result.draws is not None else ""
 
 
 def _verdict(comparison: Comparison) -> Verdict:
@@ -107,10 +128,10 @@ def _verdict(comparison: Comparison) -> Verdict:
 
 def _accuracy(comparison: Comparison) -> Section:
     text = (
-        f"Compared with {comparison.reference}. A sampler differs if any property of any weight is "
-        f"further off than expected by chance, at a joint level of {100 * LEVEL / 2:g}% after "
+        f"Compared with {comparison.reference}. A sampler differs if any property of any variable "
+        f"is further off than expected by chance, at a joint level of {100 * LEVEL / 2:g}% after "
         "Holm's correction. Bias is in posterior standard deviations, z in Monte-Carlo standard "
-        "errors of both runs. Bias at most: with 95%, of the mean of any weight."
+        "errors of both runs. Bias at most: with 95%, of the mean of any variable."
     )
     samplers = comparison.samplers
     reasons = [(r.sampler, r.verdict, shown(r.bound), r.reason) for r in samplers]
@@ -132,7 +153,7 @@ def write_comparison(
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> list[Path]:
-    """Write `index.html`, and `comparison.json` with all numbers.
+    """Write `comparison.json` with all numbers, and the page `index.html`.
 
     Args:
         comparison: from `compare`.
@@ -147,10 +168,11 @@ def write_comparison(
         DataError: if the folder or a file cannot be written.
     """
     target = Path(folder)
-    html = comparison_page(comparison, made=made, command=command)
     written = [target / "index.html", target / "comparison.json"]
-    with output_folder(target), atomic_writers(*written) as (html_file, numbers):
-        html_file.write(html)
-        ranked = {**comparison.as_dict(), "ranking": _ranks(comparison)}
-        json.dump(ranked, numbers, indent=1, default=str)
+    text = json.dumps(comparison.as_dict() | {"ranking": _ranks(comparison)}, indent=1, default=str)
+    with output_folder(target):
+        html = comparison_page(comparison, made=made, command=command)
+        with atomic_writers(*written) as (page_file, numbers):
+            page_file.write(html)
+            numbers.write(text)
     return written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,11 @@ SPLITS = 699
 PROBABILITY = 0.95
 _MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time is quadratic
 _NEIGHBOURS = 10  # nearest draws of each draw, in the joint test
+_MAX_PAIRS = 2000  # of variables, whose correlations are compared: all of 63 variables
 
 
 Row = dict[str, Any]  # by the names of the columns
+Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of positions of columns
 
 
 def discrepancies(draws: Draws, reference: Draws) -> tuple[Row, ...]:
@@ -41,8 +42,8 @@ def discrepancies(draws: Draws, reference: Draws) -> tuple[Row, ...]:
         reference: draws of a long run.
 
     Returns:
-        the `weight`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for the
-        sampler and for the `reference`, in units of the weight; the `bias`, their difference in
+        the `variable`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for
+        the sampler and for the `reference`, in its units; the `bias`, their difference in
         posterior standard deviations of the reference; `z`, the difference in Monte-Carlo standard
         errors of both runs; the `p_value` of z by Student's t, adjusted by Holm over all rows.
 
@@ -120,7 +121,7 @@ def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Row, f
     quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in QUANTILES))
     theirs = centre, sd, *cuts
     for quantity, value, target, (a, b) in zip(quantities, ours, theirs, estimates, strict=True):
-        row = {"weight": name, "quantity": quantity, "value": float(value)}
+        row = {"variable": name, "quantity": quantity, "value": float(value)}
         row |= {"reference": float(target), "bias": float((value - target) / sd)}
         z = float((a.mean - b.mean) / np.hypot(a.error, b.error))
         yield row | {"z": z}, min(a.ess, b.ess)
@@ -207,28 +208,31 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     between = cdist(components, components).astype(np.float32)
     distances = _energy_distances(between, splits)
     neighbours = _same_neighbours(between, splits)
-    weights = _covariance_differences(standard, splits, diagonal=False)
-    squares = _covariance_differences(_scaled(np.minimum(standard**2, 9)), splits, diagonal=False)
-    of_components = _covariance_differences(components, splits, diagonal=True)
-    moments = zip(weights, squares, of_components, strict=True)
+    squares = _scaled(np.minimum(standard**2, 9))
+    tables = {"": standard, "the squares of ": squares, "principal components ": components}
+    pairs = [_pairs(standard), _pairs(squares), _pairs_of_components(values.shape[1])]
+    moments = zip(
+        *(
+            _covariance_differences(x, splits, of)
+            for x, of in zip(tables.values(), pairs, strict=True)
+        ),
+        strict=True,
+    )
     differences, errors = (np.hstack(parts) for parts in moments)
     largest = np.abs(differences / errors).max(axis=1)
     p_values = np.array([_p_values(x) for x in (distances, largest, neighbours)])
     smallest = p_values.min(axis=0)
     ratios = np.abs(differences[0] / errors)
-    worst, pairs = int(ratios.argmax()), len(weights[1])
-    if pairs and np.mean(largest >= ratios[:pairs].max()) <= p_values[1, 0]:
-        worst = int(ratios[:pairs].argmax())  # as significant, and easier to understand
+    worst, count_of_pairs = int(ratios.argmax()), len(pairs[0][0])
+    if count_of_pairs and np.mean(largest >= ratios[:count_of_pairs].max()) <= p_values[1, 0]:
+        worst = int(ratios[:count_of_pairs].argmax())  # as significant, and easier to understand
+    labels = [draws.features, draws.features, range(1, values.shape[1] + 1)]
     names = [
-        f"correlation of {of}{a} and {b}"
-        for of in ("", "the squares of ")
-        for a, b in combinations(draws.features, 2)
-    ]
-    names += [
-        f"variance of principal component {a}"
+        f"variance of principal component {names[a]}"
         if a == b
-        else f"correlation of principal components {a} and {b}"
-        for a, b in combinations_with_replacement(range(1, values.shape[1] + 1), 2)
+        else f"correlation of {of}{names[a]} and {names[b]}"
+        for of, names, (i, j) in zip(tables, labels, pairs, strict=True)
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
     ]
     return Distance(
         value=float(distances[0]),
@@ -251,6 +255,26 @@ def _scaled(values: Float64) -> Float64:
     # Rounding errors of a constant column are no variation.
     constant = deviation <= 1e-6 * deviation.max()
     return np.asarray(np.where(constant, 0.0, centred / np.where(constant, 1.0, deviation)))
+
+
+def _pairs(values: Float64) -> Pairs:
+    """Return all pairs of columns; of very many those with the largest correlations.
+
+    A correlation that one group has, and the other not, is half as large in the pooled draws.
+    """
+    i, j = np.triu_indices(values.shape[1], 1)
+    if len(i) > _MAX_PAIRS:
+        size = np.abs(values.T @ values)[i, j]
+        largest = np.sort(np.argpartition(size, -_MAX_PAIRS)[-_MAX_PAIRS:])
+        i, j = i[largest], j[largest]
+    return i, j
+
+
+def _pairs_of_components(count: int) -> Pairs:
+    """Return all pairs of principal components with themselves, and with others, the widest."""
+    i, j = np.triu_indices(count)
+    kept = np.argsort(np.where(i == j, -1, i + j), kind="stable")[: max(_MAX_PAIRS, count)]
+    return i[np.sort(kept)], j[np.sort(kept)]
 
 
 def _same_neighbours(distances: Float32, splits: npt.NDArray[np.bool_]) -> Float64:
@@ -283,14 +307,14 @@ def _energy_distances(distances: Float32, splits: npt.NDArray[np.bool_]) -> Floa
 
 
 def _covariance_differences(
-    values: Float64, splits: npt.NDArray[np.bool_], *, diagonal: bool
+    values: Float64, splits: npt.NDArray[np.bool_], pairs: Pairs
 ) -> tuple[Float64, Float64]:
     """Return differences of covariances of the two groups of each split, and standard errors.
 
     Args:
         values: (n, Q), centred.
         splits: (splits, n).
-        diagonal: whether to include variances.
+        pairs: the columns of each covariance.
 
     Returns:
         (splits, pairs), and (pairs,) from the pooled draws; infinite for constants.
@@ -298,7 +322,7 @@ def _covariance_differences(
     count = splits[0].sum()
     rest = len(values) - count
     groups = splits.astype(np.float32)
-    i, j = np.triu_indices(values.shape[1], 0 if diagonal else 1)
+    i, j = pairs
     products = values[:, i] * values[:, j]
     products -= products.mean(axis=0)
     # The sums over one group are those over the other with the opposite sign.

@@ -1,0 +1,149 @@
+"""The pictures of a comparison: densities, differences of ECDFs, costs, traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import gaussian_kde
+
+from bpa_ppl.arrays import Float64
+from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
+from bpa_ppl.experiments.comparison.efficiency import Row, shown
+from bpa_ppl.experiments.estimates import nearly_independent
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import quantiles
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+#: Of the bands of the differences of ECDFs: the probability that all of a difference is inside.
+PROBABILITY = 0.95
+_MAX_VARIABLES = 9
+_GRID, _SPLITS, _MOST = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
+_TRACE, _CHAINS = 200, 4  # points of a trace, and traces, in a plot
+_HIGHEST = 2.0  # of a density, as a multiple of the reference's
+_DENSITIES = "Marginal densities; grey: the reference. High peaks are cut off."
+_ECDFS = (
+    "Empirical distribution functions minus that of the reference, scaled by the numbers of nearly "
+    f"independent draws; grey: {PROBABILITY:.0%} of correct samplers have their whole curve here."
+)
+_COSTS = "Effective draws per second for the mean of the worst variable, with 95% intervals."
+_TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
+
+
+def pictures(
+    samplers: Mapping[str, Draws], truth: Draws | None, worst: Sequence[str], ranks: Sequence[Row]
+) -> list[Markup]:
+    """Return the figures of a comparison.
+
+    Args:
+        samplers: the draws of each, with the variables in the same order.
+        truth: the draws of the reference.
+        worst: the variable of each sampler whose trace is shown; all of them are shown.
+        ranks: from `ranking`.
+    """
+    if not samplers:
+        return []
+    names = next(iter(samplers.values())).features
+    order = dict.fromkeys([*map(names.index, worst), *range(len(names))])
+    chosen = sorted(list(order)[:_MAX_VARIABLES])
+    some = f" {len(chosen)} of {len(names)} variables." if len(chosen) < len(names) else ""
+    legend = [(style_of(k), name) for k, name in enumerate(samplers)]
+    lines = [_densities(samplers, truth, k) for k in chosen]
+    result = [plots(lines, f"{_DENSITIES}{some}" if truth else f"Densities.{some}", legend)]
+    if truth is not None:
+        curves = ecdf_differences(samplers, truth)
+        lines = [plot(names[k], curves[k], y_axis=False) for k in chosen]
+        result.append(plots(lines, f"{_ECDFS}{some}", legend))
+    if ranks:
+        result.append(plots([_costs(ranks, list(samplers))], _COSTS))
+    traces = [
+        _trace(name, draws, truth, names.index(variable))
+        for (name, draws), variable in zip(samplers.items(), worst, strict=True)
+        if not draws.weighted
+    ]
+    return [*result, *([plots(traces, _TRACES)] if traces else [])]
+
+
+def _densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Markup:
+    every = [*samplers.values(), *([truth] if truth else [])]
+    ends = np.array([quantiles(d.flat[:, [k]], (0.002, 0.998), d.importance)[:, 0] for d in every])
+    grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _GRID)
+
+    densities = [
+        gaussian_kde(x, weights=draws.importance)(grid) if np.ptp(x) else 0 * grid
+        for draws, x in ((draws, draws.flat[:, k]) for draws in every)
+    ]
+    layers = [Layer(grid, 0 * grid, "axis")]
+    if truth is not None:
+        *densities, expected = densities
+        densities = [np.minimum(y, _HIGHEST * expected.max()) for y in densities]
+        layers.append(Layer(grid, expected, "band", 0 * grid))
+    layers += [Layer(grid, y, style_of(number)) for number, y in enumerate(densities)]
+    return plot(every[0].features[k], layers, y_axis=False)
+
+
+def ecdf_differences(
+    samplers: Mapping[str, Draws], truth: Draws, seed: int = 0
+) -> list[list[Layer]]:
+    """Return for each variable a simultaneous band, and the difference of ECDFs of each sampler.
+
+    Draws are thinned to nearly independent ones, which can be exchanged if the distributions are
+    the same. Differences are in units in which the band is √(p (1 − p)) for all samplers, where p
+    is the share of the pooled draws that are below; random splits of as many draws are inside, at
+    all points, with the probability `PROBABILITY`.
+    """
+    rng = np.random.default_rng(seed)
+    theirs = nearly_independent(truth, _MOST, rng)
+    result: list[list[Layer]] = [[] for _ in truth.features]
+    for number, draws in enumerate(samplers.values()):
+        ours = nearly_independent(draws, _MOST, rng)
+        n, m = len(ours), len(theirs)
+        ranks = np.unique(np.linspace(1, n + m - 1, _GRID).astype(int))
+
+        def differences(
+            marks: npt.NDArray[np.bool_], ranks: Float64 = ranks, n: int = n, m: int = m
+        ) -> Float64:
+            below = np.cumsum(marks, axis=-1)[..., ranks - 1]
+            return np.asarray(below / n - (ranks - below) / m)
+
+        share = ranks / (n + m)
+        band = np.sqrt(share * (1 - share))
+        splits = rng.permuted(np.tile(np.arange(n + m) < n, (_SPLITS, 1)), axis=1)
+        size = np.quantile(np.abs(differences(splits) / band).max(axis=1), PROBABILITY)
+        for k, layers in enumerate(result):
+            pooled = np.concatenate([ours[:, k], theirs[:, k]])
+            order = np.argsort(pooled, kind="stable")
+            x = pooled[order][ranks - 1]
+            if number == 0:
+                layers.append(Layer(x, band, "band", -band))
+            layers.append(Layer(x, differences(order < n) / size, style_of(number)))
+    return result
+
+
+def _costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
+    layers = []
+    for place, row in enumerate(ranks):
+        low, high = row["interval"] or (row["ess_per_second"],) * 2
+        y, style = np.full(2, -float(place)), style_of(names.index(row["sampler"]))
+        middle = np.log10(row["ess_per_second"])
+        text = f"{row['sampler']}: {shown(row['ess_per_second'])}"
+        layers.append(Layer(np.log10([low, high]), y, style, text=text))
+        layers.append(Layer(np.array([middle] * 2), y + np.array([-0.1, 0.1]), style))
+    height = 78.0 + 34 * len(ranks)
+    return plot("effective draws per second", layers, height=height, y_axis=False, log=True)
+
+
+def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Markup:
+    step = -(-draws.shape[1] // _TRACE)
+    x = np.arange(0, draws.shape[1], step, dtype=np.float64)
+    layers = []
+    if truth is not None:
+        low, high = truth.interval(0.9)[:, k]
+        layers.append(Layer(x, np.full(len(x), high), "band", np.full(len(x), low)))
+    chains = draws.weights[:_CHAINS, ::step, k]
+    layers += [Layer(x, chain, f"{style_of(c)} thin") for c, chain in enumerate(chains)]
+    return plot(f"{draws.features[k]}, {name}", layers, "draw")

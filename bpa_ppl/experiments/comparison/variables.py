@@ -1,0 +1,252 @@
+"""The common continuous variables of any ArviZ data, as draws that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.arrays import Float64
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import SCHEMA, from_groups, to_groups
+from bpa_ppl.posterior.arviz_functions import InferenceData, group_tree, groups_of
+from bpa_ppl.posterior.draws import WEIGHTS, check_finite
+from bpa_ppl.posterior.files import read_groups
+from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, tail_shapes
+
+_MAX_NAMED = 5  # variables in a sentence
+
+
+class _Variable(NamedTuple):
+    """Draws of a variable, (C, D, K), its shape without chain and draw, and labels of cells."""
+
+    values: npt.NDArray[Any]
+    shape: tuple[int, ...]
+    labels: list[str]
+    numbered: bool  # cells have no other labels than numbers
+
+
+def comparable(
+    posteriors: Mapping[str, Sequence[Any]],
+    reference: str,
+    var_names: Sequence[str] | None = None,
+    *,
+    weights: bool = False,
+) -> tuple[dict[str, list[Draws]], tuple[str, ...]]:
+    """Return draws of the same variables from all posteriors, and what is left out.
+
+    Each cell of a variable is a weight of the result, such as `theta[school=3]`. Left out are
+    discrete variables, and cells that are constant, or whose mean may not exist, in the reference.
+    If a posterior is one of `adapt`, the variables are its weights.
+
+    Args:
+        posteriors: the runs of each sampler by its name: InferenceData, a DataTree, a Dataset,
+            `Draws`, arrays by name, (chains, draws, …), or the path of a NetCDF file.
+        reference: the name of the one that the others are compared with.
+        var_names: the variables to compare; None takes all that are common.
+        weights: whether the variables are the weights of n-best lists.
+
+    Returns:
+        the runs by name, and a sentence on each kind of variables that are left out.
+
+    Raises:
+        DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
+        UsageError: if something is not a posterior, or does not have a variable of `var_names`.
+    """
+    data = {name: [_opened(run, name) for run in runs] for name, runs in posteriors.items()}
+    every = [run for runs in data.values() for run in runs]
+    if weights or (var_names is None and any(map(_has_weights, every))):
+        return {name: [as_draws(run) for run in runs] for name, runs in data.items()}, ()
+    groups = {name: [_groups(run) for run in runs] for name, runs in data.items()}
+    tables = {name: [_variables(g, name) for g, _ in runs] for name, runs in groups.items()}
+    names = _common(tables, var_names)
+    expected = tables[reference][0]
+    discrete = [
+        v for v in names if any(_is_discrete(t[v]) for runs in tables.values() for t in runs)
+    ]
+    names = [v for v in names if v not in discrete]
+    values = {
+        name: [{k: x for v in names for k, x in _cells(v, t[v], expected[v], name)} for t in runs]
+        for name, runs in tables.items()
+    }
+    left_out = {"discrete": discrete, **_unsuitable(values, reference)}
+    unsuitable = {label for found in left_out.values() for label in found}
+    labels = [label for label in values[reference][0] if label not in unsuitable]
+    sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
+    if not labels:
+        raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
+    draws = {
+        name: [_draws(g, x, labels) for g, x in zip(groups[name], runs, strict=True)]
+        for name, runs in values.items()
+    }
+    return draws, sentences
+
+
+def _opened(data: Any, name: str) -> Draws | InferenceData:
+    """Return any form of a posterior as `Draws` or ArviZ's data."""
+    if isinstance(data, str | Path):
+        return group_tree(*read_groups(data))
+    if isinstance(data, dict):
+        arrays = {str(key): np.asarray(values) for key, values in data.items()}
+        for key, values in arrays.items():
+            if values.ndim < 2:
+                problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
+                raise DataError(f"{problem} (chains, draws)", code="wrong-length")
+        return group_tree(labelled_groups({"posterior": arrays}), {})
+    if hasattr(data, "data_vars") and not hasattr(data, "children"):
+        from xarray import DataTree
+
+        return DataTree.from_dict({"posterior": data})
+    return data  # type: ignore[no-any-return]
+
+
+def _has_weights(run: Draws | InferenceData) -> bool:
+    return isinstance(run, Draws) or SCHEMA in getattr(run, "attrs", ())
+
+
+def _groups(run: Draws | InferenceData) -> tuple[Mapping[str, Group], Mapping[str, Any]]:
+    return to_groups(run) if isinstance(run, Draws) else groups_of(run)
+
+
+def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
+    """Return the variables of a posterior that have chains and draws.
+
+    Raises:
+        DataError: if there are more chains than draws.
+    """
+    group, result = groups.get("posterior", Group({}, {}, {}, {})), {}
+    for variable, array in group.arrays.items():
+        dims = group.dims[variable]
+        if not {*SAMPLE_DIMS} <= set(dims):
+            continue
+        values = np.moveaxis(array, [dims.index(dim) for dim in SAMPLE_DIMS], (0, 1))
+        chains, draws, *shape = values.shape
+        if chains > draws:
+            problem = f"{name} has {chains} chains of {draws} draws: are chain and draw exchanged?"
+            raise DataError(problem, code="wrong-length")
+        others = [dim for dim in dims if dim not in SAMPLE_DIMS]
+        coords = [
+            np.asarray(group.coords.get(d, range(n))) for d, n in zip(others, shape, strict=True)
+        ]
+        # ArviZ names dimensions without a name `theta_dim_0` or `dim_0`.
+        parts = [
+            [str(x) if "dim_" in dim else f"{dim}={x}" for x in of_dim.tolist()]
+            for dim, of_dim in zip(others, coords, strict=True)
+        ]
+        labels = [
+            f"{variable}[{', '.join(cell)}]" if cell else variable for cell in product(*parts)
+        ]
+        numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords)
+        flat = values.reshape(chains, draws, -1)
+        result[variable] = _Variable(flat, tuple(shape), labels, numbered)
+    return result
+
+
+def _common(
+    tables: Mapping[str, Sequence[Mapping[str, _Variable]]], var_names: Sequence[str] | None
+) -> list[str]:
+    """Return the names of the variables to compare, which all posteriors have.
+
+    Raises:
+        DataError: if there is none.
+        UsageError: if one of `var_names` is missing.
+    """
+    has = {name: list(runs[0]) for name, runs in tables.items()}
+    whole = [t for runs in tables.values() for t in runs]
+    described = "; ".join(f"{name} has {', '.join(v) or 'none'}" for name, v in has.items())
+    names = [v for v in next(iter(has.values())) if all(v in t for t in whole)]
+    if missing := [v for v in var_names or () if v not in names]:
+        problem = f"not all posteriors have the variable {missing[0]}: {described}"
+        raise UsageError(problem, parameter="var_names", code="bad-name")
+    if not names:
+        raise DataError(f"the posteriors have no variable in common: {described}", code="no-data")
+    return names if var_names is None else list(dict.fromkeys(var_names))
+
+
+def _is_discrete(variable: _Variable) -> bool:
+    """Return whether all values are whole numbers, and not all the same in each cell."""
+    x = variable.values
+    if x.dtype.kind != "f":
+        return True
+    return bool(np.all(x == np.floor(x)) and np.ptp(x, axis=(0, 1)).any())
+
+
+def _cells(
+    name: str, variable: _Variable, expected: _Variable, posterior: str
+) -> Iterator[tuple[str, Float64]]:
+    """Yield the cells of a variable with the labels of the reference.
+
+    Raises:
+        DataError: if shapes or labels differ.
+    """
+    if variable.shape != expected.shape:
+        problem = f"{name} has the shape {variable.shape} in {posterior}, and {expected.shape}"
+        raise DataError(f"{problem} in the others", code="mismatch")
+    order = list(range(len(expected.labels)))
+    if {*variable.labels} == {*expected.labels}:
+        order = [variable.labels.index(label) for label in expected.labels]
+    elif not (variable.numbered or expected.numbered):
+        ours, theirs = (one.labels[0] for one in (variable, expected))
+        problem = f"the cells of {name} have other labels in {posterior}, such as {ours}, than in"
+        raise DataError(f"{problem} the others, such as {theirs}", code="mismatch")
+    for label, k in zip(expected.labels, order, strict=True):
+        yield label, variable.values[..., k].astype(np.float64)
+
+
+def _unsuitable(
+    posteriors: Mapping[str, Sequence[Mapping[str, Float64]]], reference: str
+) -> dict[str, list[str]]:
+    """Return the cells that have no comparable means in the reference, by the reason.
+
+    Raises:
+        DataError: if a constant of the reference has another value elsewhere.
+    """
+    constant, heavy = [], []
+    for label in posteriors[reference][0]:
+        x = np.concatenate([run[label] for run in posteriors[reference]])
+        if np.ptp(x) == 0:
+            constant.append(label)
+            for name, runs in posteriors.items():
+                if any(np.any(run[label] != x[0, 0]) for run in runs):
+                    problem = f"{label} is {x[0, 0]:g} in all draws of {reference}, and not in"
+                    raise DataError(
+                        f"{problem} {name}: they differ in their model", code="mismatch"
+                    )
+            continue
+        share = np.nan_to_num(min(ess(x), ess(x, "tail"))) / x.size
+        if tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
+            heavy.append(label)
+    return {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
+
+
+def _sentence(names: Sequence[str], why: str) -> str:
+    more = len(names) - _MAX_NAMED
+    listed = ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"not compared, because {'it is' if len(names) == 1 else 'they are'} {why}: {listed}"
+
+
+def _draws(
+    recorded: tuple[Mapping[str, Group], Mapping[str, Any]],
+    values: Mapping[str, Float64],
+    labels: Sequence[str],
+) -> Draws:
+    """Return draws of cells as weights, with the statistics of the sampler and the data."""
+    groups, attrs = recorded
+    weights = np.stack([values[label] for label in labels], axis=-1)
+    dims, attributes = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, groups["posterior"].attrs
+    parts = {
+        "posterior": Group({WEIGHTS: weights}, dims, {"feature": np.array(labels)}, attributes)
+    }
+    for name in ("sample_stats", "observed_data"):
+        group = groups.get(name, Group({}, {}, {}, {}))
+        arrays = {key: x for key, x in group.arrays.items() if x.dtype.kind in "biuf"}
+        parts[name] = group._replace(arrays=arrays)
+    draws = from_groups(parts, {key: value for key, value in attrs.items() if key != "sites"})
+    check_finite(draws)
+    return draws

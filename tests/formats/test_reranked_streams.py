@@ -1,0 +1,152 @@
+"""Files reranked as a stream, and read at once: the same choices, or the same error."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import bpa_ppl as bpa
+from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
+from bpa_ppl.decoding import rerank_to
+from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.errors import DataError
+from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.weights import Weights
+
+Record = dict[str, Any]
+LISTS, COLUMNS = 5, ("lm", "x", "w")
+NOTES = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+
+
+def rows_of(rng: np.random.Generator, lists: int = LISTS) -> list[Record]:
+    """Return three candidates a list, with numbers of a few digits, a system and a reference."""
+    return [
+        {"id": k, "text": f"t{k} {n}", "by": "uvw"[n], "reference": f"t{k} r"}
+        | {name: round(float(rng.normal()), 3) for name in COLUMNS}
+        for k in range(lists)
+        for n in range(3)
+    ]
+
+
+def written(rows: list[Record], format: str, folder: Path) -> Path:
+    """Write a file; a field that a row lacks is absent, or an empty cell."""
+    path = folder / f"lists.{format}"
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if format == "jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    elif format == "parquet":
+        table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+        parquet.write_table(table, path, row_group_size=2)
+    else:
+        separator = "\t" if format == "tsv" else ","
+        lines = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
+        path.write_text("".join(separator.join(cells) + "\n" for cells in lines))
+    return path
+
+
+def outcome(lists: Any, posterior: Draws, folder: Path, **options: Any) -> Any:
+    """Return what `rerank_to` writes, with the message of the error where there is one."""
+    options = {"unchecked": True, **options}
+    paths = folder / "chosen.jsonl", folder / "probabilities.jsonl"
+    for path in paths:
+        path.unlink(missing_ok=True)
+    try:
+        rerank_to(
+            lists(),
+            posterior,
+            paths[0],
+            probabilities=paths[1],
+            options=RerankOptions(**options),
+        )
+    except DataError as error:
+        assert not any(path.exists() for path in paths)
+        return str(error)
+    return [path.read_text() for path in paths]
+
+
+#: Where a column lacks values: first and last list, and candidates of these.
+GAPS = {
+    "complete": (),
+    "lost": [(k, n) for k in range(3, LISTS) for n in range(3)],
+    "lost once": [(3, 1)],
+    "late": [(k, n) for k in range(2) for n in range(3)],
+    "late by one": [(0, 0)],
+    "absent": [(k, n) for k in range(LISTS) for n in range(3)],
+}
+
+
+@NOTES
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("format", "column"),
+    [
+        *(("jsonl", column) for column in ("lm", "x", "w", "by", "reference", "other")),
+        *((format, column) for format in ("csv", "tsv", "parquet") for column in ("x", "w", "by")),
+    ],
+)
+@pytest.mark.parametrize("gap", GAPS)
+def test_choices_do_not_depend_on_how_a_file_is_read(
+    format: str, column: str, gap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`x` and `lm` are free, `w` is fixed, `by` is a category, `other` has no weight."""
+    monkeypatch.setattr("bpa_ppl.formats.parquet._BATCH", 2)
+    rng = np.random.default_rng(3)
+    rows = rows_of(rng)
+    for place, row in enumerate(rows):
+        row["other"] = round(float(rng.normal()), 3)
+        if divmod(place, 3) in GAPS[gap]:
+            del row[column]
+    path = written(rows, format, tmp_path)
+    features = ("x", "lm", "by=u", "by=v", "by=w")
+    record = bpa.models.Preparation(
+        sources=(Indicators(column="by", values=("u", "v", "w")),)
+    ).record([features[2:]])
+    weights = rng.normal(1, 0.1, (4, 100, 5))
+    posterior = Draws({"weights": weights}, features, fixed=Weights({"w": -1.0}), attrs=record)
+    ways = [partial(iter_nbest, path, chunk=chunk) for chunk in (1, 2)]
+    for options in ({}, {"without": "x"}) if column == "x" else ({},):
+        whole = outcome(partial(read_nbest, path), posterior, tmp_path, **options)
+        assert [outcome(way, posterior, tmp_path, **options) for way in ways] == [whole] * 2
+        fails = column in ("lm", "by") or (column == "x" and not options)
+        fails = fails or (column == "w" and gap != "absent")
+        assert isinstance(whole, str) == (fails and gap != "complete"), whole
+        if isinstance(whole, str):
+            k, n = GAPS[gap][0]
+            if column == "w" and gap.startswith("late"):  # the first one is the rule
+                k, n = (2, 0) if gap == "late" else (0, 1)
+            assert f"candidates[{n}] of list {k} has" in whole
+            assert f" {column}, " in whole
+
+
+@NOTES
+def test_a_file_of_many_lists(tmp_path: Path) -> None:
+    """The lists of the default size of tables are not all of the file."""
+    rows = rows_of(np.random.default_rng(4), lists=200)
+    path = written(rows, "jsonl", tmp_path)
+    draws = Draws({"weights": np.ones((1, 4, 3))}, COLUMNS)
+    whole = outcome(partial(read_nbest, path), draws, tmp_path)
+    assert outcome(partial(iter_nbest, path), draws, tmp_path) == whole
+    del rows[-1]["x"]
+    path = written(rows, "jsonl", tmp_path)
+    whole = outcome(partial(read_nbest, path), draws, tmp_path)
+    assert whole == outcome(partial(iter_nbest, path), draws, tmp_path)
+    assert "candidates[2] of list 199 has no x, it has lm, w" in whole
+
+
+@NOTES
+def test_references_that_a_table_of_a_stream_lacks(tmp_path: Path) -> None:
+    rows = rows_of(np.random.default_rng(5))
+    for row in rows[:6]:
+        del row["reference"]
+    path = written(rows, "jsonl", tmp_path)
+    reranker = Reranker(Draws({"weights": np.ones((1, 4, 3))}, COLUMNS), unchecked=True)
+    expected = [(), (), ("t2 r",), ("t3 r",), ("t4 r",)]
+    assert reranker(iter_nbest(path, chunk=1)).references == expected
+    assert reranker(read_nbest(path)).references == expected
