@@ -210,8 +210,8 @@ USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if IS_ROOT else []
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
 @pytest.mark.skipif(IS_ROOT and not shutil.which("setpriv"), reason="needs setpriv")
-@pytest.mark.parametrize(
-    "options", [["-W", "error"], pytest.param(["-OO"], marks=pytest.mark.slow)], ids=" ".join
+@pytest.mark.parametrize(  # arviz-stats needs its docstrings, which -OO removes
+    "options", [["-W", "error"], pytest.param(["-O"], marks=pytest.mark.slow)], ids=" ".join
 )
 def test_use_of_a_read_only_installation_without_extras(
     environment: Path, tmp_path: Path, options: list[str]

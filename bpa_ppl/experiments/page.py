@@ -116,8 +116,9 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     plain = [point for point in points if not point["setting"]]
     names = _distinct(point["method"] for point in plain)
     methods = [one for one in _methods(target) if one.name in names]
-    sections = [_section_of(methods), *_sections(plain, times, metrics, details, figures)]
-    sections.append(_provenance(target))
+    curves = list(_sections(plain, times, metrics, details, figures))
+    at = len(metrics)  # the page begins with the curves
+    sections = [*curves[:at], _section_of(methods), *curves[at:], _provenance(target)]
     files = [target / "index.html"]
     verdict = Verdict(verdict_of(plain, differences, metrics[0], default_of(methods)))
     write_page(page("Learning curves", verdict, sections), files[0])
