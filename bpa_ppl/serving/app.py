@@ -263,7 +263,7 @@ def _note_unused(reranker: Reranker, names: list[str]) -> None:
 
 
 def _about_a_list(error: DataError, unused: Iterable[str]) -> DataError:
-    """Return an error as it is told to a client: records are lists, counted from 1."""
+    """Return an error for a client: records are called lists and counted from 1."""
     message = error.message.removeprefix(location_of(error.path, error.line))
     place = None if error.line is None else f"list {error.line}"
     if error.code == "missing-feature" and (names := listed(unused)):
