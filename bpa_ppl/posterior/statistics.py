@@ -1,10 +1,8 @@
 """Statistics of draws: those of ArviZ, for arrays, and what ArviZ lacks.
 
-R-hat, effective sample sizes, Monte-Carlo errors and Pareto k̂ are those of arviz_stats. Added are
-the order of the axes, R-hat of a single chain, k̂ where no tail can be fitted, and
-
-* `copied_chains`, which ArviZ lacks: chains with the same draws agree, so R-hat cannot find them;
-* `bfmi`, which arviz-stats has for arrays only in the version for Python 3.12 or later.
+R-hat, effective sample sizes, Monte-Carlo errors, BFMI and Pareto k̂ are those of arviz_stats. Added
+are the order of the axes, R-hat of a single chain, k̂ where no tail can be fitted, and
+`copied_chains`, which ArviZ lacks: chains with the same draws agree, so R-hat cannot find them.
 
 ArviZ is imported on first use, because importing it takes as long as two checks.
 """
@@ -87,15 +85,13 @@ def _of_each(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
 def bfmi(energy: npt.ArrayLike) -> Float64:
     """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,).
 
-    The mean squared change of the energy between draws over its variance (Betancourt 2016). NaN
-    for a chain with a single draw or constant energy.
+    NaN for chains with a single draw or constant energy (Betancourt 2016).
     """
     values = np.asarray(energy, np.float64)
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        changes = np.square(np.diff(values, axis=1)).mean(axis=1)
-        return np.asarray(changes / np.var(values, axis=1, ddof=1))
+    with np.errstate(all="ignore"):
+        return np.asarray(_arviz().bfmi(values, chain_axis=0, draw_axis=1))
 
 
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
