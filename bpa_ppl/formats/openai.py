@@ -67,12 +67,14 @@ class _Content(msgspec.Struct, gc=False):
     def logprobs(self) -> list[float]:
         """The log-probabilities of the tokens; none if one is missing.
 
-        The first one may be null: nothing precedes the first token of a prompt that is repeated.
+        The first one of a completion may be null: nothing precedes the first token of a prompt that
+        is repeated. In a chat all tokens are generated.
         """
         values: Sequence[float | None] = self.token_logprobs or ()
         if isinstance(self.content, list):
             values = [token.logprob for token in self.content]
-        values = values[1:] if values and values[0] is None else values
+        elif values and values[0] is None:
+            values = values[1:]
         present = [value for value in values if value is not None]
         return present if len(present) == len(values) else []
 

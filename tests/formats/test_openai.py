@@ -72,6 +72,18 @@ def test_a_batch() -> None:
     assert set(lists.extras["model"]) == {"gpt-4o-mini-2024-07-18"}
 
 
+def test_a_token_without_a_probability_is_not_certain(write: Write) -> None:
+    """In a chat; the first one of a completion may belong to a repeated prompt."""
+    chat = live(choice("a cat", -0.1, -0.2), choice("the cat", None, -0.2))
+    lists, notes = notes_of(lambda: read_nbest(write(chat)))
+    assert "logprob.sum, logprob.mean, logprob.min, length are missing for 1 of 2" in notes
+    np.testing.assert_allclose(lists.extras["logprob.sum"], [-0.3, np.nan], rtol=1e-6)
+    logged = {"tokens": ["a", "b", "c"], "token_logprobs": [None, -0.5, -1.0]}
+    completion = live({"text": "a b c", "logprobs": logged, "finish_reason": "stop"})
+    lists = read_nbest(write(completion))
+    assert lists.features[0, lists.feature_names.index("logprob.sum")] == -1.5
+
+
 @pytest.mark.parametrize(
     ("names", "ids", "extra"),
     [
