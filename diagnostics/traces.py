@@ -71,17 +71,17 @@ def write_traces(
         kind = "importance-weighted draws" if draws.weighted else "a single point"
         problem = f"traces need chains, and this posterior has {kind}: use a sampler such as nuts"
         raise DataError(problem, code="no-data")
-    chosen = worst_mixing(draws, top) if names is None else known(draws, names)
+    chosen = worst_mixing(draws, top) if names is None else _check_names(draws, names)
     scaled = standardised(draws) or draws
     figure = trace_figure(scaled, chosen)
     if suffix != ".html":
         write_figure(figure, path, dpi=150)
         return
     report, unit = check(draws), "in raw units" if scaled is draws else "per standard deviation"
-    verdict = "Converged." if report else "NOT converged: see bpa check."
+    text = "Converged." if report else "NOT converged: see bpa check."
     image = drawn(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
-    verdicts = Verdict(verdict, bool(report))
-    write_page(page(title, verdicts, [Section("Chains", [image])], signature(draws)), path)
+    verdict = Verdict(text, bool(report))
+    write_page(page(title, verdict, [Section("Chains", [image])], signature(draws)), path)
 
 
 def worst_mixing(draws: Draws, top: int) -> list[str]:
@@ -102,7 +102,7 @@ def worst_mixing(draws: Draws, top: int) -> list[str]:
     return [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
 
 
-def known(draws: Draws, names: Sequence[str]) -> list[str]:
+def _check_names(draws: Draws, names: Sequence[str]) -> list[str]:
     """Return names after checking that the posterior has them.
 
     Raises:

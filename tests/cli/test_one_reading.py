@@ -326,13 +326,13 @@ def test_what_is_printed_is_what_is_used(
     arguments += ["--gain", gain]
 
     printed = json.loads(succeed("lists", *arguments, "--json").out)
-    told = json.loads(json.dumps(describe(expected, gain).as_dict()))
+    described = json.loads(json.dumps(describe(expected, gain).as_dict()))
     formats = printed.pop("formats")
     assert formats == [name]
     different = ("origin", "plan", "warnings", "of_sentences", "missing_ids", "texts")
     # Totals, which not every format has, decide between equal oracles.
     for field in printed.keys() - set(different):
-        assert printed[field] == told[field], field
+        assert printed[field] == described[field], field
 
     used = observed_by_adapt(monkeypatch, *arguments)
     lists = used.nbest
