@@ -11,17 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.decoding import Reranked, rerank, write_texts
-from bpa_ppl.diagnostics import Report, check
+from bpa_ppl.decoding.outputs import write_texts
+from bpa_ppl.decoding.reranking import Reranked, rerank
+from bpa_ppl.diagnostics.checks import Report, check
 from bpa_ppl.errors import checked_seed
-from bpa_ppl.features import LanguageModel
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.posterior import write_posterior
+from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
-from bpa_ppl.sampling import adapt_draws
+from bpa_ppl.sampling.adapting import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
 _ADAPTATION = 50

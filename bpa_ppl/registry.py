@@ -35,7 +35,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
             of a component with variants.
 
-    >>> from bpa_ppl.sampling import SAMPLERS
+    >>> from bpa_ppl.sampling.base import SAMPLERS
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
@@ -106,7 +106,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             DataError: if a member of this package cannot be loaded.
 
-        >>> from bpa_ppl.quality import METRICS
+        >>> from bpa_ppl.quality.base import METRICS
         >>> next(METRICS.loaded())[1].__name__
         'TER'
         """
@@ -143,7 +143,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is no such component, or a setting is invalid.
 
-        >>> from bpa_ppl.quality import METRICS
+        >>> from bpa_ppl.quality.base import METRICS
         >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
         """
@@ -167,7 +167,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
-        >>> from bpa_ppl.quality import METRICS
+        >>> from bpa_ppl.quality.base import METRICS
         >>> METRICS.recorded("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...

@@ -19,19 +19,20 @@ from sklearn.utils.validation import (
 
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import as_array, to_floats
-from bpa_ppl.decoding import Reranker
+from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.column import Column, headroom_won, judged_lists
 from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
-    from bpa_ppl.models import Likelihood, Prior, PriorFamily
+    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.priors.base import Prior, PriorFamily
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.sampling import Sampler
+    from bpa_ppl.sampling.base import Sampler
 
 __all__ = ["BayesianRanker"]
 

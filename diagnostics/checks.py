@@ -15,8 +15,8 @@ from bpa_ppl import __version__
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, kish
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     bfmi,

@@ -14,12 +14,12 @@ from bpa_ppl.columns import to_array
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models import Preparation
+from bpa_ppl.models.preparing import Preparation
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import quantiles
-from bpa_ppl.quality import Column, Metric
-from bpa_ppl.quality.column import column_of
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws, quantiles
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.column import Column, column_of
 from bpa_ppl.quality.scoring import one_each, statistics
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl.drift import recorded_scales
 from bpa_ppl.models.priors.learned import Hierarchy
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.tables import text_table
 
 #: The weight of a domain is specific if it is this many posterior standard deviations from μ.

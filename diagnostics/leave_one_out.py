@@ -7,8 +7,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import importance_weights
+from bpa_ppl.posterior.draws import Draws, importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
 
 _MAX_DRAWS = 1000

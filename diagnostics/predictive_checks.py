@@ -9,11 +9,11 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, checked_seed
-from bpa_ppl.models import Preparation
+from bpa_ppl.models.preparing import Preparation
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.adapter import as_draws, to_arviz
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.column import judged_lists
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     Raises:
         DataError: if these are other lists, or features are missing.
 
-    >>> from bpa_ppl.posterior import Draws
+    >>> from bpa_ppl.posterior.draws import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
     >>> draws = Draws({"weights": np.ones((2, 500, 1))}, ("LM0",), observed={"oracle": [1, 0]})
     >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

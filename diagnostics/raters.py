@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement
 

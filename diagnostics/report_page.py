@@ -32,8 +32,8 @@ from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
 from bpa_ppl.errors import UsageError
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, quantiles, standardised
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardised
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:

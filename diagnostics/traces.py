@@ -14,8 +14,8 @@ from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label, write
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, drawn, page, write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, standardised
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardised
 from bpa_ppl.posterior.statistics import ess
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior.arviz_functions import import_arviz
 
 SENTENCES = 30
 

@@ -48,7 +48,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             sentence is `lists.domain`.
 
     >>> from bpa_ppl import NBest
-    >>> from bpa_ppl.models import tabulate
+    >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choice = OracleChoice(tabulate(nbest, match({"LM0": 1.0}, nbest)), jnp.log(3.0)[None])

@@ -19,7 +19,9 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
 
     >>> import numpyro
     >>> from bpa_ppl import NBest
-    >>> from bpa_ppl.models import Oracle, Prior, tabulate
+    >>> from bpa_ppl.models.likelihoods.oracle import Oracle
+    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.priors.base import Prior
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from bpa_ppl.columns import is_missing, is_number, to_float
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
-from bpa_ppl.features import FeatureSource
-from bpa_ppl.features.base import Added, feature_adder, resolve_sources
+from bpa_ppl.features.base import Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
-from bpa_ppl.quality import METRICS, Column, Metric
+from bpa_ppl.quality.base import METRICS, Metric
+from bpa_ppl.quality.column import Column
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.names import TOTAL
 from bpa_ppl.rows.schema import shown
@@ -30,7 +30,7 @@ from bpa_ppl.rows.schema import shown
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
-    from bpa_ppl.posterior import Draws
+    from bpa_ppl.posterior.draws import Draws
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
-from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import labelled_groups
 from bpa_ppl.weights import Weights
 

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior.arviz_functions import import_arviz
 
 #: The largest accepted deviation; larger ones occur by chance once in two million.
 STANDARD_ERRORS = 5.0

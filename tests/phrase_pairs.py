@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.phrases import NumberedText, PhraseCounts
-from bpa_ppl.phrases.tables import PhrasePairs
+from bpa_ppl.phrases.subdomains import NumberedText
+from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs
 
 
 def pairs_of(table: PhrasePairs) -> list[tuple[str, str]]:

@@ -16,8 +16,8 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
-from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.sampling import Target as Density
+from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.target import Target as Density
 
 SENTENCES = 12
 #: Of each chain of the posteriors that the tests of samplers share.

@@ -12,8 +12,8 @@ from raising import raises
 from bpa_ppl import DataError, as_draws, check, read_posterior
 from bpa_ppl.cli.app import app
 from bpa_ppl.demo import Demo, run_demo
-from bpa_ppl.features import LanguageModel
-from bpa_ppl.models import Preparation
+from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.models.preparing import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 

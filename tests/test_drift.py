@@ -15,7 +15,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
 from bpa_ppl.drift import DriftMonitor, _Lists, _t, record_scales, recorded_scales
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.serving import application
+from bpa_ppl.serving.app import application
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
 #: How well each judge sees the quality, and its unit.

@@ -20,7 +20,7 @@ from numpyro.infer.util import log_density
 import bpa_ppl
 from bpa_ppl import NBest, check, read_nbest, read_posterior, write_nbest
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior.arviz_functions import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Each has a how-to page of the same name, with the same code.

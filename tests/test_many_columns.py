@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from bpa_ppl import Draws, NBest, Reranker, columns, describe
-from bpa_ppl.models import Prior
 from bpa_ppl.models.preparing import preparation
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import correlation_within, demote_to_extras
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.quality import Column
-from bpa_ppl.quality.column import column_of
+from bpa_ppl.quality.column import Column, column_of
 
 COUNT = 1000
 

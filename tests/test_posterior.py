@@ -27,8 +27,9 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.experiments.comparison.comparison import check_same_posterior
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import groups_of
+from bpa_ppl.posterior.draws import Draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

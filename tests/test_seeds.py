@@ -16,11 +16,11 @@ from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.demo import run_demo
 from bpa_ppl.errors import SEEDS, checked_seed
 from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
-from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.weight_trace import WeightTrace
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality import bootstrap
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 
 INVALID_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})

@@ -33,10 +33,11 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.judging import Session
-from bpa_ppl.models import Margin, Preference
+from bpa_ppl.judging.session import Session
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sklearn import BayesianRanker
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -70,7 +70,8 @@ def adapt(
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:
-        from bpa_ppl.judging import read_journal, with_judgements
+        from bpa_ppl.judging.journal import read_journal
+        from bpa_ppl.judging.merging import with_judgements
 
         lists = with_judgements(lists, [read_journal(path) for path in judgements])
         if chosen.chosen()[1] is None and chosen.metric == AdaptOptions.metric:

@@ -26,24 +26,25 @@ from cyclopts import UNSET, Parameter, Token
 import bpa_ppl as bpa
 from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
-from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features import FEATURES
-from bpa_ppl.formats import NBEST_FORMATS
-from bpa_ppl.models import LIKELIHOODS, PRIORS
+from bpa_ppl.features.base import FEATURES
+from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.notes import log_info
-from bpa_ppl.quality import METRICS
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.registry import Registry
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:
-    from bpa_ppl.features import FeatureSource
-    from bpa_ppl.models import Prior, PriorFamily
+    from bpa_ppl.features.base import FeatureSource
+    from bpa_ppl.models.priors.base import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
-    from bpa_ppl.quality import Metric as AnyMetric
+    from bpa_ppl.quality.base import Metric as AnyMetric
     from bpa_ppl.weights import Weights as Canonical
 
 C = TypeVar("C", bound=Component)

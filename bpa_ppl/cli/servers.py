@@ -64,8 +64,8 @@ def judge(
     options["categorical"] = categorical
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.judging import Session
     from bpa_ppl.judging.app import application
+    from bpa_ppl.judging.session import Session
     from bpa_ppl.serving.web import run
 
     require_writable(output)

@@ -15,7 +15,7 @@ from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.decoding.rules import RULES, AlignedDraws, Rule
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 
 _CHUNK = 16  # lists per call in a thread
 _THREADS = 8  # at most

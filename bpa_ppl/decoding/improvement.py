@@ -35,14 +35,15 @@ from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shar
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.quality import Column, Metric
-from bpa_ppl.quality import gains as gains_in
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.quality.column import Column
 from bpa_ppl.quality.preferences import compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
 from bpa_ppl.quality.scoring import choice_score, one_each, statistics
+from bpa_ppl.quality.scoring import gains as gains_in
 from bpa_ppl.tables import decimals_for, has_width
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def evaluate_improvement(
     ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0, 0.0], [0.5, 2.0]]] * 9, ["LM0", "qe"],
     ...     references=[("the cat sat",)] * 9,
     ... )
-    >>> from bpa_ppl.posterior import Draws
+    >>> from bpa_ppl.posterior.draws import Draws
     >>> after = Draws(
     ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
     ... )

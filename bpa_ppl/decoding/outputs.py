@@ -25,8 +25,9 @@ from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Metric
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 from bpa_ppl.quality.scoring import one_each, statistics

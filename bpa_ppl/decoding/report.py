@@ -9,7 +9,8 @@ import numpy as np
 
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 
 if TYPE_CHECKING:

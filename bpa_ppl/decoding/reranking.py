@@ -21,16 +21,17 @@ from bpa_ppl.decoding.decider import Decider, Decisions
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics import refuse_unconverged
+from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor, recorded_scales
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.labels import matches, with_labels
-from bpa_ppl.models import Preparation
-from bpa_ppl.models.preparing import gain_column, invalid_record_error
+from bpa_ppl.models.preparing import Preparation, gain_column, invalid_record_error
 from bpa_ppl.nbest import NBest
 from bpa_ppl.options import with_options
-from bpa_ppl.posterior import Draws, as_draws, read_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights

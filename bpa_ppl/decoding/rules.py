@@ -10,7 +10,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.pairs import most_probable, pairs_of
 from bpa_ppl.registry import Registry
 from bpa_ppl.weights import match

@@ -21,8 +21,7 @@ from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
 from bpa_ppl.experiments.uniformity import bands, uniformity
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.workers import parallel_workers
 

@@ -19,7 +19,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
-from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import TUNERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")

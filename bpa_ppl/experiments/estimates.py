@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays, kish, pooled
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pooled
 from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat
 
 if TYPE_CHECKING:

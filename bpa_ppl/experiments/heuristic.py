@@ -11,8 +11,7 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import WEIGHTS, total
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.target import Sampled, Target, with_evaluations

@@ -20,7 +20,7 @@ from scipy.special import softmax
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import checked_seed, one_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import Oracles
+from bpa_ppl.quality.oracle import Oracles
 
 #: Points of the grid in each dimension, by the number of dimensions, and its half width in standard
 #: deviations of the Laplace approximation.

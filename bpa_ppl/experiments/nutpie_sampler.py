@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import unflatten

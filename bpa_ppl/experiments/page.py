@@ -33,10 +33,10 @@ from bpa_ppl.experiments.results import (
     write_rows,
 )
 from bpa_ppl.experiments.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
-from bpa_ppl.experiments.tuning import TUNERS
-from bpa_ppl.quality import Metric
+from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import by_name
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.tables import has_width, with_spread
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import intern
-from bpa_ppl.decoding import RULES, rerank
-from bpa_ppl.diagnostics import check
+from bpa_ppl.decoding.reranking import rerank
+from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.experiments.results import claimed, result_row, write_json, write_tables
@@ -34,19 +35,21 @@ from bpa_ppl.experiments.study import (
     random_source,
     seed_of,
 )
-from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.models import LIKELIHOODS, PRIORS
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import METRICS
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
-from bpa_ppl.sampling import SAMPLERS, Sampler, adapt_draws
+from bpa_ppl.sampling.adapting import adapt_draws
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import parallel_workers

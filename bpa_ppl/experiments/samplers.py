@@ -33,17 +33,18 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
 from bpa_ppl.experiments.estimates import runs_together
-from bpa_ppl.models import LIKELIHOODS, Likelihood, log_linear
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.default import default_likelihood
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import LOGGER
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, total
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Oracles
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Model, Target

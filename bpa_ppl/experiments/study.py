@@ -20,21 +20,20 @@ from msgspec import Meta
 
 from bpa_ppl.arrays import Int64
 from bpa_ppl.component import Component, CountOrNone, Positive
-from bpa_ppl.decoding import RULES
+from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.redecoding import Decoder
-from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.models import LIKELIHOODS
-from bpa_ppl.quality import METRICS
-from bpa_ppl.quality.base import reported_metrics, text_metrics
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.quality.base import METRICS, reported_metrics, text_metrics
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.registry import Registry
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import PRESETS
 
 if TYPE_CHECKING:
-    from bpa_ppl.models import Likelihood
+    from bpa_ppl.models.likelihoods.base import Likelihood
 
 _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.

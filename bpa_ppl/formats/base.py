@@ -16,7 +16,7 @@ from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
 from bpa_ppl.rows.preference_pairs import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
 from bpa_ppl.rows.readers import RecordReader

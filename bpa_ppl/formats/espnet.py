@@ -23,7 +23,7 @@ from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat, columns_in_batches
 from bpa_ppl.formats.kaldi import SCORE, keyed_lines
 from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, TEXT
 
 _RANK, _TOKEN = "{}best_recog", "token"

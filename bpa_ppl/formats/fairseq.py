@@ -41,8 +41,7 @@ from bpa_ppl.columns import one_number, other_form
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.base import TOO_LARGE, Columns, ReadOptions
 from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TEXT
 from bpa_ppl.rows.samples import STATISTICS, token_statistics
 

@@ -25,7 +25,7 @@ from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.uniform_lines import key_count, uniform_columns
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCES, SOURCE, TEXT
 from bpa_ppl.rows.readers import RecordReader
 from bpa_ppl.rows.schema import NUMBER, kind_of, looks_numeric

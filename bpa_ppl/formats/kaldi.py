@@ -26,7 +26,7 @@ from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.streams import read_blocks, text_lines, unpacked_name
 from bpa_ppl.labels import repeated
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import ReadOptions
+from bpa_ppl.rows.base import ReadOptions
 from bpa_ppl.rows.names import ID, TEXT
 from bpa_ppl.rows.schema import looks_numeric
 

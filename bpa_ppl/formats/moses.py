@@ -37,7 +37,7 @@ from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.labels import printed_labels, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.writing import require_plain_texts, warn_about_ids
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")

@@ -19,7 +19,7 @@ from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import other_form
 from bpa_ppl.formats.moses_lines import WORD_SCORES, Layout, id_of, pattern_of
 from bpa_ppl.formats.numbers import csv_columns
-from bpa_ppl.rows import Columns
+from bpa_ppl.rows.base import Columns
 from bpa_ppl.rows.names import ID
 from bpa_ppl.rows.readers import values_of
 

@@ -18,7 +18,7 @@ from bpa_ppl.formats.numbers import all_finite
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import expand
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import ID, TEXT, TOTAL
 from bpa_ppl.rows.schema import looks_numeric
 

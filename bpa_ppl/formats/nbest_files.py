@@ -19,7 +19,7 @@ from bpa_ppl.formats.references import AnyReferences, AnySources, references_of,
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import ReadOptions
+from bpa_ppl.rows.base import ReadOptions
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.names import ColumnNames, nearest
 from bpa_ppl.rows.schema import SchemaReader, checked_first_id

@@ -30,8 +30,7 @@ from bpa_ppl.formats.base import NBestFormat, json_keys
 from bpa_ppl.formats.jsonl import strict_values
 from bpa_ppl.formats.streams import InputFile, origin_name, read_blocks
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.base import TOO_LARGE, Columns, ReadOptions
 from bpa_ppl.rows.samples import Samples, extractor, named, token_statistics, unfinished
 
 #: Values of `finish_reason` for complete answers, by server.

@@ -14,7 +14,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import TableFormat
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES
 from bpa_ppl.rows.readers import table_columns
 from bpa_ppl.rows.writing import table_of

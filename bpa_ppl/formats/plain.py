@@ -32,7 +32,7 @@ from bpa_ppl.formats.streams import (
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import ID, TEXT
 from bpa_ppl.rows.schema import looks_numeric
 from bpa_ppl.rows.writing import require_plain_texts, warn_about_ids

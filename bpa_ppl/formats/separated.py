@@ -29,8 +29,7 @@ from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.base import TOO_LARGE, Columns, ReadOptions
 from bpa_ppl.rows.names import ID, TEXT
 from bpa_ppl.rows.preference_pairs import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
 from bpa_ppl.rows.readers import RecordReader, columns_of, is_of_sentence

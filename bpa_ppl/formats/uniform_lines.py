@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bpa_ppl.rows import Columns
+from bpa_ppl.rows.base import Columns
 from bpa_ppl.rows.names import CANDIDATES, TEXT
 from bpa_ppl.rows.readers import is_of_sentence
 

@@ -31,11 +31,12 @@ from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.labels import places_of
-from bpa_ppl.models import Preference, Preparation, Prior
+from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.models.preparing import Preparation
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, replay, warn_user
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Sampled

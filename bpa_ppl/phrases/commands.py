@@ -144,7 +144,8 @@ def weigh(
     from dataclasses import replace
 
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.models.instance_weighting import FORMS, variant_named, weigh
+    from bpa_ppl.models.instance_weighting.mixture import FORMS, variant_named
+    from bpa_ppl.models.instance_weighting.tables import weigh
     from bpa_ppl.phrases.mixtures import check_tables
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
 
@@ -222,7 +223,7 @@ def subdomains(
         seed: Seed of the start.
     """
     from bpa_ppl.formats.streams import STANDARD, require_writable
-    from bpa_ppl.models.subdomains import configured, induce
+    from bpa_ppl.models.subdomains.inducing import configured, induce
 
     settings: dict[str, Any] = dict(setting or {})
     settings |= {"k": k, "seed": seed}

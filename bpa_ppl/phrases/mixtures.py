@@ -237,7 +237,7 @@ def mix(
             is a value for a method without a parameter, or `dev` is `inner`.
 
     >>> from pathlib import Path
-    >>> from bpa_ppl.phrases import read_counts
+    >>> from bpa_ppl.phrases.table_files import read_counts
     >>> _ = Path("in.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
     >>> _ = Path("out.txt").write_text("un ||| a ||| 1\nun ||| one ||| 1\n")
     >>> table, _ = mix(read_counts("in.txt"), read_counts("out.txt"), method="linear", value=0.5)

@@ -42,7 +42,7 @@ class Gatherer:
             columns.
         empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
-    >>> from bpa_ppl.rows import ReadOptions
+    >>> from bpa_ppl.rows.base import ReadOptions
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
     >>> columns = Columns(texts, ids, np.arange(2), lines)
     >>> list(Gatherer(SchemaReader(ReadOptions("dev.nbest"))).tables([columns]))

@@ -27,32 +27,24 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.labels import matches
-from bpa_ppl.models import (
-    LIKELIHOODS,
-    PRIORS,
-    Likelihood,
-    Lists,
-    Margin,
-    Oracle,
-    Pairs,
-    Prior,
-    PriorFamily,
-    log_linear,
-    tabulate,
-)
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.default import default_likelihood, is_choice_of_two
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import RATER
+from bpa_ppl.models.lists import Lists, tabulate
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.preparing import Preparation, preparation
 from bpa_ppl.models.priors import isotropic
+from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.nbest import NBest, correlation_within
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import with_options, with_options_and_settings
-from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, Draws
 from bpa_ppl.progress import inherited_progress, reporter
-from bpa_ppl.quality import METRICS, Metric, resolve
-from bpa_ppl.quality.base import default_metric
+from bpa_ppl.quality.base import METRICS, Metric, default_metric, resolve
 from bpa_ppl.quality.column import judgement_note, numeric_columns
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoring import no_references

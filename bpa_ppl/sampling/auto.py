@@ -12,8 +12,8 @@ import numpy as np
 
 from bpa_ppl.component import Count
 from bpa_ppl.diagnostics.checks import checked, shortage_of
-from bpa_ppl.models import log_linear
-from bpa_ppl.posterior import Draws
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import constrained_draws, model_info

@@ -25,13 +25,14 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError, require
-from bpa_ppl.models import Likelihood, log_linear
+from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import in_order
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.own_models import CheckedSites, explained, model_error, require_shape
 
 if TYPE_CHECKING:
-    from bpa_ppl.models import Lists
+    from bpa_ppl.models.lists import Lists
     from bpa_ppl.sampling.target import Sites, Target
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.

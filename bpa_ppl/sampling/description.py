@@ -11,11 +11,10 @@ import numpy as np
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import location_of, quoted, require
-from bpa_ppl.models import LIKELIHOODS
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
-from bpa_ppl.quality import Metric, oracles, resolve
-from bpa_ppl.quality.base import default_metric, text_metrics
+from bpa_ppl.quality.base import Metric, default_metric, resolve, text_metrics
 from bpa_ppl.quality.column import (
     by_name,
     column_of,
@@ -24,6 +23,7 @@ from bpa_ppl.quality.column import (
     numeric_columns,
     with_judged,
 )
+from bpa_ppl.quality.oracle import oracles
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.rows.schema import looks_numeric
 from bpa_ppl.sampling.options import AdaptOptions

@@ -10,10 +10,12 @@ import numpy as np
 
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed
 from bpa_ppl.labels import matches, with_labels
-from bpa_ppl.models import Prior
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.notes import warn_user
-from bpa_ppl.posterior import Draws, as_draws, read_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

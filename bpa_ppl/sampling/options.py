@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from bpa_ppl.features.base import AnySource
-    from bpa_ppl.models import Likelihood, Prior, PriorFamily
+    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.priors.base import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
     from bpa_ppl.progress import Reporter
-    from bpa_ppl.quality import Metric, Oracles
+    from bpa_ppl.quality.base import Metric
+    from bpa_ppl.quality.oracle import Oracles
     from bpa_ppl.sampling.base import Sampler
     from bpa_ppl.sampling.target import Model
 else:

@@ -29,7 +29,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from bpa_ppl.models import Prior
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.models import log_linear
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten

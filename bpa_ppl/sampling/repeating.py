@@ -13,9 +13,10 @@ from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.features.recipes import with_tuples
-from bpa_ppl.models import LIKELIHOODS, PRIORS, Prior
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.quality import METRICS
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.priors.base import PRIORS, Prior
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions

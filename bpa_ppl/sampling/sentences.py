@@ -13,16 +13,18 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash, key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, require
-from bpa_ppl.models import Likelihood, Preference
-from bpa_ppl.models.likelihoods.preference import RATERS
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.preference import RATERS, Preference
 from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import TER, Metric, Oracles, agreement, gains, oracles
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import judged_lists
-from bpa_ppl.quality.oracle import oracles_and_gains
+from bpa_ppl.quality.oracle import Oracles, oracles, oracles_and_gains
 from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
-from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement
+from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement, agreement
+from bpa_ppl.quality.scoring import gains
+from bpa_ppl.quality.ter import TER
 from bpa_ppl.weights import Match
 
 #: The sentence extra that names the domain of a sentence.

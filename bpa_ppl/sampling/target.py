@@ -18,9 +18,11 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models import Likelihood, Lists, Prior
-from bpa_ppl.posterior import Draws
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling.density import constrained, evaluate, may_overlap, potential, unflatten

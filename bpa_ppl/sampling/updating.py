@@ -11,10 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.models import log_linear
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import WEIGHTS, importance_weights
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
 from bpa_ppl.sampling.density import evaluate, model_info
 from bpa_ppl.sampling.target import Target

@@ -25,8 +25,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import bpa_ppl
-from bpa_ppl.decoding import RULES, Reranker
-from bpa_ppl.diagnostics import signature
+from bpa_ppl.decoding.reranking import Reranker
+from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.formats.jsonl import require_unique_fields

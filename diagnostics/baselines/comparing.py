@@ -36,17 +36,16 @@ from bpa_ppl.diagnostics.baselines.table import (
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.models import Preparation
-from bpa_ppl.models.preparing import criterion_of
+from bpa_ppl.models.preparing import Preparation, criterion_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.quality import Column, Metric, resolve
-from bpa_ppl.quality import gains as gains_in
-from bpa_ppl.quality.base import default_metric
-from bpa_ppl.quality.column import with_judged
+from bpa_ppl.quality.base import Metric, default_metric, resolve
+from bpa_ppl.quality.column import Column, with_judged
 from bpa_ppl.quality.preferences import Comparisons, compared_lists, has_preferences
+from bpa_ppl.quality.scoring import gains as gains_in
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles

@@ -117,8 +117,8 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
     OUT has b and c as translations of s. In dev b is more frequent, so its feature has a positive
     weight:
 
-    >>> from bpa_ppl.models.instance_weighting import mixture_data
-    >>> from bpa_ppl.phrases import PhraseCounts
+    >>> from bpa_ppl.models.instance_weighting.mixture import mixture_data
+    >>> from bpa_ppl.phrases.tables import PhraseCounts
     >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])
     >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
     >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])

@@ -43,7 +43,7 @@ def weigh(
             languages are swapped.
         UsageError: if dev is IN itself, or IN and OUT are swapped.
 
-    >>> from bpa_ppl.models.instance_weighting import variant_named
+    >>> from bpa_ppl.models.instance_weighting.mixture import variant_named
     >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])
     >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
     >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])

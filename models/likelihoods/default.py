@@ -15,8 +15,8 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import Column, Metric
-from bpa_ppl.quality.column import column_of, with_judged
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.column import Column, column_of, with_judged
 from bpa_ppl.quality.preferences import has_preferences
 
 #: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,

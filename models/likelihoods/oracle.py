@@ -18,7 +18,7 @@ class Oracle(Likelihood, frozen=True):
     >>> import numpy as np
     >>> import numpyro
     >>> from bpa_ppl import NBest
-    >>> from bpa_ppl.models import tabulate
+    >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])

@@ -46,7 +46,7 @@ class Pairs(Likelihood, frozen=True):
 
     >>> import numpy as np
     >>> from bpa_ppl import NBest
-    >>> from bpa_ppl.models import tabulate
+    >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1], gains=[-2.0, 0.0])

@@ -18,8 +18,8 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.labels import places_of
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.registry import Registry
 from bpa_ppl.weights import Match
 

@@ -18,7 +18,7 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import places_of
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 
 _ITERATIONS = 2000
 #: Largest change of a variance or covariance, in units of μ's prior variance.

@@ -25,7 +25,7 @@ from numpyro.infer import MCMC, NUTS
 
 from bpa_ppl import check
 from bpa_ppl.arrays import Float64
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
 
 CHAINS, DRAWS, WARMUP = 4, 1000, 50

@@ -40,12 +40,14 @@ from measuring import (
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
-from bpa_ppl.features import LanguageModel
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.models import Isotropic, Margin
-from bpa_ppl.phrases import mix, write_table
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.phrases.lexicon import Lexicon
+from bpa_ppl.phrases.mixtures import mix
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
+from bpa_ppl.phrases.table_files import write_table
 
 LINES = 500
 LM_AND_MAP = "+ LM and MAP phrase mixture"

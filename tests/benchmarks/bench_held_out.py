@@ -25,8 +25,9 @@ from typing import Any
 from bench_learned_priors import MARGIN, Learning
 from measuring import DOMAINS, ScoreTable, Task, domain_task, run_tables
 
-from bpa_ppl.models import Margin, Risk
 from bpa_ppl.models.likelihoods.base import round_setting
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.risk import Risk
 
 SIZES = (10, 20, 50, 100)
 

@@ -61,28 +61,20 @@ from sklearn.svm import LinearSVC
 
 from bpa_ppl import point_weights
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.models import Isotropic
-from bpa_ppl.models.instance_weighting import (
+from bpa_ppl.models.instance_weighting.density import log_densities, placed
+from bpa_ppl.models.instance_weighting.fitting import fit
+from bpa_ppl.models.instance_weighting.mixture import (
     FORMS,
+    MIXTURES,
     MixtureData,
     Variant,
-    fit,
     mixture_data,
     variant_named,
-    weigh,
 )
-from bpa_ppl.models.instance_weighting.density import log_densities, placed
-from bpa_ppl.models.instance_weighting.mixture import MIXTURES
-from bpa_ppl.phrases import (
-    PhraseCounts,
-    PhraseTable,
-    mix,
-    read_counts,
-    write_counts,
-    write_table,
-)
+from bpa_ppl.models.instance_weighting.tables import weigh
+from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.phrases.extraction import extract_phrases, select_lines
-from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, FittedMixture, PairCounts, counts_of
+from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, FittedMixture, PairCounts, counts_of, mix
 from bpa_ppl.phrases.mixtures import fit as fit_mixture
 from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
@@ -93,7 +85,8 @@ from bpa_ppl.phrases.pair_features import (
     svm_feature,
 )
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
-from bpa_ppl.phrases.tables import index_in
+from bpa_ppl.phrases.table_files import read_counts, write_counts, write_table
+from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, index_in
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import lines_of
 

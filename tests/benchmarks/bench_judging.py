@@ -46,12 +46,12 @@ from bench_judged import (
 from measuring import Table, print_cells, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics import raters_of
-from bpa_ppl.judging import Session
+from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.judging.journal import PLACES, TIE
-from bpa_ppl.models import Preference
+from bpa_ppl.judging.session import Session
+from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.column import column_of, headroom_won
 
 ANSWERS = (10, 20, 50)

@@ -37,8 +37,9 @@ from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
-from bpa_ppl.features import LanguageModel
-from bpa_ppl.models import Margin, Prior
+from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.lexicon import Lexicon
 from bpa_ppl.posterior.statistics import ess, r_hat

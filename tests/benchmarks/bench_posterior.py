@@ -32,7 +32,7 @@ from numpyro.infer import MCMC, NUTS
 import bpa_ppl as bpa
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.sampling import Target
+from bpa_ppl.sampling.target import Target
 
 SEED = 1
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")

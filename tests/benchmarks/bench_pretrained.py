@@ -25,7 +25,7 @@ from measuring import print_cells, run_tables
 from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Risk
+from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.quality.column import column_of
 

@@ -37,9 +37,10 @@ from measuring import (
 )
 
 from bpa_ppl import adapt, as_draws
-from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import read_results
+from bpa_ppl.experiments.running import run_study
+from bpa_ppl.experiments.study import read_study
 from bpa_ppl.nbest import NBest
 
 METHODS = (

@@ -37,7 +37,7 @@ from measuring import (
 from sacrebleu import metrics
 
 import bpa_ppl as bpa
-from bpa_ppl.features import LanguageModel
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.ibm1 import IBM1

@@ -28,7 +28,9 @@ from measuring import DATA, draw_lists, print_cells, probabilities, run_tables
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.rules import Mbr
-from bpa_ppl.features import Consensus, LanguageModel, Length
+from bpa_ppl.features.consensus import Consensus
+from bpa_ppl.features.length import Length
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.scoring import statistics
 

@@ -33,10 +33,10 @@ import numpy as np
 from measuring import CORPORA, PeakMemory, Table, best_time, run_tables
 from sklearn.metrics import adjusted_rand_score
 
-from bpa_ppl.models.subdomains import Settings, induce
-from bpa_ppl.models.subdomains.expectation_maximisation import em, unigram_posteriors
+from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em, unigram_posteriors
+from bpa_ppl.models.subdomains.inducing import induce
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "phrases"))

@@ -22,7 +22,8 @@ import psutil
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import BLEU, TER
+from bpa_ppl.quality.bleu import BLEU
+from bpa_ppl.quality.ter import TER
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 CORPORA = DATA / "phrases/corpora"
@@ -340,7 +341,7 @@ def caption_corpus() -> tuple[str, str]:
 
 def caption_counts() -> tuple[Any, Any, Any]:
     """Return phrase counts of captions, of the general corpus, and of the development text."""
-    from bpa_ppl.phrases import read_counts
+    from bpa_ppl.phrases.table_files import read_counts
     from bpa_ppl.text.words import lines_of
 
     folder = DATA / "phrases/phrases"

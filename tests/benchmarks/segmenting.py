@@ -16,7 +16,7 @@ from numba import njit
 
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import PhraseCounts
+from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.phrases.tree import PhraseTree
 
 MAX_WORDS = 5  # of a phrase

@@ -14,7 +14,7 @@ from small_demo import cache as cache
 from small_demo import write_small_demo
 
 from bpa_ppl import write_posterior
-from bpa_ppl.posterior import read_draws
+from bpa_ppl.posterior.files import read_draws
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import numpy as np
 from command_line import refused, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Margin
-from bpa_ppl.posterior import read_draws
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.posterior.files import read_draws
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
 MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")

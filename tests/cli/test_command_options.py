@@ -11,12 +11,12 @@ from cyclopts import App
 from cyclopts.argument import Argument
 
 from bpa_ppl.cli.app import app
-from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.experiments.tuning import TUNERS
-from bpa_ppl.formats import NBEST_FORMATS
-from bpa_ppl.quality import METRICS
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.quality.base import METRICS
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
 
 #: Parameters that are groups of options.

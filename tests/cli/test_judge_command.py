@@ -9,7 +9,7 @@ from command_line import succeed
 from judged_pairs import compared_lists
 
 import bpa_ppl as bpa
-from bpa_ppl.judging import Session
+from bpa_ppl.judging.session import Session
 
 
 def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
-from bpa_ppl.posterior import read_draws
+from bpa_ppl.posterior.files import read_draws
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
 ADAPT = (*LISTS, "-w", "w.txt", "--gain", "comet", "--sampler", "map")

@@ -11,7 +11,7 @@ import pytest
 from command_line import refused, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.posterior import read_draws
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
 

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from bpa_ppl import NBest, describe, gains
 from bpa_ppl.errors import UsageError
-from bpa_ppl.formats import NBEST_FORMATS
-from bpa_ppl.quality import resolve
+from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.quality.base import resolve
 from bpa_ppl.sampling import adapting
 from bpa_ppl.sampling.sentences import Sentences
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
 REPORT = ("report", "good.nc", "-o", "report.html")

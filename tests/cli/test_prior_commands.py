@@ -10,8 +10,8 @@ import pytest
 from command_line import succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Prior
-from bpa_ppl.posterior import read_draws
+from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.posterior.files import read_draws
 
 
 def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:

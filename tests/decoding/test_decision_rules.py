@@ -15,8 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError
-from bpa_ppl.decoding import Rule
-from bpa_ppl.decoding.rules import Mbr, Predictive
+from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
 from bpa_ppl.errors import BpaWarning
 
 DRAWS = 600  # more than one batch

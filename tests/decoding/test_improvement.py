@@ -12,7 +12,6 @@ from html_outline import Outline
 from raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
-from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.improvement import (
     Change,
     Improvement,
@@ -20,13 +19,14 @@ from bpa_ppl.decoding.improvement import (
     improvement_section,
 )
 from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
-from bpa_ppl.quality import METRICS, resolve
+from bpa_ppl.quality.base import METRICS, resolve
 from bpa_ppl.quality.bootstrap import ScoreDifference
-from bpa_ppl.sampling import adapt_draws
+from bpa_ppl.sampling.adapting import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])

@@ -18,9 +18,9 @@ from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
 
 from bpa_ppl import DataError, NBest, Reranked, UsageError, rerank
-from bpa_ppl.decoding import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.quality import compared
+from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to, write_texts
+from bpa_ppl.quality.scoreboard import compared
 
 UNCHECKED = RerankOptions(unchecked=True)
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")

@@ -24,7 +24,8 @@ from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.checks import checked, recorded_report
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.posterior import Draws, read_draws, write_posterior
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws, write_posterior
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr"]

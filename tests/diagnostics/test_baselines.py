@@ -28,8 +28,8 @@ from bpa_ppl import (
     compare_baselines,
     rerank,
 )
-from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.reranking import without_features
 from bpa_ppl.diagnostics.baselines.comparing import (
     association,
@@ -58,7 +58,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 from bpa_ppl.diagnostics.report_page import posterior_page, ways_figure
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.quality import Column
+from bpa_ppl.quality.column import Column
 
 NAMES = ("LM0", "TM0", "Length")
 MQM = Column(column="mqm")

@@ -16,12 +16,20 @@ from html_outline import Outline
 from scipy import stats
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics import Report, Thresholds
-from bpa_ppl.diagnostics.checks import Finding, Remedies, _z_score, chain_differences
-from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws
-from bpa_ppl.posterior.draws import pooled
+from bpa_ppl.diagnostics.checks import (
+    Finding,
+    Remedies,
+    Report,
+    Thresholds,
+    _z_score,
+    chain_differences,
+)
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.posterior.draws import Draws, pooled
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.statistics import TAILS, r_hat
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -13,8 +13,13 @@ from raising import raises
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, rerank
 from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page
-from bpa_ppl.diagnostics import explain_choices, system_shares
-from bpa_ppl.diagnostics.choices import changes_section, explanation_blocks, systems_section
+from bpa_ppl.diagnostics.choices import (
+    changes_section,
+    explain_choices,
+    explanation_blocks,
+    system_shares,
+    systems_section,
+)
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
 
 NAMES = ("lm", "tm", "constant", "fixed")

@@ -13,11 +13,11 @@ from scipy.stats import kstest, norm
 from targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, NBest, adapt
-from bpa_ppl.diagnostics import with_predictions
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
+from bpa_ppl.diagnostics.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.raters import Raters
-from bpa_ppl.posterior import as_draws, import_arviz
-from bpa_ppl.posterior.arviz_functions import InferenceData, generation
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import InferenceData, generation, import_arviz
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.quality.rater_agreement import Agreement
 

@@ -26,8 +26,8 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
+from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import (
     _ADDED,

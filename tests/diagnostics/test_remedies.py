@@ -13,7 +13,7 @@ import pytest
 
 from bpa_ppl import NBest, check
 from bpa_ppl.diagnostics.checks import Remedies
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.adapting import Problem, problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 

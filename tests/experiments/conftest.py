@@ -9,7 +9,8 @@ import pytest
 from small_demo import cache as cache
 from small_demo import write_small_demo
 
-from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.running import run_study
+from bpa_ppl.experiments.study import read_study
 
 STUDY = """
 sizes = [4, 8]

@@ -10,8 +10,9 @@ from pyarrow import parquet
 from raising import raises
 
 from bpa_ppl import DataError
-from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.page import write_figures
+from bpa_ppl.experiments.running import run_study
+from bpa_ppl.experiments.study import read_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 STUDY = """

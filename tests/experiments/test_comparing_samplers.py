@@ -13,9 +13,10 @@ from bpa_ppl.component import Count
 from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
 from bpa_ppl.registry import Registry
-from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 from bpa_ppl.sampling.adapting import problem_of
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.sampling.target import Sampled, Target
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 FIXED, PER_DRAW, CHAINS = 0.75, 0.002, 2

@@ -16,10 +16,10 @@ from small_demo import write_small_demo
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, corpus_score
-from bpa_ppl.experiments import read_study, redecode, run_study
+from bpa_ppl.experiments.redecoding import redecode
 from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import material
-from bpa_ppl.experiments.study import Cell, Study, draw_sentences, seed_of
+from bpa_ppl.experiments.running import material, run_study
+from bpa_ppl.experiments.study import Cell, Study, draw_sentences, read_study, seed_of
 
 SCRIPT = Path(__file__).with_name("source_decoder.py")
 SENTENCES, HYPOTHESES = 16, 5

@@ -17,8 +17,7 @@ from bpa_ppl.experiments.comparison.efficiency import (
     ranking,
     seconds_of,
 )
-from bpa_ppl.posterior import import_arviz
-from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.arviz_functions import InferenceData, import_arviz
 from bpa_ppl.posterior.statistics import TAILS
 
 NAMES = ("LM0", "TM0", "WP0")

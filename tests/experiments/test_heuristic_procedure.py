@@ -17,7 +17,8 @@ from targets import NAMES
 from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, rerank, write_posterior
 from bpa_ppl.experiments.heuristic import perturbed
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.posterior import as_draws, read_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.files import read_draws
 
 ORACLE = (2, 0, 1)
 

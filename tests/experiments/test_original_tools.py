@@ -14,9 +14,8 @@ import pytest
 from tuning_problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
-from bpa_ppl.experiments.tuning import TUNERS
-from bpa_ppl.experiments.tuning.base import TuningLists, tuning_lists
-from bpa_ppl.quality import BLEU
+from bpa_ppl.experiments.tuning.base import TUNERS, TuningLists, tuning_lists
+from bpa_ppl.quality.bleu import BLEU
 
 SEEDS = range(1)
 

@@ -16,7 +16,7 @@ from reference_model import given
 from targets import SENTENCES, TARGETS
 
 from bpa_ppl import UsageError, check, errors, log_density
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 
 needs_blackjax = pytest.mark.skipif(
     find_spec("blackjax") is None, reason="the extra `compare` is not installed: no blackjax"

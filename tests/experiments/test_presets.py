@@ -14,7 +14,7 @@ from raising import raises
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.quality.column import column_of
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import PRESETS, AdaptOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")

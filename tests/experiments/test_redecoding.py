@@ -22,10 +22,8 @@ from bpa_ppl import (
     read_nbest,
     write_nbest,
 )
-from bpa_ppl.experiments import redecode
-from bpa_ppl.experiments.redecoding import Decoder, Redecoded, merge
-from bpa_ppl.experiments.tuning import Tuned, Tuner
-from bpa_ppl.experiments.tuning.base import TuningProblem
+from bpa_ppl.experiments.redecoding import Decoder, Redecoded, merge, redecode
+from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 from bpa_ppl.experiments.tuning.reestimation import Reestimation
 
 DECODER = Path(__file__).with_name("source_decoder.py")

@@ -9,10 +9,10 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.experiments import reestimate
-from bpa_ppl.experiments.tuning import TUNERS
+from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.mert import Mert
-from bpa_ppl.quality import TER
+from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.quality.ter import TER
 
 CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})
 

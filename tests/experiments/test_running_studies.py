@@ -15,11 +15,11 @@ from sacrebleu.metrics import BLEU, TER
 import bpa_ppl
 from bpa_ppl import DataError, NBest
 from bpa_ppl.cli.app import main
-from bpa_ppl.experiments import read_study, run_study, running
+from bpa_ppl.experiments import running
 from bpa_ppl.experiments.redecoding import join
 from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import material
-from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, seed_of
+from bpa_ppl.experiments.running import material, run_study
+from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, read_study, seed_of
 from bpa_ppl.formats import streams
 
 

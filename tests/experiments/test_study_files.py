@@ -9,10 +9,18 @@ from msgspec.structs import replace
 from raising import raises
 
 from bpa_ppl import DataError
-from bpa_ppl.experiments import read_study, run_study
-from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, named_methods, seed_of
-from bpa_ppl.models import Margin, Oracle
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.experiments.running import run_study
+from bpa_ppl.experiments.study import (
+    Cell,
+    draw_sentences,
+    methods_by_cell,
+    named_methods,
+    read_study,
+    seed_of,
+)
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.sampling.base import SAMPLERS
 
 VARIANT = 'like = "mert"\nmetric = "ter"\nrestarts = 2'
 

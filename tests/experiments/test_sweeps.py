@@ -19,9 +19,8 @@ from bpa_ppl import (
     read_weights,
     rerank,
 )
-from bpa_ppl.experiments import sweep
-from bpa_ppl.experiments.sweeps import SweepResult
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.experiments.sweeps import SweepResult, sweep
+from bpa_ppl.posterior.arviz_functions import import_arviz
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [200]}
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tuning_problems import planted_lists, problem_of, random_lists
 
-from bpa_ppl.experiments.tuning import TUNERS, Tuned, pro
-from bpa_ppl.experiments.tuning.base import TuningLists, TuningProblem
+from bpa_ppl.experiments.tuning import pro
+from bpa_ppl.experiments.tuning.base import TUNERS, Tuned, TuningLists, TuningProblem
 from bpa_ppl.experiments.tuning.mert import Mert
 from bpa_ppl.experiments.tuning.mira import Mira
 

@@ -14,7 +14,7 @@ from raising import raises
 
 from bpa_ppl import NBest, add_features, read_nbest
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features import FEATURES
+from bpa_ppl.features.base import FEATURES
 from bpa_ppl.features.consensus import Consensus
 
 COLUMNS = (

@@ -13,8 +13,7 @@ from raising import raises
 from bpa_ppl import BpaWarning, NBest, add_features
 from bpa_ppl.component import Positive
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features import FEATURES, FeatureSource
-from bpa_ppl.features.base import Features, fold_of
+from bpa_ppl.features.base import FEATURES, Features, FeatureSource, fold_of
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.registry import Registry

@@ -13,8 +13,9 @@ import pytest
 from bpa_ppl import NBest, adapt, add_features, point_weights, rerank
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
-from bpa_ppl.models import Isotropic, Prior
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.isotropic import Isotropic
+from bpa_ppl.posterior.adapter import as_draws
 
 CONTENT = json.loads(files("bpa_ppl.features").joinpath("pretrained.json").read_text())
 FEATURES = CONTENT["features"]

@@ -13,10 +13,10 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, add_features, read_posterior, rerank
-from bpa_ppl.features import FEATURES
-from bpa_ppl.features.base import SELF, FeatureSource, TextSource, of_each_string
-from bpa_ppl.models import Preparation
-from bpa_ppl.posterior import as_draws, write_posterior
+from bpa_ppl.features.base import FEATURES, SELF, FeatureSource, TextSource, of_each_string
+from bpa_ppl.models.preparing import Preparation
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.registry import Registry
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")

@@ -15,7 +15,7 @@ from table_content import table_content
 
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.phrases import read_table
+from bpa_ppl.phrases.table_files import read_table
 
 Write = Callable[..., Path]
 NESTED = {

@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
-from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.weights import Weights

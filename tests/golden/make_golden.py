@@ -20,8 +20,10 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.judging import Session, read_journal
-from bpa_ppl.posterior import as_draws, write_posterior
+from bpa_ppl.judging.journal import read_journal
+from bpa_ppl.judging.session import Session
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.files import write_posterior
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from bpa_ppl import NBest
-from bpa_ppl.judging import Session
+from bpa_ppl.judging.session import Session
 
 TOKEN = "a-token_of-the-tests"
 

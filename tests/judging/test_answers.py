@@ -11,7 +11,6 @@ from scipy.stats import t as student
 
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
-from bpa_ppl.judging import Session
 from bpa_ppl.judging.answers import (
     Alternatives,
     Answers,
@@ -21,7 +20,9 @@ from bpa_ppl.judging.answers import (
     over_scales,
     posterior,
 )
-from bpa_ppl.models import Preference, Prior
+from bpa_ppl.judging.session import Session
+from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from judge_lists import TOKEN, judge_lists
 
 from bpa_ppl import NBest
-from bpa_ppl.judging import Session, read_journal
+from bpa_ppl.judging.journal import read_journal
 from bpa_ppl.judging.outlook import Outlook
+from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import advice, context, differences, panel
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")

@@ -14,7 +14,7 @@ from browser import CHROMIUM, CTRL, SHIFT, Browser, Page
 from judge_lists import judge_lists, running
 
 import bpa_ppl as bpa
-from bpa_ppl.judging import Session
+from bpa_ppl.judging.session import Session
 
 pytest.importorskip("starlette", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")

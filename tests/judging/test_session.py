@@ -16,11 +16,12 @@ from scipy.stats import norm
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, Prior, as_draws
-from bpa_ppl.judging import Journal, Judgement, Session, read_journal, with_judgements
 from bpa_ppl.judging.answers import Gaussian
-from bpa_ppl.judging.journal import JournalFile
+from bpa_ppl.judging.journal import Journal, JournalFile, Judgement, read_journal
+from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import expected
 from bpa_ppl.judging.questions import Candidates
+from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import advice
 
 

@@ -11,7 +11,7 @@ from statsmodels.discrete.conditional_models import ConditionalLogit
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, Prior
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.sampling.mode import find_mode
 

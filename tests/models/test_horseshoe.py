@@ -11,10 +11,11 @@ from raising import raises
 from scipy.stats import halfcauchy, invgamma, norm
 
 from bpa_ppl import UsageError
-from bpa_ppl.models import Horseshoe, tabulate
-from bpa_ppl.models.likelihoods import Oracle
-from bpa_ppl.sampling import Target
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.lists import tabulate
+from bpa_ppl.models.priors.sparse import Horseshoe
 from bpa_ppl.sampling.density import constrained, potential
+from bpa_ppl.sampling.target import Target
 from bpa_ppl.weights import Match, match
 
 #: A dense weight and three sparse ones.

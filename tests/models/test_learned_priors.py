@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy, match_domains
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
 CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])

@@ -19,10 +19,13 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Likelihood, Lists, Margin, Pairs, Risk, tabulate
-from bpa_ppl.models.lists import in_order
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.pairs import Pairs
+from bpa_ppl.models.likelihoods.risk import Risk
+from bpa_ppl.models.lists import Lists, in_order, tabulate
 from bpa_ppl.nbest import deviation_within
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")

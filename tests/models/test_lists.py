@@ -11,8 +11,8 @@ import reference_model
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
-from bpa_ppl.models import Lists, OracleChoice, tabulate
-from bpa_ppl.models.lists import in_order
+from bpa_ppl.models.choice import OracleChoice
+from bpa_ppl.models.lists import Lists, in_order, tabulate
 from bpa_ppl.weights import match
 
 CANONICAL = {"A": 0.3, "B": -0.2}

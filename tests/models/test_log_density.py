@@ -15,7 +15,10 @@ from numpyro.infer.util import log_density
 from scipy.optimize import approx_fprime
 
 from bpa_ppl import NBest, Weights, read_weights
-from bpa_ppl.models import Lists, Oracle, Prior, log_linear, tabulate
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.lists import Lists, tabulate
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")

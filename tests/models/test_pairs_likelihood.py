@@ -13,8 +13,8 @@ from reference_model import Array
 from scipy.special import expit, log_expit
 
 from bpa_ppl import NBest, adapt, as_draws
-from bpa_ppl.models import Lists, Pairs, tabulate
-from bpa_ppl.models.lists import PADDING, in_order
+from bpa_ppl.models.likelihoods.pairs import Pairs
+from bpa_ppl.models.lists import PADDING, Lists, in_order, tabulate
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")

@@ -23,11 +23,11 @@ from targets import by_domain, moments_of
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Preference
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.sampling import Target
+from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.adapting import log_density as density_of
 from bpa_ppl.sampling.density import evaluate, potential
+from bpa_ppl.sampling.target import Target
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import NBest
-from bpa_ppl.features import FeatureSource
+from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.models.preparing import Preparation
 
 

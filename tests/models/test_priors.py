@@ -15,9 +15,9 @@ from raising import raises
 from scipy.stats import laplace, multivariate_normal
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
-from bpa_ppl.models import Isotropic, Prior
-from bpa_ppl.models.priors.isotropic import complete_prior, variances
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, variances
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import Match
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}

@@ -11,8 +11,7 @@ from scipy.stats import chi2, kstest, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
 from bpa_ppl import Draws, NBest, UsageError
-from bpa_ppl.models import Prior
-from bpa_ppl.models.priors.base import log_density_of_scale
+from bpa_ppl.models.priors.base import Prior, log_density_of_scale
 from bpa_ppl.models.priors.isotropic import with_shared_scale
 from bpa_ppl.nbest import correlation_within
 

@@ -12,8 +12,8 @@ from phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from raising import raises
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.phrases import read_counts
 from bpa_ppl.phrases.extraction import extract_phrases, select_lines
+from bpa_ppl.phrases.table_files import read_counts
 from bpa_ppl.text.language_model import NgramModel
 
 Pair = tuple[list[str], list[str], list[tuple[int, int]]]

@@ -14,15 +14,6 @@ from scipy.stats import norm
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models.instance_weighting import (
-    MixtureData,
-    Phi,
-    Variant,
-    fit,
-    mixture_data,
-    variant_named,
-    weigh,
-)
 from bpa_ppl.models.instance_weighting.density import (
     constrained,
     log_densities,
@@ -30,10 +21,18 @@ from bpa_ppl.models.instance_weighting.density import (
     probabilities,
     value_and_gradient,
 )
+from bpa_ppl.models.instance_weighting.fitting import fit
+from bpa_ppl.models.instance_weighting.mixture import (
+    MixtureData,
+    Phi,
+    Variant,
+    mixture_data,
+    variant_named,
+)
+from bpa_ppl.models.instance_weighting.tables import weigh
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
-from bpa_ppl.phrases.tables import Side
+from bpa_ppl.phrases.tables import PhraseCounts, Side
 
 NAMES = ("one", "two", "three")
 PRIOR = {"prior_deviation": 1.2}

@@ -14,8 +14,8 @@ from raising import raises
 
 from bpa_ppl import NBest, UsageError, add_features
 from bpa_ppl.features.recipes import recorded, sources_from_records
-from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.invariance import Invariance
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 
 K = 3
 RNG = np.random.default_rng(11)

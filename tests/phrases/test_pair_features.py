@@ -12,7 +12,6 @@ from phrase_pairs import counts_by_pair, pairs_of
 from raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.pair_features import (
     GENERAL,
@@ -23,6 +22,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
+from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.text.language_model import NgramModel
 
 

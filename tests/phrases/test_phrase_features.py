@@ -9,11 +9,13 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, add_features, iter_nbest
-from bpa_ppl.features import FeatureSource
+from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.phrases import PhraseCounts, PhraseTable, mix, read_counts, write_table
 from bpa_ppl.phrases.invariance import Invariance
+from bpa_ppl.phrases.mixtures import mix
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
+from bpa_ppl.phrases.table_files import read_counts, write_table
+from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable
 
 PAIRS = PhraseCounts.of(
     ["le", "chat", "le chat", "noir"], ["the", "cat", "the cat", "black"], [4, 2, 1, 1]

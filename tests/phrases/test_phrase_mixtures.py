@@ -10,9 +10,16 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bpa_ppl import BpaWarning, DataError, UsageError
-from bpa_ppl.phrases import PhraseCounts, mix
-from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of, evaluated, fit, parameter_of
-from bpa_ppl.phrases.tables import Side
+from bpa_ppl.phrases.mixtures import (
+    DIRECTIONS,
+    METHODS,
+    counts_of,
+    evaluated,
+    fit,
+    mix,
+    parameter_of,
+)
+from bpa_ppl.phrases.tables import PhraseCounts, Side
 
 
 def random_table(seed: int, pairs: int = 60, words: int = 12) -> PhraseCounts:

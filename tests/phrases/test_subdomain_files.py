@@ -12,7 +12,7 @@ from pyarrow import parquet
 from raising import raises
 
 from bpa_ppl import DataError
-from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 
 SOURCE = [["la", "maison"], [], ["une", "maison", "Zoé"], ["la"]]
 TARGET = [["the", "house"], ["."], ["a", "house"], []]

@@ -16,10 +16,10 @@ from sklearn.metrics import adjusted_rand_score
 from subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.models.subdomains import Settings, induce
-from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, em
+from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, Settings, em
+from bpa_ppl.models.subdomains.inducing import induce
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.workers import parallel_workers
 

@@ -7,7 +7,7 @@ import pytest
 from arviz_stats.base import array_stats
 from external_posterior import autoregressive
 
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.statistics import TAILS, bfmi, ess, mcse, pareto_smoothed, r_hat, tail_shapes
 
 

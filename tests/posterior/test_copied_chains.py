@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import check
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
 
 CHAINS, DRAWS = 4, 500

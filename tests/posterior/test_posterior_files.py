@@ -25,15 +25,15 @@ from raising import raises
 
 from bpa_ppl import DataError, Reranker, check, point_weights, read_posterior, write_posterior
 from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior import Draws, import_arviz, read_draws
 from bpa_ppl.posterior.adapter import (
     SCHEMA_VERSION,
     as_draws,
     to_arviz,
     to_groups,
 )
-from bpa_ppl.posterior.arviz_functions import group_tree, groups_of
-from bpa_ppl.posterior.files import from_bytes, sealed, to_bytes, unsealed
+from bpa_ppl.posterior.arviz_functions import group_tree, groups_of, import_arviz
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import from_bytes, read_draws, sealed, to_bytes, unsealed
 
 Q = len(NAMES)
 

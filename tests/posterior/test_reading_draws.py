@@ -14,9 +14,10 @@ import xarray
 from external_posterior import CHAINS, DRAWS, dataset_of, draws_of_all_kinds
 
 from bpa_ppl import BpaWarning, read_posterior, write_posterior
-from bpa_ppl.posterior import Draws, as_draws, read_draws
-from bpa_ppl.posterior.adapter import to_arviz, to_groups
+from bpa_ppl.posterior.adapter import as_draws, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.weights import Weights
 
 SHAPE = (CHAINS, DRAWS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bpa_ppl.quality import resolve
+from bpa_ppl.quality.base import resolve
 from bpa_ppl.quality.bootstrap import replicates, resamples, score_difference
 
 

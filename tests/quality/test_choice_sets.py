@@ -11,9 +11,8 @@ from raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality import agreement
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
-from bpa_ppl.quality.rater_agreement import Agreement, ordinal_alpha
+from bpa_ppl.quality.rater_agreement import Agreement, agreement, ordinal_alpha
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles
-from bpa_ppl.experiments import reestimate
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import demote_to_extras
-from bpa_ppl.quality import Column, headroom, resolve
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality.base import resolve
+from bpa_ppl.quality.column import Column, by_name
+from bpa_ppl.quality.oracle import headroom
 
 LISTS = NBest.from_lists(
     [["a", "b", "a"], ["c", "d"]],

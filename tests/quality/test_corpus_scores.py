@@ -15,8 +15,11 @@ from raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality import BLEU, CHRF, TER, corpus_score
 from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.bleu import BLEU
+from bpa_ppl.quality.chrf import CHRF
+from bpa_ppl.quality.scoring import corpus_score
+from bpa_ppl.quality.ter import TER
 
 CONFIGS = [
     TER(),

@@ -10,10 +10,10 @@ import pytest
 
 from bpa_ppl import NBest, adapt, corpus_score, oracles
 from bpa_ppl.component import Count
-from bpa_ppl.experiments import reestimate
-from bpa_ppl.quality import METRICS, Averaged, Metric, gains, headroom
-from bpa_ppl.quality.base import reported_metrics
-from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.quality.base import METRICS, Averaged, Metric, reported_metrics
+from bpa_ppl.quality.oracle import headroom
+from bpa_ppl.quality.scoring import gains, statistics
 
 
 def each(lists: Any, others: Any, score: Callable[[str, Any], Any]) -> np.ndarray:

@@ -13,7 +13,10 @@ from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, check
-from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
+from bpa_ppl.models.choice import OracleChoice
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.sampling import auto
 
 

@@ -12,7 +12,7 @@ from targets import integrated
 
 import bpa_ppl
 from bpa_ppl import NBest
-from bpa_ppl.models import Margin
+from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.sampling.mode import require_mode
 
 CANONICAL = {"LM0": 0.3, "WP0": -0.2}

@@ -9,7 +9,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, check
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.base import SAMPLERS
 
 LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
 

@@ -19,10 +19,11 @@ from targets import SENTENCES, TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, check, rerank
-from bpa_ppl.models import Prior
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler
-from bpa_ppl.sampling import Target as Density
+from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.target import Sampled
+from bpa_ppl.sampling.target import Target as Density
 
 NAMES = ("LM0", "WP0", "TM0")
 CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))

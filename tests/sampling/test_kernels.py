@@ -12,8 +12,8 @@ from numpyro.infer import HMC
 from raising import raises
 
 from bpa_ppl import UsageError
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
 
 TARGET = targets.plane()

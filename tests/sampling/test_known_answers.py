@@ -12,8 +12,9 @@ from scipy.special import expit
 from targets import DRAWS, SENTENCES, TARGETS
 
 from bpa_ppl import check
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.proposals import fit_skewed
 

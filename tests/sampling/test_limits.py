@@ -11,7 +11,7 @@ from moment_checks import assert_moments, assert_weighted_moments
 from targets import EXACT, NAMES, STEPS, TARGETS
 
 from bpa_ppl import NBest, adapt, check, rerank
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 
 CANONICAL = {"LM0": 0.7, "WP0": -0.4}
 MEAN = np.array(list(CANONICAL.values()))

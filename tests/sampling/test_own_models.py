@@ -19,7 +19,7 @@ from targets import integrated, moments_of
 
 from bpa_ppl import UsageError, adapt, log_density
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 
 SENTENCES, NAMES = 14, ["LM0", "TM0"]
 DIFFERENCES = np.random.default_rng(8).normal(-0.3, 1.5, size=(SENTENCES, 2))

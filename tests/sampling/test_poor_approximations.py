@@ -10,7 +10,7 @@ import pytest
 
 from bpa_ppl import adapt, check
 from bpa_ppl.experiments.known_targets import KnownTarget, target
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.mode import mode_of

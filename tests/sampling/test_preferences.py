@@ -13,12 +13,14 @@ from scipy.special import expit
 from targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, log_density
-from bpa_ppl.diagnostics import posterior_page, raters_of
+from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Prior
-from bpa_ppl.posterior import Draws, as_draws, write_posterior
-from bpa_ppl.posterior.files import read_posterior
-from bpa_ppl.quality import agreement
+from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_posterior, write_posterior
+from bpa_ppl.quality.rater_agreement import agreement
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")

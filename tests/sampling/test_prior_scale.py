@@ -14,7 +14,8 @@ from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import chi2, norm
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
-from bpa_ppl.models import Margin, Prior
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.notes import Note, capture_notes
 from bpa_ppl.weights import equal_weights

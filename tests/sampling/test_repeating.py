@@ -12,11 +12,12 @@ from raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, NBest, Prior, UsageError, recorded_options
-from bpa_ppl.diagnostics import signature
-from bpa_ppl.features import Length
-from bpa_ppl.models import Pairs, log_linear
-from bpa_ppl.posterior import read_draws
-from bpa_ppl.quality import METRICS
+from bpa_ppl.diagnostics.provenance import signature
+from bpa_ppl.features.length import Length
+from bpa_ppl.models.likelihoods.pairs import Pairs
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.repeating import OPTIONS
 
 NAMES = ["lm", "tm", "wp"]

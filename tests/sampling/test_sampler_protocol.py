@@ -10,7 +10,8 @@ import reference_model
 from raising import raises
 
 from bpa_ppl import UsageError, adapt
-from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.target import Sampled, Target
 
 #: Settings that are not numbers: what is sampled from, not how.
 LISTS = ("visited", "options")

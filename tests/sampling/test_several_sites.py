@@ -18,9 +18,10 @@ from scipy.stats import lognorm, multivariate_normal, norm
 from targets import SENTENCES, TARGETS, integrated, moments_of
 
 from bpa_ppl import UsageError, adapt, check, log_density, point_weights, rerank
-from bpa_ppl.diagnostics import posterior_page
-from bpa_ppl.models import OracleChoice, log_linear
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.models.choice import OracleChoice
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.nuts import Nuts
 
 LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])

@@ -16,7 +16,8 @@ from scipy.stats import norm
 from targets import integrated, moments_of
 
 from bpa_ppl import DataError, NBest, adapt, as_draws, oracles, rerank
-from bpa_ppl.models import Lists, OracleChoice
+from bpa_ppl.models.choice import OracleChoice
+from bpa_ppl.models.lists import Lists
 from bpa_ppl.notes import capture_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")

@@ -8,7 +8,7 @@ import reference_model
 from scipy.special import log_expit
 
 from bpa_ppl import adapt, as_draws
-from bpa_ppl.models import Horseshoe
+from bpa_ppl.models.priors.sparse import Horseshoe
 
 
 def by_brute_force(rows: np.ndarray, draws: int = 400_000) -> tuple[np.ndarray, np.ndarray]:

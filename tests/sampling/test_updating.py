@@ -13,7 +13,9 @@ import reference_model
 from bpa_ppl import Prior, adapt, check, write_posterior
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.posterior import Draws, as_draws, read_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.sampling.updating import report_shift
 
 NAMES = ["LM0", "TM0", "WP0"]

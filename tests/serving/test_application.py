@@ -16,10 +16,10 @@ import pytest
 from raising import raises
 
 from bpa_ppl import Draws, NBest, Reranker, UsageError, rerank
-from bpa_ppl.posterior import read_draws
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.rows import readers
-from bpa_ppl.serving import app, application, web
-from bpa_ppl.serving.app import Limits
+from bpa_ppl.serving import app, web
+from bpa_ppl.serving.app import Limits, application
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 

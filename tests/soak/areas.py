@@ -35,22 +35,22 @@ from fuzzing import (
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior
-from bpa_ppl.experiments import read_study
-from bpa_ppl.experiments.tuning import TUNERS
-from bpa_ppl.features import FEATURES
-from bpa_ppl.features.base import resolve_sources
+from bpa_ppl.experiments.study import read_study
+from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.features.base import FEATURES, resolve_sources
 from bpa_ppl.features.recipes import absolute, recorded
-from bpa_ppl.formats import WEIGHT_FORMATS
+from bpa_ppl.formats.base import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
-from bpa_ppl.models import LIKELIHOODS, tabulate
-from bpa_ppl.phrases import PhraseCounts, read_counts, read_table, write_counts, write_table
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.lists import tabulate
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
-from bpa_ppl.posterior import read_draws
-from bpa_ppl.quality import METRICS
+from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
+from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.preferences import choice_sets
-from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.serving import application
-from bpa_ppl.serving.app import Limits
+from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.serving.app import Limits, application
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of
 from bpa_ppl.weights import match

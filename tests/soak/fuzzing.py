@@ -26,10 +26,10 @@ from table_content import bits, table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
-from bpa_ppl.formats import NBEST_FORMATS, WEIGHT_FORMATS, moses_lines
-from bpa_ppl.formats.base import NBestFormat
+from bpa_ppl.formats import moses_lines
+from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
 from bpa_ppl.formats.nbest_files import schema_of
-from bpa_ppl.rows import ReadOptions
+from bpa_ppl.rows.base import ReadOptions
 from bpa_ppl.rows.gathering import _joined
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"

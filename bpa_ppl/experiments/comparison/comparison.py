@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.arrays import Int64
-from bpa_ppl.decoding import rerank
+from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.checks import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
@@ -28,10 +28,9 @@ from bpa_ppl.experiments.comparison.variables import comparable
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
-from bpa_ppl.quality import resolve
-from bpa_ppl.quality.base import reported_metrics
+from bpa_ppl.quality.base import reported_metrics, resolve
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.scoring import one_each, statistics

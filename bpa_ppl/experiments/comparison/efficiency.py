@@ -17,8 +17,7 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, Draws, kish
 
 #: Of the intervals of costs.
 PROBABILITY = 0.95

@@ -13,8 +13,7 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
 from bpa_ppl.experiments.comparison.efficiency import Row, shown
 from bpa_ppl.experiments.estimates import nearly_independent
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import quantiles
+from bpa_ppl.posterior.draws import Draws, quantiles
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -14,8 +14,7 @@ from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.experiments.estimates import holm, mean_of, nearly_independent, share_of
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import quantiles
+from bpa_ppl.posterior.draws import Draws, quantiles
 
 QUANTILES = (0.05, 0.5, 0.95)
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.adapter import SCHEMA, from_groups, to_groups
+from bpa_ppl.posterior.adapter import SCHEMA, as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import InferenceData, group_tree, groups_of
-from bpa_ppl.posterior.draws import WEIGHTS, check_finite
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, tail_shapes

@@ -13,7 +13,7 @@ from bpa_ppl.component import Component
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality import Metric
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.weights import AnyWeights, Match, match
@@ -141,7 +141,7 @@ def tuning_lists(
     Raises:
         DataError: if lists and weights do not fit together, or lack what the metric needs.
 
-    >>> from bpa_ppl.quality import TER
+    >>> from bpa_ppl.quality.ter import TER
     >>> nbest = NBest.from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
