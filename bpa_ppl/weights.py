@@ -33,8 +33,8 @@ UNTUNED = ("UnknownWordPenalty0",)
 #: weight. Words end at a digit, at `_`, `-` or `.`.
 LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
 
-#: The name of weights that give every standardised feature the same weight.
-EQUAL = "equal"
+#: Where weights start: at canonical ones, at equal ones for standardised features, or without any.
+CANONICAL, EQUAL, NONE = "canonical", "equal", "none"
 
 #: Weights by name, in the order of the columns, "equal", or None.
 AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | str | None
@@ -179,12 +179,14 @@ class Match(NamedTuple):
         free: (features,) bool, False where the weight is fixed at its canonical value.
         spread: (features,) float64, the standard deviation within the lists of features without a
             canonical weight, nan for all others; None if every feature has one.
+        origin: `canonical`, or where the weights start without canonical ones: `equal` or `none`.
     """
 
     names: tuple[str, ...]
     values: Float64
     free: npt.NDArray[np.bool_]
     spread: Float64 | None = None
+    origin: str = CANONICAL
 
     @property
     def free_names(self) -> tuple[str, ...]:
@@ -339,6 +341,43 @@ def initial_weights(nbest: NBest) -> Weights:
         if is_log_probability(name) and spread > 0 and name not in UNTUNED:
             values[name] = 1 / spread
     return Weights(values, "no canonical weights")
+
+
+def start(
+    weights: AnyWeights, nbest: NBest, lower_is_better: str | Iterable[str] | None = None
+) -> tuple[Mapping[str, float] | None, Mapping[str, float], str]:
+    """Return where the weights of the columns of some lists start, by name.
+
+    Args:
+        weights: canonical ones, by name or one for each column; "equal"; or None.
+        nbest: the lists.
+        lower_is_better: for equal weights, features of which less is better.
+
+    Returns:
+        the canonical weights, or None; the values of features without a canonical weight, for
+        `match`; and the origin: `canonical`, `equal` or `none`.
+
+    Raises:
+        DataError: if there are more or fewer weights without names than columns.
+        UsageError: if `lower_is_better` is given without equal weights.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
+    >>> start([1.0, 2.0], lists), start(None, lists)[1:]
+    (({'comet': 1.0, 'errors': 2.0}, {}, 'canonical'), (Weights({'comet': 0, 'errors': 0}), 'none'))
+    """
+    equal = isinstance(weights, str) and weights == EQUAL
+    if lower_is_better and not equal:
+        problem = "features of which less is better are for equal weights alone"
+        raise UsageError(problem, parameter="lower_is_better", code="conflict")
+    if equal:
+        names = [lower_is_better] if isinstance(lower_is_better, str) else lower_is_better
+        return None, equal_weights(nbest, names or ()), EQUAL
+    if weights is None:
+        return None, initial_weights(nbest), NONE
+    if isinstance(weights, Mapping) and not (isinstance(weights, Weights) and weights.positional):
+        return weights, {}, CANONICAL
+    columns = match(weights, nbest, fixed=())
+    return dict(zip(columns.names, columns.values.tolist(), strict=True)), {}, CANONICAL
 
 
 def has_canonical(weights: AnyWeights) -> bool:

@@ -22,6 +22,7 @@ _COLUMNS: dict[str, tuple[type, float]] = {
     "base": (np.float32, PADDING),
     "hypothesis": (np.int32, -1),
     "gain": (np.float32, 0.0),
+    "tie": (np.float32, 0.0),
     "count": (np.int32, 0),
     "share": (np.float32, 0.0),
 }
@@ -50,8 +51,9 @@ class Lists(NamedTuple):
       represents, or −1;
     * `gain`, (B, S, N) float32, if the likelihood needs it: the gain of a hypothesis under a
       metric, higher is better;
-    * `count`, (B, S, N) int32, with gains: the number of derivations that a row represents, 0
-      beyond the list;
+    * `tie`, (B, S, N) float32, of comparisons: 1 for a row that stands for "no difference", else 0;
+    * `count`, (B, S, N) int32, with gains or ties: the number of derivations that a row represents,
+      0 beyond the list;
     * `share`, (B, S, N) float32, unless every list has one best hypothesis: the share of the
       observation of a row, 1 / k for each of the k tied best hypotheses of a list.
 
@@ -96,6 +98,7 @@ def tabulate(
     oracle: npt.ArrayLike | None = None,
     *,
     gains: npt.ArrayLike | None = None,
+    tie: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
     domain: npt.ArrayLike | None = None,
     weight: npt.ArrayLike | None = None,
@@ -111,6 +114,7 @@ def tabulate(
         match: the canonical weights, matched to the features of `nbest`.
         oracle: (sentences,) position of e* in each list; None takes the first of each.
         gains: (hypotheses,) the gain of each, for likelihoods that need it.
+        tie: (hypotheses,) 1 for rows that stand for the answer "no difference", else 0.
         share: (hypotheses,) the share of the observation of each, see `Oracles.share`; None gives
             all of it to the oracle.
         domain: (sentences,) number of the domain of each; None is one domain, 0.
@@ -135,13 +139,13 @@ def tabulate(
     domains = _of_sentences(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
     raters = None if rater is None else _of_sentences(rater, "rater", nbest)
     weights = None if weight is None else _of_sentences(weight, "weight", nbest)
-    optional = {"gain": gains, "share": share}
+    optional = {"gain": gains, "tie": tie, "share": share}
     columns = {
         n: _checked(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
     }
     best = _oracles(oracle, nbest)
     absent = optional.keys() - columns.keys()
-    if gains is None:
+    if gains is None and tie is None:
         absent.add("count")
     names = [name for name in _COLUMNS if name not in absent]
     buckets, members_of_buckets = [], []
@@ -175,7 +179,7 @@ def _rows_of_list(
         match: as for `tabulate`.
         sentence: the position of the list.
         oracle: the position of e* in it.
-        columns: of the hypotheses of all lists: `gain` and `share`, if given.
+        columns: of the hypotheses of all lists: `gain`, `tie` and `share`, if given.
     """
     of_list, size = nbest.rows(sentence), int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
@@ -267,14 +271,14 @@ def _relative(
     """Return the distinct rows h − h* of a list without its oracle, their counts and positions.
 
     The columns after the features are the score of the fixed features and, if there are any, the
-    gains. With shared ties equal derivations stay separate: the logarithm of their number is not
-    part of the score of one of them.
+    gains and ties. With shared ties equal derivations stay separate: the logarithm of their number
+    is not part of the score of one of them.
     """
     position = np.delete(np.arange(len(features)), oracle)
     relative = features[position].astype(np.float64) - features[oracle]
     fixed = relative[:, ~match.free] @ match.values[~match.free]
-    gain = [columns["gain"][position]] if "gain" in columns else []
-    rows = np.column_stack([relative[:, match.free], fixed, *gain]).astype(np.float32)
+    others = [columns[name][position] for name in ("gain", "tie") if name in columns]
+    rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(np.float32)
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
     hashes = _hashes(rows)
     order = np.argsort(hashes, kind="stable")

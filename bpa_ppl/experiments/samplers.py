@@ -33,8 +33,8 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
 from bpa_ppl.experiments.estimates import runs_together
+from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
-from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import LOGGER
@@ -46,6 +46,7 @@ from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
+from bpa_ppl.sampling.observations import Compared, default_likelihood
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Model, Target
 from bpa_ppl.sampling.tracing import tracing
@@ -124,7 +125,9 @@ def compare_samplers(
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
         options["likelihood"] = default_likelihood(
-            goal, nbest, options.get("categorical"), options.get("add")
+            goal,
+            nbest,
+            indicators=has_indicators(options.get("categorical"), options.get("add")),
         )
     problem = problem_of(nbest, weights, AdaptOptions(sampler=reference, **options))
     if elsewhere:  # runs on other data are refused before the long computation
@@ -320,8 +323,8 @@ def calibrate_sampler(
         model=model,
     )
     problem = problem_of(nbest, weights, options)
-    target, choices = problem.target, problem.sentences.choices
-    if choices is not None and (choices.weight != 1).any():
+    target, observed = problem.target, problem.observed
+    if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"
         raise UsageError(message, parameter="likelihood", code="not-supported")
     with tracing(), jax.enable_x64(True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,7 +11,13 @@ import numpy as np
 
 from bpa_ppl.columns import is_missing
 from bpa_ppl.errors import DataError, location_of
-from bpa_ppl.features.base import Features, FeatureSource, missing_column
+from bpa_ppl.features.base import (
+    AnySource,
+    Features,
+    FeatureSource,
+    missing_column,
+    resolve_sources,
+)
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.notes import warn_user
@@ -89,3 +96,19 @@ def _printed(value: Any) -> str | None:
         return str(value)
     number = isinstance(value, Real) and math.isfinite(value)
     return shortest(np.float32(value)) if number else None
+
+
+def has_indicators(
+    categorical: str | Iterable[str] | None, add: AnySource | Iterable[AnySource] | None
+) -> bool:
+    """Return whether categories become features.
+
+    Args:
+        categorical: as for `adapt`.
+        add: as for `adapt`.
+
+    >>> has_indicators("system", None), has_indicators(None, "length")
+    (True, False)
+    """
+    sources = resolve_sources(() if add is None else add)
+    return bool(categorical) or any(isinstance(source, Indicators) for source in sources)

@@ -271,3 +271,27 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     if best <= average:
         raise DataError(f"all candidates have the same {column}", lists.origin, code="no-data")
     return float((values[starts + choices].mean() - average) / (best - average))
+
+
+def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
+    """Return whether a gain says which of two candidates was chosen, such as 1 and 0.
+
+    There are two lists or more, each with two judged candidates, and two values in all of them; in
+    a tie both candidates have the same one.
+
+    Args:
+        metric: the gain.
+        nbest: the adaptation sentences.
+
+    >>> lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["judge"])
+    >>> chosen, graded = [[1, 0], [0, 1]], [[1, 0], [0, 2]]
+    >>> lists = lists.with_extras(chosen=np.ravel(chosen), graded=np.ravel(graded))
+    >>> [is_choice_of_two(Column(column=name), lists) for name in ("chosen", "graded")]
+    [True, False]
+    """
+    columns = {*nbest.feature_names, *nbest.extras}
+    if not isinstance(metric, Column) or metric.column not in columns:
+        return False
+    gains = column_of(nbest, metric.column)
+    judged, rows = with_judged(nbest, np.isfinite(gains))
+    return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -23,22 +24,19 @@ from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.drift import record_scales
 from bpa_ppl.errors import DataError, UsageError, require
-from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.labels import matches
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
-from bpa_ppl.models.likelihoods.default import default_likelihood, is_choice_of_two
-from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.preference import RATER
-from bpa_ppl.models.lists import Lists, tabulate
+from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.preparing import Preparation, preparation
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
-from bpa_ppl.nbest import NBest, correlation_within
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior.adapter import to_arviz
@@ -47,27 +45,31 @@ from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality.base import METRICS, Metric, default_metric, resolve
 from bpa_ppl.quality.column import judgement_note, numeric_columns
 from bpa_ppl.quality.preferences import has_preferences
-from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
-from bpa_ppl.sampling.mode import find_mode, mode_of
+from bpa_ppl.sampling.mode import mode_of, posterior_target
+from bpa_ppl.sampling.observations import (
+    Compared,
+    Scored,
+    default_likelihood,
+    observe,
+    require_references,
+)
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.sampling.prior_scale import OF_LISTS, OF_PAIRS, learn_scale
+from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
-from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.sampling.updating import SHIFT, gaussian_shift, report_shift
 from bpa_ppl.weights import (
-    EQUAL,
+    CANONICAL,
     AnyWeights,
     Match,
     Weights,
     check_totals,
-    equal_weights,
     has_canonical,
-    initial_weights,
     match,
+    start,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ class Problem:
 
     Attributes:
         target: the posterior, without a report of progress.
-        sentences: the adaptation sentences, with their oracles.
+        observed: what was observed of the lists.
         lists: all adaptation lists, with the features of the posterior.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
@@ -145,7 +147,7 @@ class Problem:
     """
 
     target: Target
-    sentences: Sentences
+    observed: Scored | Compared
     lists: NBest
     attrs: dict[str, Any]
     constants: dict[str, Any]
@@ -193,7 +195,7 @@ class Problem:
         Raises:
             UsageError: if the sampler did not return draws of the sites of the target.
         """
-        draws, sentences = self.plain_draws(sampled, sampler), self.sentences
+        draws, observed = self.plain_draws(sampled, sampler), self.observed
         if self.represented is not None and draws.kind != "point":
             record: dict[str, Any] = {}
             if self.target.earlier is None:
@@ -201,11 +203,11 @@ class Problem:
                     record = gaussian_shift(self.target, self.represented, draws)
             report_shift(record, self.represented, draws)
             draws = draws.with_attrs(**({SHIFT: record} if record else {}))
-        _warn_single_system(draws, sentences)
+        _warn_single_system(draws, observed)
         mean = draws.aligned(self.lists, draws.mean[None])[0]
         draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
-        lists = sentences.nbest if sentences.choices is None else self.lists
-        return with_baselines(draws, lists, sentences.metric, sentences.gains)
+        lists = self.lists if isinstance(observed, Compared) else observed.lists
+        return with_baselines(draws, lists, observed.gain, observed.gains)
 
     def compare_indicators(self, draws: Draws) -> Draws:
         """Return draws with a comparison to the weights without indicators, and log the result.
@@ -225,10 +227,10 @@ class Problem:
             if not mode_of(target).converged:
                 return draws
             sampled = SAMPLERS.resolve("laplace").sample(target)
-        sentences = self.sentences
+        observed = self.observed
         without = replace(self, target=target).plain_draws(sampled, {})
         return with_indicators_compared(
-            draws, without, sentences.nbest, sentences.metric, sentences.gains
+            draws, without, observed.lists, observed.gain, observed.gains
         )
 
     def plain_draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
@@ -242,7 +244,7 @@ class Problem:
             sampler: as for `draws`.
         """
         require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
-        target, sentences, match = self.target, self.sentences, self.target.match
+        target, observed, match = self.target, self.observed, self.target.match
         density.require_sites(sampled.z, target.start)
         with tracing(), jax.enable_x64(True):
             info, likelihood = density.model_info(target), sampled.log_likelihood
@@ -269,7 +271,6 @@ class Problem:
             )
             log_prior = density.log_priors(target, values)
         dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
-        choices = sentences.choices
         return Draws(
             values,
             match.free_names,
@@ -284,11 +285,11 @@ class Problem:
             prior=from_prior,
             sites=info.latent,
             dims=dims,
-            coords={RATER: choices.raters} if dims and choices is not None else {},
-            observed={"oracle": sentences.oracles.index},
+            coords=observed.coords if dims else {},
+            observed={"oracle": observed.chosen},
             constants={**constants, **self.constants},
             fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
-            sentence_ids=sentences.nbest.sentence_ids,
+            sentence_ids=observed.lists.sentence_ids,
             attrs={**sampler, **self.attrs, **sampled.attrs},
         )
 
@@ -313,7 +314,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
 
 
 def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Problem:
-    """Return the problem that `adapt` samples: match, score, tabulate and build the prior.
+    """Return the problem that `adapt` samples: observe, choose the prior and build the density.
 
     Args:
         nbest: as for `adapt`.
@@ -325,175 +326,286 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         UsageError: if an option does not exist or makes no sense.
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
-    engine, equal = options.resolved_sampler(), isinstance(weights, str) and weights == EQUAL
-    started = EQUAL if equal else "none" if weights is None else ""
-    goal = gain_of(options, nbest, weights)
-    engine.require_packages()
-    likelihood = _likelihood(options, engine, goal, nbest)
-    scored = len(nbest) and not (options.prior_only or options.oracle)
-    lacking = "references" in goal.needs and nbest.references is None
-    if scored and lacking and likelihood.observes != "preferences":
-        raise no_references(nbest.origin)
-    family, defaults, lower = _family(options, engine), options.defaults, options.lower_is_better
-    if lower and not equal:
-        problem = "features of which less is better are for equal weights alone"
-        raise UsageError(problem, parameter="lower_is_better", code="conflict")
-    prepared = preparation(
-        nbest, goal, options.categorical, options.add, options.features, options.exclude
-    )
-    nbest = prepared.without_criterion(nbest)
-    if started:
-        names = [lower] if isinstance(lower, str) else lower
-        initial = equal_weights(nbest, names or ()) if equal else initial_weights(nbest)
-        weights, defaults = None, {**initial, **(defaults or {})}
-    positional = isinstance(weights, Weights) and weights.positional
-    if weights is not None and (positional or not isinstance(weights, Mapping)):
-        # Weights without names are of the columns of the original lists.
-        named = match(weights, nbest, fixed=())
-        weights = dict(zip(named.names, named.values.tolist(), strict=True))
-    with inherited_progress(options.progress):
-        nbest, columns = prepared.for_training(nbest)
-    defaults = {**{name: 0.0 for names in columns for name in names}, **(defaults or {})}
-    matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
-    learned: tuple[str, ...] = ()
-    if started and options.pretrained:
-        mean, variance = pretrained_weights(prepared.sources, columns, matched.free_spread)
-        learned = tuple(name for name in mean if name not in (options.defaults or {}))
-        if learned:
-            defaults |= {name: mean[name] for name in learned}
-            matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
-            family = isotropic.with_variances(family, {n: variance[n] for n in learned})
-            log_info(
-                f"the weights of {', '.join(learned)} start at values learned from public judged "
-                "lists; to start at 0: pretrained=False, --no-pretrained"
-            )
-    isotropic.build_prior(family, matched)  # raises before anything is scored
-    model = options.model or log_linear
-    if not callable(model):
-        problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
-        raise UsageError(problem, parameter="model", code="wrong-type")
-    if model is log_linear and isinstance(family, PriorFamily):
-        model = family.model(matched) or model
-    if not started:
-        check_totals(nbest, matched.values)
-    intended, lists, scaled = likelihood, nbest, isotropic.learns_scale(family, matched)
-    of_two = isinstance(intended, Oracle) and is_choice_of_two(goal, nbest)
-    preferences = intended.observes == "preferences"
-    answers = of_two or preferences
-    of_pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
-    # Other models may use the variance of the prior.
-    unknown_scale = answers and model is log_linear and len(nbest) > 0
-    unknown_scale &= not of_pairs or (options.prior_only and preferences)
-    correlation = correlation_within(nbest, scaled) if scaled and unknown_scale else None
-    if options.prior_only:
-        nbest = nbest[:0]
-        likelihood = Oracle() if preferences else likelihood
-    # Neither of two candidates was chosen in a tie.
-    shared = of_two or (started and nbest.totals is None)
-    sentences = observe_sentences(
-        likelihood,
-        nbest,
-        matched,
-        goal,
-        options.oracle,
-        ties=options.ties or ("shared" if shared else "canonical"),
-        canonical=not started,
-        jobs=options.jobs,
-        progress=options.progress,
-    )
-    prepare_jax()
-    _require_differences(sentences)
-    if options.prior_only:
-        log_info(EQUALS_PRIOR)
-    elif not len(sentences.nbest):
-        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
-    likelihood = sentences.resolve_defaults(likelihood)
-    table = _table(sentences, matched, model)
-    scale, deviation = None, OF_PAIRS if answers and of_pairs else OF_LISTS
-    if correlation is not None:
-        values = dict(zip(matched.names, matched.values.tolist(), strict=True))
-        has_start = equal or any(values[n] for n in options.defaults or () if n in scaled)
-        factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
-        scale = float(f"{factor * isotropic.expected_scale(len(scaled)):.3g}")
-    elif scaled and not len(sentences.nbest):
-        scale = isotropic.expected_scale(len(scaled))
-    elif scaled:
-        of_evidence = _of_evidence(intended, sentences, canonical=not started)
-        with reporter(options.progress, "learn the scale of the prior"), tracing():
-            scale = learn_scale(
-                lambda prior: _target(table, prior, matched, of_evidence),
-                lambda scale: isotropic.build_prior(family, matched, scale),
-                len(scaled),
-                deviation,
-            )
-    given = _Given(matched, family, likelihood, table, scale)
-    others, compared = None, dict[str, Any]()
-    names = _names_of_indicators(prepared, columns)
-    if sentences.gains is not None and len(sentences.nbest) and model is log_linear:
-        chosen = options.chosen()[1] is not None or engine.likelihood is not None
-        plain = intended if chosen else default_likelihood(goal, nbest)
-        others = _without(given, names, plain, sentences, deviation, canonical=not started)
-    if others is not None and set(names) & set(scaled):
-        difference = given.log_evidence() - others.log_evidence()
-        compared = {"log_bayes_factor": difference, "left_out": []}
-        if difference < LEFT_OUT_BELOW:
-            compared["left_out"] = [s.column for s in prepared.sources if isinstance(s, Indicators)]
-            warn_user(left_out_note(compared["left_out"], difference))
-            _, family, likelihood, _, scale = others
-            others, matched = None, matched.without(names)
-            prepared, columns = prepared.without_indicators(columns)
-            lists = lists.without(*names)
-            sentences = sentences._replace(nbest=sentences.nbest.without(*names))
-            table = _table(sentences, matched, model)
-    represented = _represented(family, matched)
-    if represented is None and isinstance(family, Prior) and _keeps(engine, family.posterior):
-        names = sorted(set(family.names) ^ set(matched.free_names))
-        raise DataError(
-            f"{', '.join(names)} is not in both the lists and the posterior that is the prior: "
-            "adapt to all lists together",
-            nbest.origin,
-            parameter="prior",
-            code="mismatch",
-        )
-    recorded, prior = _prior(family, matched, scale, correlation)
+    engine = options.resolved_sampler()
+    setup, alternative, indicators = _set_up(nbest, weights, options, engine)
+    prepared, observed, likelihood = setup.prepared, setup.observed, setup.likelihood
+    represented = _represented(setup, engine)
+    prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
     with tracing(), jax.enable_x64(True):
-        target = _target(table, prior, matched, likelihood, model, int(options.seed))
+        target = setup.target(prior, seed=int(options.seed))
         info = density.model_info(target)
     if not info.observes:
-        name = getattr(model, "__name__", str(model))
         warn_user(
-            f"the model {name} observes nothing, so its posterior equals its prior: call "
-            "likelihood.observe(lists, weights)"
+            f"the model {_name(setup.model)} observes nothing, so its posterior equals its prior: "
+            "call likelihood.observe(lists, weights)"
         )
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
     uses_likelihood = info.uses_likelihood or target.likelihood != likelihood
     settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
+    origin, recipe = prepared.match.origin, prepared.recipe
+    started = "" if origin == CANONICAL else origin
     attrs = {
         **({"likelihood": settings} if uses_likelihood else {}),
-        **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
+        **({"prior": prior_record} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
-        **({"pretrained": learned} if learned else {}),
-        **({"indicators": compared} if compared else {}),
+        **({"pretrained": prepared.pretrained} if prepared.pretrained else {}),
+        **({"indicators": indicators} if indicators else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": int(options.seed),
-        "model": getattr(model, "__name__", str(model)),
-        **sentences.record(),
-        "lists": sentences.nbest.origin,
-        "data": sentences.hashes(),
+        "model": _name(setup.model),
+        **observed.record(),
+        "lists": observed.lists.origin,
+        "data": observed.hashes(),
         "versions": _versions(engine),
         "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
-        **prepared.record(columns),
+        **recipe.record(prepared.columns),
     }
-    constants = {**sentences.constants(), **stored(prepared.sources)}
     return Problem(
         target,
-        sentences,
-        lists,
+        observed,
+        prepared.lists,
         attrs,
-        constants,
-        without_indicators=None if others is None else others.target,
+        {**observed.constants(), **stored(recipe.sources)},
+        without_indicators=None if alternative is None else alternative.target,
         represented=represented,
+    )
+
+
+class _Prepared(NamedTuple):
+    """Lists with all features of the posterior.
+
+    Attributes:
+        lists: all adaptation lists, those without an observation too.
+        recipe: how the features are made.
+        columns: the names of the columns of each source of features.
+        match: where their weights start.
+        pretrained: the features whose weights start at learned values.
+    """
+
+    lists: NBest
+    recipe: Preparation
+    columns: tuple[tuple[str, ...], ...]
+    match: Match
+    pretrained: tuple[str, ...] = ()
+
+    @property
+    def indicators(self) -> list[str]:
+        """The features that are indicators of a category, such as a system."""
+        sources = zip(self.recipe.sources, self.columns, strict=True)
+        return [n for source, names in sources if isinstance(source, Indicators) for n in names]
+
+    def without_indicators(self) -> _Prepared:
+        """Return the lists without the indicators."""
+        recipe, columns = self.recipe.without_indicators(self.columns)
+        names = self.indicators
+        return _Prepared(
+            self.lists.without(*names), recipe, columns, self.match.without(names), self.pretrained
+        )
+
+
+class _SetUp(NamedTuple):
+    """What a posterior depends on."""
+
+    prepared: _Prepared
+    observed: Scored | Compared
+    table: Lists
+    family: PriorFamily | Prior
+    scale: Scale
+    likelihood: Likelihood
+    model: Model
+
+    def target(
+        self, prior: Prior | None = None, likelihood: Likelihood | None = None, seed: int = 0
+    ) -> Target:
+        """Return the posterior; to be called with x64 enabled."""
+        match, model = self.prepared.match, self.model
+        if prior is None:
+            prior = isotropic.build_prior(self.family, match, self.scale.value)
+        return posterior_target(
+            self.table, prior, match, likelihood or self.likelihood, model, seed
+        )
+
+    def log_evidence_of_order(self) -> float:
+        """Return the log evidence of the order of the candidates."""
+        with tracing(), jax.enable_x64(True):
+            return mode_of(self.target(likelihood=_OF_ORDER)).log_evidence
+
+
+def _set_up(
+    nbest: NBest, weights: AnyWeights, options: AdaptOptions, engine: Sampler
+) -> tuple[_SetUp, _SetUp | None, dict[str, Any]]:
+    """Prepare features, observe the lists and choose the scale of the prior.
+
+    Returns:
+        what the posterior depends on; the same without indicators, to compare; and the record of
+        indicators that are left out.
+    """
+    gain = gain_of(options, nbest, weights)
+    engine.require_packages()
+    likelihood = _likelihood(options, engine, gain, nbest)
+    if not (options.prior_only or options.oracle):
+        require_references(nbest, gain, likelihood)  # before features are computed
+    prepared, family = _prepare(nbest, weights, gain, _family(options, engine), options)
+    match, lists = prepared.match, prepared.lists
+    isotropic.build_prior(family, match)  # raises before anything is scored
+    model = _model(options, family, match)
+    if match.origin == CANONICAL:
+        check_totals(lists, match.values)
+    observed = _observe(prepared, gain, likelihood, options)
+    start = dict(zip(match.names, match.values.tolist(), strict=True))
+    scaled = isotropic.learns_scale(family, match)
+    has_start = any(start[name] for name in options.defaults or () if name in scaled)
+    table = observed.table(match, domains=model is not log_linear)
+    scale = choose_scale(
+        observed,
+        table,
+        match,
+        family,
+        likelihood,
+        lists,
+        model=model,
+        has_start=has_start,
+        progress=options.progress,
+    )
+    prior_of_answers = options.prior_only and likelihood.observes == "preferences"
+    resolved = Oracle() if prior_of_answers else likelihood.defaults(observed)
+    setup = _SetUp(prepared, observed, table, family, scale, resolved, model)
+    if observed.gains is None or not len(observed.lists) or model is not log_linear:
+        return setup, None, {}
+    is_chosen = options.chosen()[1] is not None or engine.likelihood is not None
+    return _compare_indicators(setup, likelihood if is_chosen else default_likelihood(gain, nbest))
+
+
+def _prepare(
+    nbest: NBest,
+    weights: AnyWeights,
+    gain: Metric,
+    family: PriorFamily | Prior,
+    options: AdaptOptions,
+) -> tuple[_Prepared, PriorFamily | Prior]:
+    """Return the lists with all features, and the prior with variances of pretrained weights."""
+    recipe = preparation(
+        nbest, gain, options.categorical, options.add, options.features, options.exclude
+    )
+    nbest = recipe.without_criterion(nbest)
+    canonical, initial, origin = start(weights, nbest, options.lower_is_better)
+    with inherited_progress(options.progress):
+        nbest, columns = recipe.for_training(nbest)
+    added = dict.fromkeys(chain.from_iterable(columns), 0.0)
+    defaults = {**added, **initial, **(options.defaults or {})}
+    matched = match(canonical, nbest, fixed=options.fixed, defaults=defaults)
+    matched = matched._replace(origin=origin)
+    prepared = _Prepared(nbest, recipe, columns, matched)
+    if origin == CANONICAL or not options.pretrained:
+        return prepared, family
+    mean, variance = pretrained_weights(recipe.sources, columns, matched.free_spread)
+    learned = tuple(name for name in mean if name not in (options.defaults or {}))
+    if not learned:
+        return prepared, family
+    log_info(
+        f"the weights of {', '.join(learned)} start at values learned from public judged lists; to "
+        "start at 0: pretrained=False, --no-pretrained"
+    )
+    values = [
+        mean[n] if n in learned else v for n, v in zip(matched.names, matched.values, strict=True)
+    ]
+    prepared = prepared._replace(
+        match=matched._replace(values=np.array(values, np.float64)), pretrained=learned
+    )
+    return prepared, isotropic.with_variances(family, {n: variance[n] for n in learned})
+
+
+def _observe(
+    prepared: _Prepared, gain: Metric, likelihood: Likelihood, options: AdaptOptions
+) -> Scored | Compared:
+    """Return what the likelihood observes, or no observation; log what is missing."""
+    lists = prepared.lists
+    prior_of_answers = options.prior_only and likelihood.observes == "preferences"
+    shared = likelihood.observes_answers(gain, lists) and not prior_of_answers
+    observed = observe(
+        lists[:0] if options.prior_only else lists,
+        gain,
+        prepared.match,
+        likelihood=Oracle() if prior_of_answers else likelihood,
+        best=options.oracle,
+        ties=options.ties or ("shared" if shared else None),
+        jobs=options.jobs,
+        progress=options.progress,
+    )
+    prepare_jax()
+    observed.require_differences()
+    if options.prior_only:
+        log_info(EQUALS_PRIOR)
+    elif not len(observed.lists):
+        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
+    return observed
+
+
+def _model(options: AdaptOptions, family: PriorFamily | Prior, match: Match) -> Model:
+    """Return the model: the one that is chosen, or that of the family of priors."""
+    model = options.model or log_linear
+    if not callable(model):
+        problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
+    if model is log_linear and isinstance(family, PriorFamily):
+        return family.model(match) or model
+    return model
+
+
+def _name(model: Model) -> str:
+    return str(getattr(model, "__name__", model))
+
+
+def _compare_indicators(
+    setup: _SetUp, likelihood: Likelihood
+) -> tuple[_SetUp, _SetUp | None, dict[str, Any]]:
+    """Leave out indicators that do not explain the order of the candidates, with a warning.
+
+    Args:
+        setup: with all features.
+        likelihood: that of the other features alone.
+
+    Returns:
+        as `_set_up`.
+    """
+    prepared, names = setup.prepared, setup.prepared.indicators
+    others = _without(setup, names, likelihood)
+    if others is None or not set(names) & {*isotropic.learns_scale(setup.family, prepared.match)}:
+        return setup, others, {}
+    difference = setup.log_evidence_of_order() - others.log_evidence_of_order()
+    if difference >= LEFT_OUT_BELOW:
+        return setup, others, {"log_bayes_factor": difference, "left_out": []}
+    left_out = [s.column for s in prepared.recipe.sources if isinstance(s, Indicators)]
+    warn_user(left_out_note(left_out, difference))
+    observed = setup.observed.without_features(names)
+    rest = prepared.without_indicators()
+    kept = others._replace(prepared=rest, observed=observed, table=observed.table(rest.match))
+    return kept, None, {"log_bayes_factor": difference, "left_out": left_out}
+
+
+def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _SetUp | None:
+    """Return the same with the weights of some features fixed at 0, and a scale of its own.
+
+    None if there are no such features or no others, or if the prior is not isotropic.
+
+    Args:
+        setup: with all features.
+        names: the features.
+        likelihood: that of the other features alone.
+    """
+    prepared, observed = setup.prepared, setup.observed
+    match = prepared.match
+    fixed = np.isin(match.names, list(names))
+    match = match._replace(values=np.where(fixed, 0.0, match.values), free=match.free & ~fixed)
+    family = isotropic.restricted(setup.family, match.free_names)
+    if not fixed.any() or not match.free.any() or family is None:
+        return None
+    table = observed.table(match)
+    scale = choose_scale(observed, table, match, family, likelihood, prepared.lists)
+    prepared = prepared._replace(match=match)
+    return _SetUp(
+        prepared, observed, table, family, scale, likelihood.defaults(observed), log_linear
     )
 
 
@@ -504,16 +616,30 @@ def _keeps(engine: Sampler, posterior: Draws | None) -> bool:
     return posterior.attrs.get("sampler") == SAMPLERS.name_of(engine)
 
 
-def _represented(family: PriorFamily | Prior, matched: Match) -> Draws | None:
+def _represented(setup: _SetUp, engine: Sampler) -> Draws | None:
     """Return the posterior whose Gaussian is the prior, with the free features in their order.
 
     None if there is no such posterior, or if it has other features.
+
+    Raises:
+        DataError: if it has other features, and the sampler weights its draws again.
     """
+    family, free = setup.family, setup.prepared.match.free_names
     posterior: Draws | None = family.posterior if isinstance(family, Prior) else None
-    if posterior is None or set(posterior.features) != set(matched.free_names):
+    if posterior is None:
+        return None
+    if names := sorted({*posterior.features} ^ {*free}):
+        if _keeps(engine, posterior):
+            raise DataError(
+                f"{', '.join(names)} is not in both the lists and the posterior that is the prior: "
+                "adapt to all lists together",
+                setup.observed.lists.origin,
+                parameter="prior",
+                code="mismatch",
+            )
         return None
     kept = {name: getattr(posterior, name) for name in ("attrs", "log_density", "sentence_ids")}
-    return replace(posterior.reordered(matched.free_names), **kept)
+    return replace(posterior.reordered(free), **kept)
 
 
 @with_options(AdaptOptions, without=_OF_SAMPLERS)
@@ -596,7 +722,8 @@ def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBe
     chosen = options.chosen()[1]
     if chosen is not None:
         return LIKELIHOODS.resolve(chosen)
-    default = default_likelihood(goal, nbest, options.categorical, options.add)
+    indicators = has_indicators(options.categorical, options.add)
+    default = default_likelihood(goal, nbest, indicators=indicators)
     if engine.likelihood is None or default.observes != "gains":
         return default
     log_info(
@@ -605,158 +732,6 @@ def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBe
         "another one"
     )
     return LIKELIHOODS.resolve(engine.likelihood)
-
-
-def _require_differences(sentences: Sentences) -> None:
-    """Refuse sentences without any information; log how many have tied best candidates.
-
-    Raises:
-        DataError: if all candidates of each list are equally good.
-    """
-    oracles, sizes = sentences.oracles, sentences.nbest.sizes
-    tied, metric = oracles.tied, oracles.metric
-    if (sizes > 1).any() and (tied == sizes).all():
-        raise DataError(
-            f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
-            "be learned from them: give lists whose candidates differ, or choose another metric",
-            sentences.nbest.origin,
-            code="no-data",
-        )
-    if oracles.share is not None:
-        shared = np.add.reduceat(oracles.share > 0, sentences.nbest.offsets[:-1])
-        log_info(
-            f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
-            f"{metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share the "
-            "observation"
-        )
-
-
-def _of_evidence(likelihood: Likelihood, sentences: Sentences, *, canonical: bool) -> Likelihood:
-    """Return the likelihood whose evidence learns the scale of the prior.
-
-    See `bpa_ppl.sampling.prior_scale`; it depends on whether there are canonical weights.
-    """
-    if sentences.gains is None and likelihood.observes != "preferences":
-        return Oracle()
-    by_margin = canonical and isinstance(likelihood, Margin)
-    return Pairs() if likelihood.observes == "gains" and not by_margin else likelihood
-
-
-def _table(sentences: Sentences, matched: Match, model: Model) -> Lists:
-    """Return the table of some sentences.
-
-    `log_linear` reads no domains, and some lists may lack theirs.
-
-    Raises:
-        DataError: if observations do not fit the lists.
-    """
-    choices = sentences.choices
-    return tabulate(
-        sentences.nbest,
-        matched,
-        sentences.oracles.index,
-        gains=sentences.gains,
-        share=sentences.oracles.share,
-        domain=None if model is log_linear else domain_numbers(sentences.nbest),
-        weight=None if choices is None else choices.weight,
-        rater=None if choices is None else choices.rater,
-    )
-
-
-def _target(
-    lists: Lists,
-    prior: Prior,
-    matched: Match,
-    likelihood: Likelihood,
-    model: Model = log_linear,
-    seed: int = 0,
-) -> Target:
-    """Return the posterior to sample; to be called with x64 enabled."""
-
-    def build(likelihood: Likelihood) -> Target:
-        prepared, observing = likelihood.prepare(lists)
-        arrays = prior._replace(names=None, posterior=None)
-        on_device, arrays = jax.device_put((prepared, arrays))
-        return Target(model, observing, on_device, arrays, {}, matched, seed)
-
-    target = build(likelihood)
-    density.require_weights(target)
-    start, log_concave = density.starting_point(target), likelihood.log_concave_start()
-    if log_concave is not None:
-        simple = build(log_concave)
-        common = {name: start[name] for name in density.model_info(simple).latent}
-        mode = find_mode(replace(simple, start=common))
-        if mode.converged:
-            start = {**start, **density.unflatten(mode.position, common)}
-    return replace(target, start=start)
-
-
-class _Given(NamedTuple):
-    """What a posterior of the adaptation sentences depends on."""
-
-    match: Match
-    family: PriorFamily | Prior
-    likelihood: Likelihood
-    table: Lists
-    scale: float | None
-
-    def target(self, likelihood: Likelihood | None = None) -> Target:
-        """Return the posterior; to be called with x64 enabled."""
-        prior = isotropic.build_prior(self.family, self.match, self.scale)
-        return _target(self.table, prior, self.match, likelihood or self.likelihood)
-
-    def log_evidence(self) -> float:
-        """Return the log evidence of the order of the candidates."""
-        with tracing(), jax.enable_x64(True):
-            return mode_of(self.target(_OF_ORDER)).log_evidence
-
-
-def _names_of_indicators(prepared: Preparation, columns: Sequence[Sequence[str]]) -> list[str]:
-    """Return the features that are indicators of a category, such as a system."""
-    sources = zip(prepared.sources, columns, strict=True)
-    return [n for source, names in sources if isinstance(source, Indicators) for n in names]
-
-
-def _without(
-    given: _Given,
-    names: Sequence[str],
-    likelihood: Likelihood,
-    sentences: Sentences,
-    deviation: float,
-    *,
-    canonical: bool,
-) -> _Given | None:
-    """Return the same with the weights of some features fixed at 0, and a scale of its own.
-
-    None if there are no such features or no others, or if the prior is not isotropic.
-
-    Args:
-        given: with all features.
-        names: the features.
-        likelihood: that of the other features alone.
-        sentences: the adaptation sentences.
-        deviation: the standard deviation of log τ a priori.
-        canonical: whether there are canonical weights.
-    """
-    match = given.match
-    fixed = np.isin(match.names, list(names))
-    match = match._replace(values=np.where(fixed, 0.0, match.values), free=match.free & ~fixed)
-    family = isotropic.restricted(given.family, match.free_names)
-    if not fixed.any() or not match.free.any() or family is None:
-        return None
-    table = _table(sentences, match, log_linear)
-    others = _Given(match, family, sentences.resolve_defaults(likelihood), table, None)
-    if not (scaled := isotropic.learns_scale(family, match)):
-        return others
-    of_evidence = _of_evidence(likelihood, sentences, canonical=canonical)
-    with tracing():
-        scale = learn_scale(
-            lambda prior: _target(table, prior, match, of_evidence),
-            lambda scale: isotropic.build_prior(family, match, scale),
-            len(scaled),
-            deviation,
-        )
-    return others._replace(scale=scale)
 
 
 def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
@@ -781,58 +756,12 @@ def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
     return PRIORS.resolve(prior, {} if variance is None else isotropic.variances(variance))
 
 
-def _prior(
-    family: PriorFamily | Prior,
-    matched: Match,
-    learned: float | None,
-    correlation: Mapping[tuple[str, str], float] | None,
-) -> tuple[dict[str, Any], Prior]:
-    """Return the record of the prior, and the prior of the free features.
-
-    Variances other than σ_T are logged.
-
-    Args:
-        family: the prior, or a family of priors.
-        matched: the canonical weights.
-        learned: τ, if it was not chosen.
-        correlation: of features with an unknown common scale, of which τ is the typical one.
-    """
-
-    def with_scale(prior: Prior) -> Prior:
-        return isotropic.with_shared_scale(prior, correlation) if correlation else prior
-
-    degrees = {"degrees_of_freedom": isotropic.DEGREES} if correlation else {}
-    if isinstance(family, Prior):
-        prior, missing = isotropic.complete_prior(family, matched, learned)
-        kind = "NumPyro distribution" if family.other is not None else "Gaussian"
-        kind = kind if family.degrees is None else "Student t"
-        lacked = {"isotropic": missing, **degrees} if missing else {}
-        return {"name": kind, **lacked}, with_scale(prior)
-    record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
-    if isinstance(family, isotropic.Isotropic):
-        record = {name: record[name] for name in ("variance", "single") if record[name]}
-        if scaled := family.scaled(matched):
-            means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-            nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-            scale = family.scale if learned is None else learned
-            log_info(
-                f"no canonical weight for {', '.join(scaled)}: the prior has "
-                + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-                + (" and an unknown scale, typically " if degrees else " and standard deviation ")
-                + f"{scale:.3g} / spread, with the spread of each feature within the lists"
-            )
-            fitted = learned is not None and not degrees
-            record |= {"scale": scale, "scale_learned": fitted, "spread": scaled, **degrees}
-    prior = isotropic.build_prior(family, matched, learned)
-    return {"name": PRIORS.name_of(family), **record}, with_scale(prior)
-
-
-def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
+def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
     """Warn if the mean of the weights chooses candidates of one system from all lists."""
-    nbest, sources = sentences.nbest, draws.attrs.get("feature_sources", ())
+    nbest, sources = observed.lists, draws.attrs.get("feature_sources", ())
     categorical = [s["column"] for s in sources if s["source"] == "indicators"]
-    # Choices between two are no lists.
-    if sentences.choices is not None or len(nbest) < _MIN_LISTS:
+    # Comparisons are not lists of candidates.
+    if isinstance(observed, Compared) or len(nbest) < _MIN_LISTS:
         return
     if not (column := system_column(nbest, categorical)):
         return

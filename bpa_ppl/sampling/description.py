@@ -12,7 +12,6 @@ from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import location_of, quoted, require
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.quality.base import Metric, default_metric, resolve, text_metrics
 from bpa_ppl.quality.column import (
@@ -26,6 +25,7 @@ from bpa_ppl.quality.column import (
 from bpa_ppl.quality.oracle import oracles
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.rows.schema import looks_numeric
+from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import initial_weights
 

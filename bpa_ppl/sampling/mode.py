@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -10,9 +11,20 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.density import potential, unflatten
-from bpa_ppl.sampling.target import Sampled, Sites, Target
+from bpa_ppl.sampling.density import (
+    model_info,
+    potential,
+    require_weights,
+    starting_point,
+    unflatten,
+)
+from bpa_ppl.sampling.target import Model, Sampled, Sites, Target
+from bpa_ppl.weights import Match
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -184,6 +196,46 @@ def require_mode(target: Target) -> Mode:
             parameter="sampler",
         )
     return mode
+
+
+def posterior_target(
+    lists: Lists,
+    prior: Prior,
+    match: Match,
+    likelihood: Likelihood,
+    model: Model = log_linear,
+    seed: int = 0,
+) -> Target:
+    """Return the log density of a posterior, with x64 enabled: the third of the steps of `adapt`.
+
+    It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
+    similar one that is.
+
+    Args:
+        lists: the data.
+        prior: of the free features.
+        match: the weights, matched to the features.
+        likelihood: with all its settings.
+        model: the NumPyro program.
+        seed: the only source of randomness.
+    """
+
+    def build(likelihood: Likelihood) -> Target:
+        prepared, observing = likelihood.prepare(lists)
+        arrays = prior._replace(names=None, posterior=None)
+        on_device, arrays = jax.device_put((prepared, arrays))
+        return Target(model, observing, on_device, arrays, {}, match, seed)
+
+    target = build(likelihood)
+    require_weights(target)
+    start, log_concave = starting_point(target), likelihood.log_concave_start()
+    if log_concave is not None:
+        simple = build(log_concave)
+        common = {name: start[name] for name in model_info(simple).latent}
+        mode = find_mode(replace(simple, start=common))
+        if mode.converged:
+            start = {**start, **unflatten(mode.position, common)}
+    return replace(target, start=start)
 
 
 def dispersed_starts(target: Target, mode: Mode, chains: int) -> Sites:

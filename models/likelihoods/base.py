@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,11 +15,31 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.registry import Registry
 
+if TYPE_CHECKING:
+    from bpa_ppl.nbest import NBest
+    from bpa_ppl.quality.base import Metric
+
+
+class Observations(Protocol):
+    """What a likelihood observes: `Scored` or `Compared` of `bpa_ppl.sampling.observations`."""
+
+    @property
+    def lists(self) -> NBest:
+        """The lists of which a candidate was observed."""
+
+    @property
+    def edit(self) -> float | None:
+        """The difference in gain that equals one edit of TER; None if gains are not known."""
+
+    @property
+    def named_raters(self) -> Mapping[str, int]:
+        """The number of answers of each rater who has a name."""
+
 
 class Likelihood(Component, frozen=True):
     """p(A | λ), or a replacement for it, as a factor for each adaptation sentence.
 
-    Settings that are None have defaults in the unit of the gain: see `with_defaults`.
+    Settings that are None have defaults, such as in the unit of the gain: see `defaults`.
 
     Attributes:
         observes: `oracles`; `gains`, if it needs the gain of each hypothesis; or `preferences`, the
@@ -38,15 +58,37 @@ class Likelihood(Component, frozen=True):
     generative: ClassVar[bool] = False
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
-    def with_defaults(self, edit: float) -> Likelihood:
-        """Return the likelihood with a number for every setting that is None.
+    def defaults(self, observed: Observations) -> Likelihood:
+        """Return the likelihood with a value for every setting that is None.
 
         Args:
-            edit: the difference in gain that equals one edit: 1 for TER; for any other gain its
-                standard deviation within the lists, because that of edits is about one (1.0 to
-                1.14 on three domains).
+            observed: what it observes.
         """
         return self
+
+    def evidence(self, *, canonical: bool) -> Likelihood:
+        """Return the likelihood whose evidence learns the scale of the prior.
+
+        See `bpa_ppl.sampling.prior_choice`.
+
+        Args:
+            canonical: whether there are canonical weights.
+        """
+        return LIKELIHOODS.resolve("pairs" if self.observes == "gains" else "oracle")
+
+    @property
+    def asks_ties(self) -> bool:
+        """Whether "no difference" is a possible answer to a comparison that nobody gave."""
+        return False
+
+    def observes_answers(self, gain: Metric | None, nbest: NBest) -> bool:
+        """Return whether it observes the answers of judges, who chose one of a few candidates.
+
+        Args:
+            gain: of the candidates; None if only comparisons are known.
+            nbest: the lists.
+        """
+        return self.observes == "preferences"
 
     def log_concave_start(self) -> Likelihood | None:
         """Return a log-concave likelihood at whose mode the search for the mode begins.
@@ -111,15 +153,16 @@ def round_setting(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def buckets_with_gains(lists: Lists, name: str) -> tuple[dict[str, Any], ...]:
-    """Return the buckets of lists that were tabulated with gains.
+def buckets_with(lists: Lists, column: str, name: str) -> tuple[dict[str, Any], ...]:
+    """Return the buckets of lists that were tabulated with a column, such as `gain`.
 
     Raises:
         UsageError: if they were not.
     """
-    if any("gain" not in bucket for bucket in lists.buckets):
-        problem = f"the likelihood {name} needs gains: give them to tabulate"
-        raise UsageError(problem, parameter="gains", code="missing-setting")
+    if any(column not in bucket for bucket in lists.buckets):
+        parameter = "gains" if column == "gain" else column
+        problem = f"the likelihood {name} needs {parameter}: give it to tabulate"
+        raise UsageError(problem, parameter=parameter, code="missing-setting")
     return lists.buckets
 
 
@@ -130,11 +173,12 @@ class OfLoss(Likelihood, frozen=True):
     #: The setting that multiplies the loss, and its default per edit.
     factor: ClassVar[tuple[str, float]]
 
-    def with_defaults(self, edit: float) -> OfLoss:
-        """Return the likelihood with a number for its factor."""
+    def defaults(self, observed: Observations) -> OfLoss:
+        """Return the likelihood with a number for its factor, the same for each edit."""
         name, value = self.factor
-        unset = getattr(self, name) is None
-        return replace(self, **{name: round_setting(value / edit)}) if unset else self
+        if observed.edit is None or getattr(self, name) is not None:
+            return self
+        return replace(self, **{name: round_setting(value / observed.edit)})
 
     def loss(self, bucket: dict[str, Any]) -> Float64:
         """Return the best gain of a list minus that of each row, times the factor, (B, S, N).

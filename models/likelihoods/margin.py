@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from bpa_ppl.component import NotNegative
-from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with_gains
+from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists
 
@@ -28,12 +28,20 @@ class Margin(OfLoss, frozen=True):
             `bpa_ppl.quality.gains`; the unit of a column. None is 2 per edit, and for other gains
             2 per standard deviation of the gain within the lists.
 
-    >>> Margin().with_defaults(edit=1.0).gamma, Margin().with_defaults(edit=4.0).gamma
-    (2.0, 0.5)
+    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl.sampling.observations import observe
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> scored = observe(lists.with_extras(quality=[1.0, 9.0]), "quality", likelihood="margin")
+    >>> scored.edit, Margin().defaults(scored).gamma
+    (4.0, 0.5)
     """
 
     factor: ClassVar[tuple[str, float]] = ("gamma", GAMMA)
     gamma: NotNegative | None = None
+
+    def evidence(self, *, canonical: bool) -> Likelihood:
+        """Return this likelihood if there are canonical weights, else `pairs`."""
+        return self if canonical else super().evidence(canonical=canonical)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Add γ (gain(e*) − gain(e)) to the score of each row.
@@ -42,7 +50,7 @@ class Margin(OfLoss, frozen=True):
             UsageError: if the lists were tabulated without gains.
         """
         buckets = []
-        for bucket in buckets_with_gains(lists, "margin"):
+        for bucket in buckets_with(lists, "gain", "margin"):
             loss = self.loss(bucket)
             loss -= loss[..., :1]  # e* may be given, and not be the best
             used = bucket["hypothesis"] >= 0

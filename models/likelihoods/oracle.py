@@ -6,6 +6,9 @@ from typing import Any
 
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists
+from bpa_ppl.nbest import NBest
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.column import is_choice_of_two
 
 
 class Oracle(Likelihood, frozen=True):
@@ -28,6 +31,10 @@ class Oracle(Likelihood, frozen=True):
     """
 
     generative = True
+
+    def observes_answers(self, gain: Metric | None, nbest: NBest) -> bool:
+        """Return whether the gain says which of two candidates a judge chose."""
+        return gain is not None and is_choice_of_two(gain, nbest)
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe the oracle of each list; the site is `oracle`, (S,)."""

@@ -11,8 +11,9 @@ from bpa_ppl.arrays import Float32
 from bpa_ppl.component import Positive
 from bpa_ppl.models.likelihoods.base import (
     Likelihood,
+    Observations,
     ScoreFactor,
-    buckets_with_gains,
+    buckets_with,
     round_setting,
 )
 from bpa_ppl.models.lists import Lists
@@ -62,10 +63,11 @@ class Pairs(Likelihood, frozen=True):
     gain_scale: Literal["ranked", "raw"] = "ranked"
     unit: Positive | None = None
 
-    def with_defaults(self, edit: float) -> Pairs:
+    def defaults(self, observed: Observations) -> Pairs:
         """Return the likelihood with a number for the unit, if it is needed."""
-        unit = round_setting(edit) if self.gain_scale == "raw" and not self.unit else self.unit
-        return Pairs(self.exponent, self.gain_scale, unit)
+        if observed.edit is None or self.unit or self.gain_scale != "raw":
+            return self
+        return Pairs(self.exponent, self.gain_scale, round_setting(observed.edit))
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Store gains in units, and weights of candidates; that of a pair is the product of two.
@@ -74,7 +76,7 @@ class Pairs(Likelihood, frozen=True):
             UsageError: if the lists were tabulated without gains.
         """
         buckets = []
-        for bucket in map(_shuffled, buckets_with_gains(lists, "pairs")):
+        for bucket in map(_shuffled, buckets_with(lists, "gain", "pairs")):
             count = np.asarray(bucket["count"], np.float64)
             used = count > 0
             # Derivations of a row are candidates of their own, so they do not add to its score.

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl.component import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains
+from bpa_ppl.models.likelihoods.base import Likelihood, Observations, buckets_with
 from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Preference(Likelihood, frozen=True):
     An answer of weight w contributes w log p. With other weights than 1 the posterior is a power
     posterior, as if answers were repeated w times: they cannot be simulated.
 
-    Lists come from `bpa_ppl.quality.preferences.choice_sets`: the gain of a row is 1 if it stands
-    for "no difference", else 0.
+    Lists come from `bpa_ppl.quality.preferences.choice_sets`: the column `tie` of a row
+    is 1 if it stands for "no difference", else 0.
 
     Args:
         slip: ε, from 0 to below 1; or `raters`. None is `raters` in `adapt` if the answers name two
@@ -63,8 +63,6 @@ class Preference(Likelihood, frozen=True):
 
     >>> Preference(slip=0.1).log_concave_start(), Preference(nu=0.5).log_concave_start()
     (Preference(slip=0.0, nu=None), None)
-    >>> Preference().for_raters(1).slip, Preference().for_raters(2).slip
-    (0.0, 'raters')
     """
 
     observes = "preferences"
@@ -73,21 +71,30 @@ class Preference(Likelihood, frozen=True):
     slip: Slip | Literal["raters"] | None = None
     nu: Positive | None = None
 
-    def for_raters(self, count: int) -> Preference:
-        """Return the likelihood with a value of `slip` for answers of so many named raters."""
+    def defaults(self, observed: Observations) -> Preference:
+        """Return the likelihood with a `slip`: `raters` if two or more raters have names."""
         if self.slip is not None:
             return self
-        return Preference(slip=RATERS if count > 1 else 0.0, nu=self.nu)
+        return Preference(slip=RATERS if len(observed.named_raters) > 1 else 0.0, nu=self.nu)
+
+    def evidence(self, *, canonical: bool) -> Preference:
+        """Return this likelihood: its evidence learns the scale of the prior."""
+        return self
+
+    @property
+    def asks_ties(self) -> bool:
+        """Whether "no difference" is a possible answer: if ν is given."""
+        return self.nu is not None
 
     def log_concave_start(self) -> Likelihood | None:
         """Return the likelihood of a judge who never slips; None if this is one."""
         return Preference(slip=0.0, nu=self.nu) if self.slip else None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Add log ν to the scores of ties, or replace the gains by the coefficient of log ν.
+        """Add log ν to the scores of ties, or store the coefficient of log ν.
 
         Raises:
-            UsageError: if the lists were tabulated without gains, or without raters and each has an
+            UsageError: if the lists were tabulated without ties, or without raters and each has an
                 own rate of slips.
         """
         by_rater = self.slip == RATERS
@@ -96,8 +103,8 @@ class Preference(Likelihood, frozen=True):
             raise UsageError(problem, parameter="rater", code="missing-setting")
         # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
         ties = [
-            bucket["gain"].astype(np.float64) - bucket["gain"][..., :1]
-            for bucket in buckets_with_gains(lists, "preference")
+            bucket["tie"].astype(np.float64) - bucket["tie"][..., :1]
+            for bucket in buckets_with(lists, "tie", "preference")
         ]
         infer_nu = self.nu is None and any(tie.any() for tie in ties)
         buckets = []
@@ -105,9 +112,9 @@ class Preference(Likelihood, frozen=True):
             base = bucket["base"] if infer_nu else bucket["base"] + np.log(self.nu or 1.0) * tie
             count = np.array(bucket["count"])
             count[..., 0] += ~(count > 0).any(axis=-1)  # a padding sentence has one outcome
-            tables = {name: bucket[name] for name in bucket if name not in ("gain", "count")}
+            tables = {name: bucket[name] for name in bucket if name not in ("tie", "count")}
             tables["base"] = base.astype(np.float32)
-            tables |= {"gain": tie.astype(np.float32)} if infer_nu else {}
+            tables |= {"tie": tie.astype(np.float32)} if infer_nu else {}
             buckets.append(tables | ({"count": count} if self.slip else {}))
         prepared = lists._replace(buckets=tuple(buckets), rater=lists.rater if by_rater else None)
         raters = len(lists.rater) if by_rater else 0
@@ -121,7 +128,7 @@ class _Observed(Likelihood, frozen=True):
     Args:
         slip: ε; if raters have separate rates, (R,) within a run of the model, else None.
         raters: R, the number of raters with separate rates; 0 if all have the same.
-        ties: whether log ν is a parameter; the gains are then its coefficients in the scores.
+        ties: whether log ν is a parameter; `tie` then has its coefficients in the scores.
         log_nu: its value, within a run of the model.
     """
 
@@ -179,8 +186,8 @@ class _Observed(Likelihood, frozen=True):
 
         buckets = []
         for bucket in lists.buckets:
-            features = jnp.concatenate([bucket["features"], bucket["gain"][:, :, None]], axis=2)
-            kept = {name: bucket[name] for name in bucket if name != "gain"}
+            features = jnp.concatenate([bucket["features"], bucket["tie"][:, :, None]], axis=2)
+            kept = {name: bucket[name] for name in bucket if name != "tie"}
             buckets.append({**kept, "features": features})
         weights = jnp.asarray(weights)
         log_nu = jnp.broadcast_to(self.log_nu, (*weights.shape[:-1], 1)).astype(weights.dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bpa_ppl.component import Positive
-from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, ScoreFactor, buckets_with_gains
+from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, ScoreFactor, buckets_with
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
 
@@ -35,8 +35,8 @@ class Risk(OfLoss, frozen=True):
         kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
             1 per standard deviation within the lists.
 
-    >>> Risk().with_defaults(edit=4.0).kappa, Risk(kappa=2.0).log_concave_start().gamma
-    (0.25, 4.0)
+    >>> Risk(kappa=2.0).log_concave_start().gamma
+    4.0
     """
 
     factor: ClassVar[tuple[str, float]] = ("kappa", KAPPA)
@@ -54,7 +54,7 @@ class Risk(OfLoss, frozen=True):
             UsageError: if the lists were tabulated without gains.
         """
         buckets = []
-        for bucket in buckets_with_gains(lists, "risk"):
+        for bucket in buckets_with(lists, "gain", "risk"):
             kept = {name: bucket[name] for name in bucket if name not in ("count", "share")}
             buckets.append({**kept, "gain": self.loss(bucket).astype(np.float32)})
         return lists._replace(buckets=tuple(buckets)), ScoreFactor(

@@ -39,7 +39,7 @@ class Isotropic(PriorFamily, frozen=True):
             feature, which then are not scaled.
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None learns it from the adaptation
-            sentences, see `bpa_ppl.sampling.prior_scale`.
+            sentences, see `bpa_ppl.sampling.prior_choice`.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))

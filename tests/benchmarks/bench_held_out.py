@@ -25,7 +25,7 @@ from typing import Any
 from bench_learned_priors import MARGIN, Learning
 from measuring import DOMAINS, ScoreTable, Task, domain_task, run_tables
 
-from bpa_ppl.models.likelihoods.base import round_setting
+from bpa_ppl.models.likelihoods.base import Observations, round_setting
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.risk import Risk
 
@@ -37,9 +37,9 @@ class PerEdit(Margin, frozen=True):
 
     edits: float = 0.0
 
-    def with_defaults(self, edit: float) -> Margin:
+    def defaults(self, observed: Observations) -> Margin:
         """Return the margin with γ per unit of the gain."""
-        return Margin(gamma=round_setting(self.edits / edit))
+        return Margin(gamma=round_setting(self.edits / (observed.edit or 1.0)))
 
 
 @cache

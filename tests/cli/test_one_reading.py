@@ -25,7 +25,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBEST_FORMATS
 from bpa_ppl.quality.base import resolve
 from bpa_ppl.sampling import adapting
-from bpa_ppl.sampling.sentences import Sentences
+from bpa_ppl.sampling.observations import Compared, Scored
 
 TOKENS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
 
@@ -264,20 +264,20 @@ def expected_lists(content: Content, file: File, sources: bool) -> NBest:
 
 
 class Captured(UsageError):
-    """Ends `adapt` when the sentences are observed."""
+    """Ends `adapt` when the lists are observed."""
 
 
-def observed_by_adapt(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Sentences:
+def observed_by_adapt(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Scored | Compared:
     """Return what `bpa adapt` tabulates."""
-    found: list[Sentences] = []
-    observe = adapting.observe_sentences
+    found: list[Scored | Compared] = []
+    observe = adapting.observe
 
-    def capture(*args: Any, **named: Any) -> Sentences:
+    def capture(*args: Any, **named: Any) -> Scored | Compared:
         found.append(observe(*args, **named))
         raise Captured("observed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(adapting, "observe_sentences", capture)
+        patch.setattr(adapting, "observe", capture)
         done = run("adapt", *arguments, "-w", "none", "-o", "p.nc", "--sampler", "map", "-q")
     assert len(found) == 1, done.err
     return found[0]
@@ -335,7 +335,7 @@ def test_what_is_printed_is_what_is_used(
         assert printed[field] == described[field], field
 
     used = observed_by_adapt(monkeypatch, *arguments)
-    lists = used.nbest
+    lists = used.lists
     features = [name for name in file.names if name != gain]
     assert [c["name"] for c in printed["columns"] if c["kind"] == "feature"] == features
     assert lists.feature_names == tuple(features)

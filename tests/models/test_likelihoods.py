@@ -26,6 +26,7 @@ from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, in_order, tabulate
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling.observations import observe
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -179,8 +180,11 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
             setting: pytest.approx(value, rel=0.005),
         }
     assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
-    assert Risk().with_defaults(4.0) == Risk(kappa=0.25)
-    assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
+    graded = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
+    scored = observe(graded, "grade", likelihood="risk")
+    assert scored.edit == 4.0
+    assert Risk().defaults(scored) == Risk(kappa=0.25)
+    assert Margin(gamma=3.0).defaults(scored) == Margin(gamma=3.0)
 
 
 @pytest.mark.parametrize("likelihood", [Margin(), Risk(), Pairs()])

@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 
 from bpa_ppl import NBest, Reranker, adapt, as_draws
 from bpa_ppl.arrays import Float64
-from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.quality.column import Column
 from bpa_ppl.quality.ter import TER
+from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.sklearn import BayesianRanker
 
 JUDGES = 6
@@ -133,7 +133,7 @@ def test_the_default_likelihood_of_choices_of_two() -> None:
     for expected, cases in likelihoods.items():
         for lists in cases:
             assert type(default_likelihood(CHOSEN, lists)) is expected
-    assert isinstance(default_likelihood(CHOSEN, pairs, categorical="system"), Oracle)
+    assert isinstance(default_likelihood(CHOSEN, pairs, indicators=True), Oracle)
     assert isinstance(default_likelihood(TER(), pairs), Preference)  # no references
 
 

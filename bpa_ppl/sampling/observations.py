@@ -1,0 +1,442 @@
+"""What was observed of lists: how good their candidates are, or which ones a judge preferred."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.caching import content_hash, key_of
+from bpa_ppl.columns import counted
+from bpa_ppl.errors import DataError, require
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.pairs import Pairs
+from bpa_ppl.models.likelihoods.preference import RATER, RATERS, Preference
+from bpa_ppl.models.likelihoods.risk import Risk
+from bpa_ppl.models.lists import Lists, tabulate
+from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.notes import log_info
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality.base import Metric, default_metric, resolve
+from bpa_ppl.quality.column import is_choice_of_two, judged_lists
+from bpa_ppl.quality.oracle import Oracles, oracles, oracles_and_gains
+from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
+from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement, agreement
+from bpa_ppl.quality.scoring import gains, no_references
+from bpa_ppl.quality.ter import TER
+from bpa_ppl.weights import CANONICAL, Match, match
+
+#: The sentence extra that names the domain of a sentence.
+DOMAIN = "domain"
+#: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
+#: and was not compared with others by WER and CER.
+_WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
+#: On held-out lists of four kinds of collections with systems its choices win as much as those of
+#: `risk`, or more: for summaries 0.05 and 0.1 of the headroom with 20 and 50 lists. Exponents of
+#: 0.12 to 0.5 do the same, within 0.01.
+_WITH_INDICATORS = Pairs(exponent=0.25, gain_scale="raw")
+#: The constants of a posterior with one value per observation; the last two only if they matter.
+_SCORE, _WEIGHT, _RATER = "oracle_score", "observation_weight", "observation_rater"
+
+
+class Scored(NamedTuple):
+    """Lists with the gain of their candidates: the best candidate of each was observed.
+
+    Attributes:
+        lists: with the features that are adapted.
+        gain: of the candidates.
+        oracles: the best candidates.
+        gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> scored = observe(lists, "ter", likelihood="margin")
+    >>> scored.oracles.index.tolist(), scored.gains.tolist(), scored.edit
+    ([1], [-1.0, 0.0], 1.0)
+    """
+
+    lists: NBest
+    gain: Metric
+    oracles: Oracles
+    gains: Float64 | None = None
+
+    @property
+    def edit(self) -> float | None:
+        """The difference in gain that equals one edit of TER; None if gains are not known.
+
+        For other gains it is their standard deviation within the lists, because that of edits is
+        about one (1.0 to 1.14 on three domains).
+        """
+        if self.gains is None:
+            return None
+        if isinstance(self.gain, TER) or not len(self.lists):
+            return 1.0
+        return deviation_within(self.lists, self.gains) or 1.0
+
+    @property
+    def named_raters(self) -> Mapping[str, int]:
+        """Nobody: gains have no raters."""
+        return {}
+
+    @property
+    def coords(self) -> dict[str, tuple[str, ...]]:
+        """Labels of dimensions of the likelihood's parameters: there are none."""
+        return {}
+
+    def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
+        """Return the lists as arrays: the data of a model.
+
+        Args:
+            match: the weights, matched to the lists; None starts all at 0.
+            domains: whether the model reads the domain of each list.
+
+        Raises:
+            DataError: if some lists name a domain and others do not.
+        """
+        return tabulate(
+            self.lists,
+            _at_zero(self.lists) if match is None else match,
+            self.oracles.index,
+            gains=self.gains,
+            share=self.oracles.share,
+            domain=domain_numbers(self.lists) if domains else None,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return the attributes of a posterior that describe what was observed."""
+        return {
+            "oracle_metric": self.oracles.metric,
+            "oracle_ties": self.oracles.ties,
+            "oracle_signature": self.oracles.signature,
+            "adaptation_sentences": len(self.lists),
+        }
+
+    def hashes(self) -> dict[str, str]:
+        """Return short hashes of the data: the same for other file names, formats or compression.
+
+        `texts` are the ids and candidates of the lists, `features` the values that are adapted;
+        the others are what was observed, and the references that it was scored with.
+        """
+        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, key_of(()))
+        content: dict[str, Iterable[Any]] = {"oracles": names}
+        if self.gains is not None:
+            content["gains"] = [self.gains]
+        if "references" in self.gain.needs and self.lists.references:
+            content["references"] = [key_of(self.lists.references)]
+        return _hashes(self.lists, content)
+
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what a posterior keeps for each list: the sentence scores of the oracles."""
+        return {_SCORE: self.oracles.score}
+
+    @property
+    def chosen(self) -> Int64:
+        """(lists,) the position of the best candidate of each."""
+        return self.oracles.index
+
+    def without_features(self, names: Iterable[str]) -> Scored:
+        """Return the same observations of lists without some features."""
+        return self._replace(lists=self.lists.without(*names))
+
+    def require_differences(self) -> None:
+        """Refuse lists without any information; log how many have tied best candidates.
+
+        Raises:
+            DataError: if all candidates of each list are equally good.
+        """
+        best, sizes = self.oracles, self.lists.sizes
+        if (sizes > 1).any() and (best.tied == sizes).all():
+            raise DataError(
+                f"all candidates have the same {best.metric} in each of {len(sizes)} lists, so "
+                "nothing can be learned from them: give lists whose candidates differ, or choose "
+                "another metric",
+                self.lists.origin,
+                code="no-data",
+            )
+        if best.share is not None:
+            shared = np.add.reduceat(best.share > 0, self.lists.offsets[:-1])
+            log_info(
+                f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
+                f"{best.metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
+                "the observation"
+            )
+
+
+class Compared(NamedTuple):
+    """Candidates that judges compared: which one of each small list was preferred.
+
+    Attributes:
+        choices: the candidates of each comparison, as a list of its own, with what was chosen.
+        agreement: of the raters; None if fewer than two have names.
+
+    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
+    >>> compared = observe(lists, likelihood="preference")
+    >>> compared.lists.texts(1), compared.chosen.tolist(), compared.choices.counts["preferences"]
+    (['c', 'b'], [0, 0], 2)
+    """
+
+    choices: ChoiceSets
+    agreement: Agreement | None = None
+
+    @property
+    def lists(self) -> NBest:
+        """The compared candidates: one list for each comparison."""
+        return self.choices.nbest
+
+    @property
+    def chosen(self) -> Int64:
+        """(comparisons,) the position of the candidate that was preferred."""
+        return self.choices.chosen
+
+    def without_features(self, names: Iterable[str]) -> Compared:
+        """Return the same comparisons of candidates without some features."""
+        return self._replace(choices=self.choices._replace(nbest=self.lists.without(*names)))
+
+    @property
+    def gain(self) -> None:
+        """None: it is not known how good a candidate is."""
+        return
+
+    @property
+    def gains(self) -> None:
+        """None: it is not known how good the candidates are."""
+        return
+
+    @property
+    def edit(self) -> float | None:
+        """None: there is no gain."""
+        return None
+
+    @property
+    def named_raters(self) -> Mapping[str, int]:
+        """The number of answers of each rater who has a name."""
+        return self.choices.named_raters
+
+    @property
+    def coords(self) -> dict[str, tuple[str, ...]]:
+        """Labels of dimensions of the likelihood's parameters: the raters."""
+        return {RATER: self.choices.raters}
+
+    def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
+        """Return the comparisons as arrays: the data of a model; see `Scored.table`."""
+        choices, lists = self.choices, self.lists
+        return tabulate(
+            lists,
+            _at_zero(lists) if match is None else match,
+            choices.chosen,
+            tie=choices.tie,
+            domain=domain_numbers(lists) if domains else None,
+            weight=choices.weight,
+            rater=choices.rater,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return the attributes of a posterior that describe what was observed."""
+        named = self.named_raters
+        return {
+            "comparisons": self.choices.counts,
+            **({RATERS: named} if named else {}),
+            **({} if self.agreement is None else {AGREEMENT: self.agreement.record()}),
+            "adaptation_sentences": len(self.lists),
+        }
+
+    def hashes(self) -> dict[str, str]:
+        """Return short hashes of the data; see `Scored.hashes`."""
+        choices = self.choices
+        observed = [choices.chosen, choices.weight, choices.rater, key_of(choices.raters)]
+        return _hashes(self.lists, {"oracles": observed})
+
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the weights and raters of the answers, if they matter."""
+        weight, rater = self.choices.weight, self.choices.rater
+        weights = {_WEIGHT: weight} if (weight != 1).any() else {}
+        return weights | ({_RATER: rater} if rater.any() else {})
+
+    def require_differences(self) -> None:
+        """Accept all: each comparison is information."""
+
+
+def _at_zero(lists: NBest) -> Match:
+    return match(dict.fromkeys(lists.feature_names, 0.0), lists)
+
+
+def _hashes(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+    order = np.argsort(lists.feature_names)
+    names = [lists.feature_names[column] for column in order]
+    content = {"features": [key_of(names), lists.features[:, order]], **observed}
+    others = {name: _short_hash(parts) for name, parts in content.items()}
+    return {"texts": content_hash(lists), **others}
+
+
+def observe(
+    lists: NBest,
+    gain: str | Metric | None = None,
+    match: Match | None = None,
+    *,
+    likelihood: str | Likelihood | None = None,
+    best: Oracles | None = None,
+    ties: str | None = None,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
+) -> Scored | Compared:
+    """Find what a likelihood observes: the best candidates and gains, or preferences.
+
+    The first of the four steps of `adapt`. Lists that say nothing are left out.
+
+    Args:
+        lists: with references, judgements or preferences.
+        gain: how good a candidate is, as for `oracles`. None is TER if `match` has canonical
+            weights or the lists have totals, else chrF.
+        match: the weights, matched to the lists: the scores of canonical ones break ties.
+        likelihood: what it observes; None is the default for the gain: see `default_likelihood`.
+        best: oracles found before; then no references are needed, unless for gains.
+        ties: as for `oracles`; None is `canonical` if `match` has canonical weights or the lists
+            have totals, else `shared`.
+        jobs: processes that score candidates; -1 uses every core.
+        progress: True draws a bar on standard error.
+
+    Raises:
+        DataError: if a list lacks data that the gain needs, or a preference is invalid.
+
+    The data of a NumPyro model, without the other steps of `adapt`:
+
+    >>> import numpyro
+    >>> from bpa_ppl import Prior
+    >>> from bpa_ppl.models.likelihoods.oracle import Oracle
+    >>> from bpa_ppl.models.log_linear import log_linear
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> data = observe(lists, gain="ter").table(), Prior.isotropic({"LM0": 0.5}), Oracle()
+    >>> sorted(numpyro.handlers.trace(numpyro.handlers.seed(log_linear, 0)).get_trace(*data))
+    ['oracle', 'sentence', 'weights']
+    """
+    require(lists, NBest, "observations are of n-best lists (NBest)", "lists")
+    canonical = match is not None and match.origin == CANONICAL
+    metric = resolve(default_metric(lists, canonical=canonical) if gain is None else gain, lists)
+    chosen = default_likelihood(metric, lists) if likelihood is None else likelihood
+    observing = LIKELIHOODS.resolve(chosen)
+    if observing.observes == "preferences":
+        return _compared(lists, observing)
+    with_gains = observing.observes == "gains"
+    if ties is None:
+        # Neither of two candidates was chosen in a tie.
+        shared = observing.observes_answers(metric, lists) or (
+            not canonical and lists.totals is None
+        )
+        ties = "shared" if shared else "canonical"
+    if not len(lists):
+        # Nothing is scored, and no reference is needed.
+        none, empty = np.zeros(0, np.int64), np.zeros(0)
+        oracle = Oracles(none, empty, none, ties, metric.key, "") if best is None else best
+        return Scored(lists, metric, oracle, empty if with_gains else None)
+    if best is not None:
+        require(best, Oracles, "oracles come from the function oracles", "oracle")
+        if not with_gains:
+            return Scored(lists, metric, best)
+        with reporter(progress, "gains") as report:
+            return Scored(lists, metric, best, gains(lists, metric, progress=report, jobs=jobs))
+    if has_preferences(lists):
+        log_info("the preferences are not used: only the likelihood preference observes them")
+    require_references(lists, metric, observing)
+    judged = judged_lists(lists, metric)[0]
+    if skipped := len(lists) - len(judged):
+        reason = "fewer than two candidates are judged" if metric.columns else "no reference"
+        log_info(f"{counted(skipped, 'list')} left out: {reason}")
+    preference = judged.scores(match.values) if match is not None and canonical else None
+    options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
+    with reporter(progress, "oracles") as report:
+        if with_gains:
+            best, values = oracles_and_gains(judged, metric, progress=report, **options)
+            return Scored(judged, metric, best, values)
+        return Scored(judged, metric, oracles(judged, metric, progress=report, **options))
+
+
+def require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> None:
+    """Refuse lists without the references that a gain needs.
+
+    Raises:
+        DataError: if they have none.
+    """
+    needs = "references" in gain.needs and likelihood.observes != "preferences"
+    if needs and len(lists) and lists.references is None:
+        raise no_references(lists.origin)
+
+
+def _compared(lists: NBest, likelihood: Likelihood) -> Compared:
+    """Return the preferences of some lists; the agreement of raters is logged."""
+    choices = choice_sets(lists, ties=likelihood.asks_ties)
+    agreed = agreement(lists) if len(choices.named_raters) > 1 else None
+    if agreed is not None:
+        log_info(str(agreed))
+    return Compared(choices, agreed)
+
+
+def default_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
+    """Return the likelihood with the best results for this kind of gain on held-out sentences.
+
+    `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
+    samples of sentences. `risk` for any other gain, such as expert judgements or a neural metric:
+    on held-out parts of the pools of WMT 2023, with 10 judged lists, it wins 0.58 of the headroom
+    with all metrics and 0.38 with six features; `margin` wins 0.53 and 0.30. For these gains
+    `pairs` with differences, if there are indicators such as those of systems: with many lists the
+    expected gain asks for no more than one good system. `oracle` if the gain says which of two
+    candidates was chosen: on pairs it is the likelihood of Bradley and Terry, whose probabilities
+    are calibrated, and it chooses as well as `risk`, whose probabilities are not. If gains are
+    unknown because the lists have no references: `preference` for lists that carry preferences,
+    else `oracle`.
+
+    Args:
+        metric: the gain.
+        nbest: the adaptation sentences.
+        indicators: whether categories, such as systems, are features.
+    """
+    if "references" in metric.needs and nbest.references is None and len(nbest):
+        return Preference() if has_preferences(nbest) else Oracle()
+    if metric.key in _WITH_MARGIN:
+        return Margin()
+    if is_choice_of_two(metric, nbest):
+        return Oracle()
+    return _WITH_INDICATORS if indicators else Risk()
+
+
+def _short_hash(parts: Iterable[Any]) -> str:
+    """Return a hash of texts and arrays; None is skipped."""
+    content = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            content.update(f"{part.dtype.str}{part.shape}".encode())
+            content.update(np.ascontiguousarray(part).data)
+        elif part is not None:
+            content.update(part.encode())
+    return content.hexdigest()[:16]
+
+
+def domain_numbers(nbest: NBest) -> Int64 | None:
+    """Return the number of the domain of each list, in alphabetical order of the domains.
+
+    None if the lists name no domains.
+
+    Raises:
+        DataError: if some lists name one and others do not.
+
+    >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
+    array([1, 0])
+    """
+    if DOMAIN not in nbest.sentence_extras:
+        return None
+    names = nbest.sentence_extras[DOMAIN]
+    for ident, name in zip(nbest.sentence_ids, names, strict=True):
+        if name is None or name != name:
+            raise DataError(
+                f"list {ident} has no {DOMAIN}, which the model needs: give it to every list",
+                nbest.origin,
+                parameter=DOMAIN,
+                code="missing-column",
+            )
+    return np.asarray(np.unique(np.asarray(names), return_inverse=True)[1])

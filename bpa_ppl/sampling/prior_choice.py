@@ -1,0 +1,257 @@
+"""The prior of the weights: the one that was asked for, and the scale of weights without a value.
+
+A wide prior suits 500-best lists of a decoder; a narrow one suits ten candidates of neural systems
+that differ little. The scale τ (see `Isotropic`) maximises the marginal likelihood
+
+    log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, ½²),   τ₀² = 1 / (2 K) for K such features
+
+(1 in place of ½ for data sets of pairs of which one is chosen), with Laplace's approximation of
+p(A | τ) (MacKay 1992). The likelihood in it is that of `Likelihood.evidence`:
+
+* that of the answers, if preferences in lists of two are observed; in longer lists the posterior
+  integrates over τ instead, see `bpa_ppl.models.priors.isotropic.with_shared_scale`;
+* `pairs`, where candidates have gains. How much worse the others are shows in the order of all
+  candidates; the evidence of the best ones alone is blind to it, and with indicators of systems
+  finds τ of several times the best value;
+* `margin`, if that is the likelihood and there are canonical weights. It calls for larger weights,
+  which suit the features that text of the domain adds to 500-best lists (0.1 to 0.4 TER);
+* `oracle`, if gains are unknown or the likelihood does not use them.
+
+One number, chosen before sampling, keeps the posterior log-concave. A site for τ would give it the
+shape of a funnel, which fast samplers cannot follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors import isotropic
+from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
+from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.nbest import NBest, correlation_within
+from bpa_ppl.notes import log_info
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.sampling.density import unflatten
+from bpa_ppl.sampling.mode import mode_of, posterior_target
+from bpa_ppl.sampling.observations import Compared, Scored
+from bpa_ppl.sampling.target import Model, Target
+from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.weights import CANONICAL, EQUAL, Match
+
+#: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
+#: five data sets; 0.5 keeps τ away from 0 where features say little.
+OF_LISTS = 0.5
+#: Of data sets of pairs of which one is chosen. Twice as much, so that easy and hard pairs have
+#: calibrated probabilities: docs/results/confidence.md.
+OF_PAIRS = 1.0
+#: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
+_GRID = np.geomspace(1 / 30, 100, 9)
+_TOLERANCE = 0.02  # of log τ
+
+
+def choose_prior(
+    observed: Scored | Compared,
+    match: Match,
+    prior: str | PriorFamily | Prior = "isotropic",
+    *,
+    likelihood: str | Likelihood = "oracle",
+    lists: NBest | None = None,
+    model: Model = log_linear,
+    progress: bool | Reporter = False,
+) -> tuple[Prior, dict[str, Any]]:
+    """Choose the prior of the free weights: the second of the four steps of `adapt`.
+
+    Args:
+        observed: from `observe`; the scale of weights without a canonical value is learned from it.
+        match: the weights, matched to the lists.
+        prior: the name of a family of priors, such as `isotropic`, as published; a family with its
+            settings; or a prior.
+        likelihood: as for `observe`.
+        lists: all lists, those without an observation too; None are those of `observed`.
+        model: a NumPyro program, as for `adapt`.
+        progress: True draws a bar on standard error.
+
+    Returns:
+        the prior; and its record: name, settings and scale, as plain values.
+
+    Raises:
+        DataError: if the prior does not fit the features.
+
+    >>> from bpa_ppl.sampling.observations import observe
+    >>> from bpa_ppl.weights import match
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> matched = match({"LM0": 0.5}, lists)
+    >>> chosen, record = choose_prior(observe(lists, "ter", matched), matched, "isotropic")
+    >>> chosen.mean.tolist(), chosen.variance.tolist(), record
+    ([0.5], [0.1], {'name': 'isotropic', 'variance': 0.1})
+    """
+    family = prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
+    resolved = LIKELIHOODS.resolve(likelihood)
+    scale = choose_scale(
+        observed,
+        observed.table(match, domains=model is not log_linear),
+        match,
+        family,
+        resolved,
+        observed.lists if lists is None else lists,
+        model=model,
+        progress=progress,
+    )
+    return build_recorded(family, match, scale)
+
+
+class Scale(NamedTuple):
+    """The scale τ of the weights without a canonical value.
+
+    Attributes:
+        value: τ, or the typical τ if it is unknown; None if the prior has no such weights or the
+            user has chosen τ.
+        correlation: of the features with an unknown τ, within the lists; None if τ is known.
+    """
+
+    value: float | None = None
+    correlation: Mapping[tuple[str, str], float] | None = None
+
+
+def choose_scale(
+    observed: Scored | Compared,
+    table: Lists,
+    match: Match,
+    family: PriorFamily | Prior,
+    likelihood: Likelihood,
+    lists: NBest,
+    *,
+    model: Model = log_linear,
+    has_start: bool = False,
+    progress: bool | Reporter = False,
+) -> Scale:
+    """Return the scale of the prior: learned, expected, or unknown with a typical value.
+
+    The scale is unknown if judges have compared candidates of lists of three or more, or will.
+
+    Args:
+        observed: as for `choose_prior`; without lists the prior is that of lists to be judged.
+        table: its arrays.
+        match: as for `choose_prior`.
+        family: the prior, or the family of priors.
+        likelihood: what it observes, with its settings as they were given.
+        lists: all lists.
+        model: as for `choose_prior`.
+        has_start: whether weights start at values that the user has given.
+        progress: as for `choose_prior`.
+    """
+    scaled = isotropic.learns_scale(family, match)
+    if not scaled:
+        return Scale()
+    sizes, answers = lists.sizes, likelihood.observes_answers(observed.gain, lists)
+    of_pairs = len(lists) > 0 and int(sizes.max()) <= 2
+    to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
+    # Other models may use the variance of the prior.
+    if answers and model is log_linear and len(lists) and (to_be_judged or not of_pairs):
+        given = has_start or match.origin == EQUAL
+        factor = isotropic.FROM_START_FACTOR if given else isotropic.ANSWERS_FACTOR
+        typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
+        return Scale(typical, correlation_within(lists, scaled))
+    if not len(observed.lists):
+        return Scale(expected_scale(len(scaled)))
+    evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
+    deviation = OF_PAIRS if answers and of_pairs else OF_LISTS
+    with reporter(progress, "learn the scale of the prior"), tracing():
+        return Scale(
+            learn_scale(
+                lambda prior: posterior_target(table, prior, match, evidence),
+                lambda scale: isotropic.build_prior(family, match, scale),
+                len(scaled),
+                deviation,
+            )
+        )
+
+
+def build_recorded(
+    family: PriorFamily | Prior, match: Match, scale: Scale
+) -> tuple[Prior, dict[str, Any]]:
+    """Return the prior of the free features, and its record; log variances other than σ_T.
+
+    Args:
+        family: the prior, or the family of priors.
+        match: as for `choose_prior`.
+        scale: from `choose_scale`.
+    """
+    correlation = scale.correlation
+
+    def with_scale(prior: Prior) -> Prior:
+        return isotropic.with_shared_scale(prior, correlation) if correlation else prior
+
+    degrees = {"degrees_of_freedom": isotropic.DEGREES} if correlation else {}
+    if isinstance(family, Prior):
+        prior, missing = isotropic.complete_prior(family, match, scale.value)
+        kind = "NumPyro distribution" if family.other is not None else "Gaussian"
+        kind = kind if family.degrees is None else "Student t"
+        lacked = {"isotropic": missing, **degrees} if missing else {}
+        return with_scale(prior), {"name": kind, **lacked}
+    record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
+    if isinstance(family, isotropic.Isotropic):
+        record = {name: record[name] for name in ("variance", "single") if record[name]}
+        if scaled := family.scaled(match):
+            means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
+            nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
+            tau = family.scale if scale.value is None else scale.value
+            log_info(
+                f"no canonical weight for {', '.join(scaled)}: the prior has "
+                + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
+                + (" and an unknown scale, typically " if degrees else " and standard deviation ")
+                + f"{tau:.3g} / spread, with the spread of each feature within the lists"
+            )
+            fitted = scale.value is not None and not degrees
+            record |= {"scale": tau, "scale_learned": fitted, "spread": scaled, **degrees}
+    prior = isotropic.build_prior(family, match, scale.value)
+    return with_scale(prior), {"name": PRIORS.name_of(family), **record}
+
+
+def learn_scale(
+    target_of: Callable[[Prior], Target],
+    prior_of: Callable[[float], Prior],
+    features: int,
+    deviation: float = OF_LISTS,
+) -> float:
+    """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
+
+    Args:
+        target_of: returns the posterior with a prior.
+        prior_of: returns the prior with a scale.
+        features: K, how many features the prior scales.
+        deviation: the standard deviation of log τ.
+    """
+    from scipy.optimize import minimize_scalar  # slow to import
+
+    expected = expected_scale(features)
+    with jax.enable_x64(True):
+        target = target_of(prior_of(expected))
+
+        def loss(log_scale: float) -> float:
+            nonlocal target
+            prior = prior_of(float(np.exp(log_scale)))._replace(names=None, posterior=None)
+            target = replace(target, prior=prior)
+            mode = mode_of(target)
+            if not mode.converged:
+                return np.inf
+            distance = (log_scale - np.log(expected)) / deviation
+            # The search for the next mode begins at this one.
+            target = replace(target, start=unflatten(mode.position, target.start))
+            return float(distance**2 / 2 - mode.log_evidence)
+
+        grid = np.log(expected * _GRID)
+        values = [loss(log_scale) for log_scale in grid]
+        best = int(np.argmin(values))
+        bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+        result = minimize_scalar(loss, bounds=bounds, options={"xatol": _TOLERANCE})
+    log_scale = result.x if result.fun < values[best] else grid[best]
+    return float(f"{np.exp(log_scale):.3g}")
