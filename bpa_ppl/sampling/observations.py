@@ -92,7 +92,7 @@ class Scored(NamedTuple):
         """Return the lists as arrays: the data of a model.
 
         Args:
-            match: the weights, matched to the lists; None starts all at 0.
+            match: the weights, matched to the lists; None starts all at 0, and fixes none.
             domains: whether the model reads the domain of each list.
 
         Raises:
@@ -263,7 +263,7 @@ class Compared(NamedTuple):
 
 
 def _at_zero(lists: NBest) -> Match:
-    return match(dict.fromkeys(lists.feature_names, 0.0), lists)
+    return match(dict.fromkeys(lists.feature_names, 0.0), lists, fixed=())
 
 
 def _hashes(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
