@@ -79,7 +79,7 @@ from .posterior.files import (
 from .sampling.repeating import (
     recorded_options as recorded_options,
 )
-from .sampling.adapting import (
+from .adapting import (
     adapt as adapt,
     log_density as log_density,
 )

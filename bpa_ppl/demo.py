@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.outputs import write_texts
 from bpa_ppl.decoding.reranking import Reranked, rerank
 from bpa_ppl.diagnostics.checks import Report, check
@@ -22,7 +23,6 @@ from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
-from bpa_ppl.sampling.adapting import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
 _ADAPTATION = 50

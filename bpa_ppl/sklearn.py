@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from bpa_ppl.adapting import adapt
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import as_array, to_floats
 from bpa_ppl.decoding.reranking import Reranker
@@ -25,7 +26,6 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.column import Column, headroom_won, judged_lists
-from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:

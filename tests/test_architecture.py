@@ -35,6 +35,7 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
+    ("adapting",),
     ("demo", "sklearn"),
     ("__init__",),  # the top-level module
     ("serving",),

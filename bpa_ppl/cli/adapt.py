@@ -44,6 +44,7 @@ def adapt(
             tuned on, for the sampler weight-trace.
         extra_references: References of the --extra lists.
     """
+    from bpa_ppl.adapting import adapt_draws
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
     from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.diagnostics.provenance import difference
@@ -76,7 +77,7 @@ def adapt(
         lists = with_judgements(lists, [read_journal(path) for path in judgements])
         if chosen.chosen()[1] is None and chosen.metric == AdaptOptions.metric:
             chosen = replace(chosen, likelihood="preference")
-    posterior, report = checked(bpa.sampling.adapt_draws(lists, canonical, chosen))
+    posterior, report = checked(adapt_draws(lists, canonical, chosen))
     bpa.write_posterior(posterior, output, timed=timed)
     if (comparison := recorded_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)

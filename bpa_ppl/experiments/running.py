@@ -14,6 +14,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import intern
 from bpa_ppl.decoding.reranking import rerank
@@ -48,7 +49,6 @@ from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import Registry
-from bpa_ppl.sampling.adapting import adapt_draws
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import Weights, initial_weights, match

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
+from bpa_ppl.adapting import Problem, gain_of, problem_of
 from bpa_ppl.errors import (
     SEEDS,
     BpaError,
@@ -43,7 +44,6 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.oracle import Oracles
-from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.observations import Compared, default_likelihood

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.adapting import gain_of, problem_of
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
@@ -24,7 +25,6 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.sampling.adapting import gain_of, problem_of
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.tables import with_spread

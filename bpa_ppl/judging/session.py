@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from scipy.special import softmax
 
+from bpa_ppl.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, one_of, quoted, require
@@ -37,7 +38,6 @@ from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, replay, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Sampled
 

@@ -1,8 +1,5 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
-from .adapting import (
-    adapt_draws as adapt_draws,
-)
 from .base import (
     SAMPLERS as SAMPLERS,
     Sampler as Sampler,

@@ -30,10 +30,10 @@ from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
 from bpa_ppl import NBest, Weights, check, read_nbest, read_weights
+from bpa_ppl.adapting import Problem, problem_of
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import burn_in
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.adapting import Problem, problem_of
 from bpa_ppl.sampling.imh import accept
 from bpa_ppl.sampling.options import AdaptOptions
 

@@ -39,12 +39,12 @@ from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
+from bpa_ppl import adapting
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import gains_of_best
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of, headroom_won
-from bpa_ppl.sampling import adapting
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")

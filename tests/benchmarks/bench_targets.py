@@ -15,6 +15,7 @@ import argparse
 from measuring import Table, run_tables
 from scipy.stats import norm
 
+from bpa_ppl.adapting import problem_of
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
 from bpa_ppl.experiments.comparison.efficiency import efficiency, shown
@@ -22,7 +23,6 @@ from bpa_ppl.experiments.estimates import mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 
 

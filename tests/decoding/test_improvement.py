@@ -12,6 +12,7 @@ from html_outline import Outline
 from raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
+from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.improvement import (
     Change,
     Improvement,
@@ -26,7 +27,6 @@ from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
 from bpa_ppl.quality.base import METRICS, resolve
 from bpa_ppl.quality.bootstrap import ScoreDifference
-from bpa_ppl.sampling.adapting import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, check
+from bpa_ppl.adapting import Problem, problem_of
 from bpa_ppl.diagnostics.checks import Remedies
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.adapting import Problem, problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 
 NAMES = [f"F{k}" for k in range(8)]

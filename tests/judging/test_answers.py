@@ -11,6 +11,7 @@ from scipy.stats import t as student
 
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
+from bpa_ppl.adapting import problem_of
 from bpa_ppl.judging.answers import (
     Alternatives,
     Answers,
@@ -23,7 +24,6 @@ from bpa_ppl.judging.answers import (
 from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))

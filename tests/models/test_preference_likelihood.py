@@ -22,10 +22,10 @@ from scipy.stats import multivariate_normal, norm
 from targets import by_domain, moments_of
 
 from bpa_ppl import NBest, UsageError, adapt
+from bpa_ppl.adapting import log_density as density_of
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.adapting import log_density as density_of
 from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.sampling.target import Target
 

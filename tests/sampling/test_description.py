@@ -12,8 +12,8 @@ from raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
+from bpa_ppl.adapting import problem_of
 from bpa_ppl.errors import UsageError
-from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 
 
