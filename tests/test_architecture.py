@@ -45,8 +45,6 @@ LAYERS = (
     ("experiments", "phrases"),  # satellites: their commands and components are entry points
 )
 HEIGHT = {package: number for number, layer in enumerate(LAYERS) for package in layer}
-#: Programs of both papers about phrase pairs.
-OF_PHRASES = ("models.instance_weighting", "models.subdomains")
 #: What commands that only choose and describe do not load.
 HEAVY = {
     *("arviz", "arviz_stats", "jax", "matplotlib", "numba", "numpyro", "pandas", "scipy.optimize"),
@@ -91,10 +89,7 @@ IMPORTS = imports()
 
 def package_of(name: str) -> str:
     """Return the package, as in `LAYERS`, of a module of ours or of a name in it."""
-    name = name.removeprefix("bpa_ppl.")
-    first = name.split(".")[0]
-    if name.startswith(OF_PHRASES):
-        return "phrases"
+    first = name.removeprefix("bpa_ppl.").split(".")[0]
     return first if first in HEIGHT else "__init__"
 
 

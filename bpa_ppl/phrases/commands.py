@@ -144,8 +144,7 @@ def weigh(
     from dataclasses import replace
 
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.models.instance_weighting.mixture import FORMS, variant_named
-    from bpa_ppl.models.instance_weighting.tables import weigh
+    from bpa_ppl.phrases.instance_weights import FORMS, variant_named, weigh_tables
     from bpa_ppl.phrases.mixtures import check_tables
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
 
@@ -168,7 +167,7 @@ def weigh(
     if SVM in FORMS[form].get("features", ()):
         features = svm_feature(general, domain, features, negatives=negatives, seed=seed)
         columns = (SVM,)
-    table, fits = weigh(
+    table, fits = weigh_tables(
         domain,
         general,
         judge,
@@ -223,7 +222,7 @@ def subdomains(
         seed: Seed of the start.
     """
     from bpa_ppl.formats.streams import STANDARD, require_writable
-    from bpa_ppl.models.subdomains.inducing import configured, induce
+    from bpa_ppl.phrases.induction import induce, induction_settings
 
     settings: dict[str, Any] = dict(setting or {})
     settings |= {"k": k, "seed": seed}
@@ -231,7 +230,7 @@ def subdomains(
         settings["em"] = "soft"
     if iterations is not None:
         settings["iterations"] = iterations
-    configured(induction, settings)
+    induction_settings(induction, settings)
     if output == STANDARD:
         raise UsageError("subdomains are written to a file: name one", parameter="output")
     require_writable(output)

@@ -61,19 +61,20 @@ from sklearn.svm import LinearSVC
 
 from bpa_ppl import point_weights
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.models.instance_weighting.density import log_densities, placed
-from bpa_ppl.models.instance_weighting.fitting import fit
-from bpa_ppl.models.instance_weighting.mixture import (
+from bpa_ppl.models.priors.isotropic import Isotropic
+from bpa_ppl.phrases.extraction import extract_phrases, select_lines
+from bpa_ppl.phrases.instance_weights import (
     FORMS,
     MIXTURES,
     MixtureData,
     Variant,
+    fit_weights,
+    log_densities,
     mixture_data,
+    on_device,
     variant_named,
+    weigh_tables,
 )
-from bpa_ppl.models.instance_weighting.tables import weigh
-from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.phrases.extraction import extract_phrases, select_lines
 from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, FittedMixture, PairCounts, counts_of, mix
 from bpa_ppl.phrases.mixtures import fit as fit_mixture
 from bpa_ppl.phrases.pair_features import (
@@ -169,7 +170,7 @@ def held_out_mean(data: MixtureData, variant: Variant, prior: float | None) -> f
     probability = np.zeros(len(data.weight))
     for number in range(FOLDS):
         training = data._replace(weight=np.where(fold == number, 0.0, data.weight))
-        fitted = fit(training, variant, prior_deviation=prior)
+        fitted = fit_weights(training, variant, prior_deviation=prior)
         probability[fold == number] = fitted.probabilities(data)[fold == number]
     supported = data.supported
     return float(np.average(np.log(probability[supported]), weights=data.weight[supported]))
@@ -228,7 +229,7 @@ def negative_log_density(data: MixtureData) -> Callable[[np.ndarray], float]:
     total = data.weight[data.supported].sum()
 
     def objective(z: np.ndarray) -> float:
-        with placed(weighted.apply(data)) as arrays:
+        with on_device(weighted.apply(data)) as arrays:
             return float(-log_densities(arrays, weighted, PRIOR, z)[0] / total)
 
     return objective
@@ -241,7 +242,7 @@ def speed_table(options: Any) -> None:
     title = f"{len(corpora.general)} pairs, {len(data.count)} with a source of the dev text"
     table = Table(title, "seconds", "GB", "steps", "mean log p")
     for form, prior in (("weighted", PRIOR), ("weighted", None), ("svm", PRIOR)):
-        run = partial(fit, data, variant(form, "map"), prior_deviation=prior)
+        run = partial(fit_weights, data, variant(form, "map"), prior_deviation=prior)
         run()  # compiles
         with PeakMemory() as peak:
             time = best_time(run)
@@ -249,7 +250,7 @@ def speed_table(options: Any) -> None:
         mean = f"{time.result.log_likelihood:.5f}"
         table.row(name, time.seconds, peak.bytes / 1e9, str(time.result.iterations), mean)
     weighted, objective = variant("weighted", "map"), negative_log_density(data)
-    fitted = best_time(partial(fit, data, weighted, prior_deviation=PRIOR))
+    fitted = best_time(partial(fit_weights, data, weighted, prior_deviation=PRIOR))
     settings = {"method": "L-BFGS-B", "options": {"maxfun": 50_000, "gtol": 1e-7}}
     start = np.zeros(weighted.size(data))
     plain = best_time(partial(minimize, objective, start, **settings))
@@ -303,7 +304,7 @@ def published_table(options: Any) -> None:
     ):
         data = corpora.data("target", scale)
         chosen = replace(variant(form, mixture), complete=complete)
-        fitted = fit(data, chosen, prior_deviation=prior)
+        fitted = fit_weights(data, chosen, prior_deviation=prior)
         table.row(
             f"{form}, {mixture}, {name}",
             f"{fitted.log_likelihood:.4f}",
@@ -421,7 +422,7 @@ def weighted_table(mixture: str, form: str, keep: str) -> tuple[PhraseTable, tup
     """Return a weighted table that keeps the probabilities of phrases of one table."""
     corpora = read_corpora(keep)
     arguments = *corpora[:3], corpora.features(), NAMES
-    made, _ = weigh(*arguments, variant(form, mixture), prior_deviation=PRIOR)
+    made, _ = weigh_tables(*arguments, variant(form, mixture), prior_deviation=PRIOR)
     support = corpora.data("target").support
     return made, of_pairs(held_out_of(keep, form, mixture, "target"), support)
 

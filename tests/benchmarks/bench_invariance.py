@@ -54,9 +54,9 @@ from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
 from bpa_ppl.features.base import feature_adder
-from bpa_ppl.models.subdomains.inducing import induce
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.extraction import extract_phrases
+from bpa_ppl.phrases.induction import induce
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.text.words import sentences_of

@@ -33,9 +33,8 @@ import numpy as np
 from measuring import CORPORA, PeakMemory, Table, best_time, run_tables
 from sklearn.metrics import adjusted_rand_score
 
-from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em, unigram_posteriors
-from bpa_ppl.models.subdomains.inducing import induce
-from bpa_ppl.models.subdomains.lexicon import Lexicons
+from bpa_ppl.phrases.induction import induce
+from bpa_ppl.phrases.subdomain_em import EMSettings, Lexicons, fit_em, unigram_posteriors
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 
@@ -186,10 +185,10 @@ def out(options: Any) -> None:
     columns = ("seconds", "CPU", "GB", "log p", "purity", "moved")
     table = Table(f"{len(labels)} pairs, K = {K}", *columns, width=9)
     start, cpu, previous = time.perf_counter(), time.process_time(), None
-    settings = Settings(k=K)
+    settings = EMSettings(k=K)
     with PeakMemory() as peak, parallel_workers(2, "threads") as workers:
         texts = general_corpus()
-        for step, state in enumerate(em(*texts, settings, workers)):
+        for step, state in enumerate(fit_em(*texts, settings, workers)):
             winners = state.posteriors
             names = ("unigram start", "language models")
             table.row(

@@ -9,9 +9,8 @@ import pytest
 from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.models.instance_weighting.mixture import Variant
-from bpa_ppl.models.instance_weighting.tables import weigh as weigh_tables
 from bpa_ppl.notes import capture_notes
+from bpa_ppl.phrases.instance_weights import Variant, weigh_tables
 from bpa_ppl.phrases.pair_features import pair_features, read_corpus
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts

@@ -14,23 +14,21 @@ from scipy.stats import norm
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models.instance_weighting.density import (
-    constrained,
-    log_densities,
-    placed,
-    probabilities,
-    value_and_gradient,
-)
-from bpa_ppl.models.instance_weighting.fitting import fit
-from bpa_ppl.models.instance_weighting.mixture import (
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.phrases.instance_weights import (
     MixtureData,
     Phi,
     Variant,
+    constrain,
+    fit_weights,
+    log_densities,
     mixture_data,
+    on_device,
+    probabilities,
+    value_and_gradient,
     variant_named,
+    weigh_tables,
 )
-from bpa_ppl.models.instance_weighting.tables import weigh
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases.mixtures import pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts, Side
 
@@ -90,13 +88,13 @@ def data(tables: Tables) -> MixtureData:
 def random_phi(variant: Variant, data: MixtureData) -> Phi:
     """Return random parameters."""
     z = np.random.default_rng(0).normal(size=variant.smoothed + 1 + len(variant.apply(data).names))
-    phi = jax.device_get(constrained(variant, z))
+    phi = jax.device_get(constrain(variant, z))
     return Phi(float(phi.mixing), float(phi.gamma), phi.weights)
 
 
 def mixture_of(data: MixtureData, variant: Variant, phi: Phi) -> np.ndarray:
     """Return p(x | y; φ) of the queried pairs, without compilation."""
-    with placed(variant.apply(data)) as arrays, jax.disable_jit():
+    with on_device(variant.apply(data)) as arrays, jax.disable_jit():
         return np.asarray(probabilities(arrays, variant, phi))
 
 
@@ -104,7 +102,7 @@ def densities(
     data: MixtureData, variant: Variant, z: np.ndarray, deviation: float | None = 1.2
 ) -> np.ndarray:
     """Return (n,) the log density of values z, (n, d)."""
-    with placed(variant.apply(data)) as arrays:
+    with on_device(variant.apply(data)) as arrays:
         density = jax.jit(jax.vmap(lambda one: log_densities(arrays, variant, deviation, one)[0]))
         return np.asarray(density(z))
 
@@ -161,12 +159,12 @@ def test_doubtful_fits_are_reported() -> None:
     features = np.array([[0.01], [-0.01]], np.float32)
     data, variant = mixture_data(inside, outside, dev, features, ("one",)), Variant("map")
     with capture_notes() as notes:
-        fitted = fit(data, variant)
+        fitted = fit_weights(data, variant)
     assert ["without a prior" in notes[0].message, "doubtful" in notes[1].message] == [True, True]
     beta, gamma, weight = fitted.problems()
     assert (beta[:4], gamma[:5]) == ("beta", "gamma")
     assert "one is" in weight
-    with_prior = fit(data, variant, prior_deviation=1.0)
+    with_prior = fit_weights(data, variant, prior_deviation=1.0)
     assert with_prior.problems() == ()
     assert "converged after" in with_prior.describe("p(t|s)")
     not_converged = replace(with_prior, converged=False)
@@ -177,7 +175,7 @@ def test_doubtful_fits_are_reported() -> None:
 
 def test_features_are_selected_by_name(data: MixtureData) -> None:
     two = replace(variant_named("weighted"), features=("two",))
-    fitted = fit(data, two, **PRIOR)
+    fitted = fit_weights(data, two, **PRIOR)
     assert fitted.names == ("two",)
     column = data._replace(features=data.features[:, 1:2], names=("two",))
     assert (fitted.probabilities(column) == fitted.probabilities(data)).all()
@@ -194,14 +192,14 @@ def test_rejects_invalid_input(tables: Tables) -> None:
     for other in (PhraseCounts.of([], [], []), PhraseCounts.of(["x"], ["y"], [1])):
         unrelated = mixture_data(inside, outside, other, features, NAMES)
         with raises(DataError, "mismatch"):
-            fit(unrelated, variant_named("weighted"))
+            fit_weights(unrelated, variant_named("weighted"))
     with raises(UsageError, "conflict", parameter="dev"):
-        weigh(inside, outside, inside, features, NAMES, **PRIOR)
+        weigh_tables(inside, outside, inside, features, NAMES, **PRIOR)
 
 
 def test_weigh_computes_both_directions(tables: Tables) -> None:
-    table, fits = weigh(*tables, NAMES, **NARROW)
-    small_batches, _ = weigh(*tables, NAMES, **NARROW, batch=60)
+    table, fits = weigh_tables(*tables, NAMES, **NARROW)
+    small_batches, _ = weigh_tables(*tables, NAMES, **NARROW, batch=60)
     pairs = pairs_of_both(*tables[:2])
     assert len(table) == len(pairs) > 60
     sides: dict[str, Side] = {"direct": "target", "inverse": "source"}
@@ -229,8 +227,8 @@ def test_density_agrees_with_scipy_and_the_fit_is_its_mode(tables: Tables) -> No
         likelihood = data.weight @ np.log(np.where(data.supported, p, 1.0))
         expected.append(likelihood + norm.logpdf(z, 0, [2, 2, 1.2, 1.2, 1.2]).sum())
     assert np.diff(densities(data, variant, points)) == pytest.approx(np.diff(expected), rel=1e-9)
-    mode = fit(data, variant, **PRIOR).z
-    with placed(variant.apply(data)) as arrays:
+    mode = fit_weights(data, variant, **PRIOR).z
+    with on_device(variant.apply(data)) as arrays:
         _, slope = value_and_gradient(arrays, variant, 1.2, mode)
     # The gradient of a sum over hundreds of pairs; it is large away from the mode.
     assert np.asarray(slope) == pytest.approx(0, abs=1e-3)

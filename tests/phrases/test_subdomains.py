@@ -16,9 +16,8 @@ from sklearn.metrics import adjusted_rand_score
 from subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, Settings, em
-from bpa_ppl.models.subdomains.inducing import induce
-from bpa_ppl.models.subdomains.lexicon import Lexicons
+from bpa_ppl.phrases.induction import induce
+from bpa_ppl.phrases.subdomain_em import EMSettings, Iteration, Lexicons, fit_em
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.workers import parallel_workers
@@ -30,7 +29,7 @@ TEXTS = planted(3, 150, 0.4, words=40)[:2]
 
 def run_em(texts: tuple[NumberedText, NumberedText], jobs: int = 1, **settings: object) -> list:
     with parallel_workers(jobs, threads=True) as team:
-        return em(*texts, Settings(**settings), team)  # type: ignore[arg-type]
+        return fit_em(*texts, EMSettings(**settings), team)  # type: ignore[arg-type]
 
 
 def agreement(result: Subdomains, truth: np.ndarray) -> float:

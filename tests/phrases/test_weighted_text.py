@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bpa_ppl.models.subdomains.weighted_text import WeightedText, counted, extend
+from bpa_ppl.phrases.subdomain_em import WeightedText, add_shorter_counts, count_ngrams
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import SPECIAL, NumberedText, corpus_of, starts_of
 
@@ -45,8 +45,8 @@ def test_expected_counts_agree_with_enumeration() -> None:
     text = [["a", "b"], ["b", "a", "b"], ["a"], ["b", "a"]]
     weights = np.array([0.3, 0.9, 0.5, 0.05])
     _, grams = weighted_text(text, 2)
-    counts = counted(grams.longest, grams.starts, weights, int(grams.firsts[-1]))
-    extend(counts, grams.suffix, grams.firsts)
+    counts = count_ngrams(grams.longest, grams.starts, weights, int(grams.firsts[-1]))
+    add_shorter_counts(counts, grams.suffix, grams.firsts)
     coins = np.repeat(weights, np.diff(grams.starts))
     expected = np.zeros_like(counts)
     for outcome in product((0, 1), repeat=len(coins)):

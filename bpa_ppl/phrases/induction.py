@@ -1,17 +1,24 @@
-"""Induction of the latent subdomains of a parallel corpus, by EM or by LDA."""
+"""Induction of the latent subdomains of a parallel corpus, by EM or by LDA.
+
+Cuong, Sima'an and Titov (2016) compare their induction with topics of Latent Dirichlet Allocation
+(Blei, Ng & Jordan 2003), with α = β = 0.01. Each sentence is a document, and its shares of the
+topics are the probabilities of its subdomain.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
+from msgspec import Meta
 
+from bpa_ppl.arrays import Float64
+from bpa_ppl.component import Component, Count, Positive
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em
-from bpa_ppl.models.subdomains.topics import LDASettings, lda
 from bpa_ppl.notes import warn_user
+from bpa_ppl.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.progress import Reporter, reporter
@@ -22,6 +29,27 @@ from bpa_ppl.workers import parallel_workers
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
 #: What the documents of LDA are: sentences of one side, or sentence pairs.
 DocumentSide = Literal["source", "target", "both"]
+
+
+class LDASettings(Component, frozen=True, kw_only=True):
+    """Settings of Latent Dirichlet Allocation, fitted by scikit-learn's variational Bayes.
+
+    Attributes:
+        k: K, the number of topics.
+        alpha: α of the Dirichlet prior of the topics of a sentence.
+        beta: β of the Dirichlet prior of the words of a topic.
+        passes: over the text.
+        seed: of the start.
+
+    >>> LDASettings(k=4, alpha=0.1).passes
+    20
+    """
+
+    k: Annotated[int, Meta(ge=2, le=1000)] = 12
+    alpha: Positive = 0.01
+    beta: Positive = 0.01
+    passes: Count = 20
+    seed: Annotated[int, Meta(ge=0, lt=2**32)] = 0
 
 
 def induce(
@@ -51,8 +79,8 @@ def induce(
             translation are one document.
         jobs: threads of `em`, which do not change the result. -1 uses every core.
         progress: True for a bar, or a callback.
-        settings: of `Settings`: em, iterations, order, prior, folds, start, seed, …; with `lda` of
-            `LDASettings`: alpha, beta, passes, seed.
+        settings: of `EMSettings`: em, iterations, order, prior, folds, start, seed, …; with `lda`
+            of `LDASettings`: alpha, beta, passes, seed.
 
     Raises:
         DataError: if a file cannot be read, the sides do not have equally many sentences, or there
@@ -65,7 +93,7 @@ def induce(
     (True, True)
     """
     one_of(side, get_args(DocumentSide), "side")
-    chosen = configured(induction, {"k": k, **settings})
+    chosen = induction_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
         texts = _text(source), _text(target)
@@ -73,11 +101,11 @@ def induce(
         if isinstance(chosen, LDASettings):
             sides = texts if side == "both" else (texts[SIDES.index(side)],)
             report(0, 1, "topics")
-            shares = lda(sides, chosen)
+            shares = fit_lda(sides, chosen)
             record = {"induction": "lda", "side": side, **chosen.settings()}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
         with parallel_workers(jobs, threads=True) as parallel:  # they share the corpus
-            history = em(*texts, chosen, parallel, report)
+            history = fit_em(*texts, chosen, parallel, report)
     last = history[-1]
     if empty := int(np.count_nonzero(last.weights == 0)):
         warn_user(f"{empty} of {chosen.k} subdomains have no sentence pair: ask for fewer")
@@ -89,7 +117,7 @@ def induce(
     return Subdomains(*texts, last.posteriors, last.weights, record)
 
 
-def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASettings:
+def induction_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | LDASettings:
     """Return the settings of an induction.
 
     Args:
@@ -99,10 +127,10 @@ def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASet
     Raises:
         UsageError: if one does not exist, or is invalid.
 
-    >>> configured("lda", {"k": 4, "alpha": 0.1}).passes
+    >>> induction_settings("lda", {"k": 4, "alpha": 0.1}).passes
     20
     """
-    kinds: dict[str, type[Settings | LDASettings]] = {"em": Settings, "lda": LDASettings}
+    kinds: dict[str, type[EMSettings | LDASettings]] = {"em": EMSettings, "lda": LDASettings}
     kind = kinds[one_of(induction, kinds, "induction")]
     return kind.configured(f"induction of subdomains by {induction.upper()}", settings)
 
@@ -135,3 +163,32 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
     if min(with_words) < k:
         message = f"{min(with_words)} sentences with words are too few for {k} subdomains"
         raise DataError(message, names[int(np.argmin(with_words))], code="no-data")
+
+
+def fit_lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:
+    """Return (sentences, K) the expected shares of the topics in each sentence.
+
+    A sentence without words has the same share of each topic.
+
+    Args:
+        texts: one text; or two, where a sentence and its translation are one document.
+        settings: of LDA.
+
+    >>> text = NumberedText.of([["a", "b"], ["c", "d"]] * 20)
+    >>> winners = fit_lda([text], LDASettings(k=2)).argmax(axis=1).tolist()
+    >>> winners == winners[:2] * 20, winners[0] != winners[1]
+    (True, True)
+    """
+    from scipy.sparse import hstack
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(
+        settings.k,
+        doc_topic_prior=settings.alpha,
+        topic_word_prior=settings.beta,
+        max_iter=settings.passes,
+        random_state=settings.seed,
+    )
+    counts = hstack([text.word_counts() for text in texts], format="csr")
+    counts.sum_duplicates()
+    return np.asarray(model.fit_transform(counts))
