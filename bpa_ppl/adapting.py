@@ -26,14 +26,13 @@ from bpa_ppl.drift import record_scales
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.pretrained import pretrained_weights
-from bpa_ppl.features.recipes import stored
+from bpa_ppl.features.recipe import Recipe, recipe_for
 from bpa_ppl.labels import matches
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.preparing import Preparation, preparation
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.nbest import NBest
@@ -366,7 +365,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         observed,
         prepared.lists,
         attrs,
-        {**observed.constants(), **stored(recipe.sources)},
+        {**observed.constants(), **recipe.constants()},
         without_indicators=None if alternative is None else alternative.target,
         represented=represented,
     )
@@ -384,7 +383,7 @@ class _Prepared(NamedTuple):
     """
 
     lists: NBest
-    recipe: Preparation
+    recipe: Recipe
     columns: tuple[tuple[str, ...], ...]
     match: Match
     pretrained: tuple[str, ...] = ()
@@ -485,7 +484,7 @@ def _prepare(
     options: AdaptOptions,
 ) -> tuple[_Prepared, PriorFamily | Prior]:
     """Return the lists with all features, and the prior with variances of pretrained weights."""
-    recipe = preparation(
+    recipe = recipe_for(
         nbest, gain, options.categorical, options.add, options.features, options.exclude
     )
     nbest = recipe.without_criterion(nbest)

@@ -14,7 +14,7 @@ from bpa_ppl.columns import to_array
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models.preparing import Preparation
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
@@ -23,7 +23,7 @@ from bpa_ppl.quality.column import Column, column_of
 from bpa_ppl.quality.scoring import one_each, statistics
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 #: Probability of the intervals of contributions.
@@ -162,7 +162,7 @@ def explain_choices(
     """
     draws = as_draws(posterior)
     chosen, others = _checked(nbest, choice, "choice"), _checked(nbest, other, "other")
-    return explanations(Preparation.recorded(draws, moved_files)(nbest), draws, chosen, others)
+    return explanations(Recipe.of(draws, moved_files).apply(nbest), draws, chosen, others)
 
 
 def _checked(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:

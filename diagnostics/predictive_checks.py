@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, checked_seed
-from bpa_ppl.models.preparing import Preparation
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
@@ -32,10 +32,10 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     Raises:
         DataError: if these are not its lists, or it records no oracles.
     """
-    prepared = Preparation.recorded(draws)
-    lists = prepared.for_training(nbest).nbest
-    if prepared.gain is not None:
-        lists = judged_lists(lists, prepared.gain)[0]
+    recipe = Recipe.of(draws)
+    lists = recipe.for_training(nbest).nbest
+    if recipe.gain is not None:
+        lists = judged_lists(lists, recipe.gain)[0]
     if "oracle" not in draws.observed:
         message = "the posterior does not record oracles: adapt again"
         raise DataError(message, code="no-data")

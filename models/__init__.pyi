@@ -19,9 +19,6 @@ from .lists import (
 from .log_linear import (
     log_linear as log_linear,
 )
-from .preparing import (
-    Preparation as Preparation,
-)
 from .priors import (
     Horseshoe as Horseshoe,
     Isotropic as Isotropic,

@@ -132,7 +132,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
 IMPORT = """
 import bpa_ppl, bpa_ppl.formats, bpa_ppl.features, bpa_ppl.features.length, bpa_ppl.weights
 import bpa_ppl.posterior, bpa_ppl.diagnostics.checks, bpa_ppl.diagnostics.raters, bpa_ppl.quality
-import bpa_ppl.quality.pairs, bpa_ppl.models, bpa_ppl.models.preparing, bpa_ppl.decoding
+import bpa_ppl.quality.pairs, bpa_ppl.models, bpa_ppl.features.recipe, bpa_ppl.decoding
 import bpa_ppl.models.likelihoods.preference, bpa_ppl.serving.app, bpa_ppl.sampling.description
 """
 RUN = """

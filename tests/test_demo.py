@@ -13,7 +13,7 @@ from bpa_ppl import DataError, as_draws, check, read_posterior
 from bpa_ppl.cli.app import app
 from bpa_ppl.demo import Demo, run_demo
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.models.preparing import Preparation
+from bpa_ppl.features.recipe import Recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 
@@ -37,7 +37,7 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
     assert demo.report
     posterior = read_posterior(demo.files[0])
     assert str(check(posterior)) == str(demo.report)
-    (source,) = Preparation.recorded(as_draws(posterior)).sources
+    (source,) = Recipe.of(as_draws(posterior)).sources
     assert isinstance(source, LanguageModel)
     assert (len(source.lines), source.files()) == (demo.lines, ())
 

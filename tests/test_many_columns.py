@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import Draws, NBest, Reranker, columns, describe
-from bpa_ppl.models.preparing import preparation
+from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import correlation_within, demote_to_extras
 from bpa_ppl.notes import capture_notes
@@ -57,8 +57,8 @@ def rerank_with_all() -> None:
 
 def prepare() -> None:
     for chosen in (names(), None):
-        prepared = preparation(LISTS, Column(column="c0"), features=chosen, exclude=names()[9:])
-        assert prepared(LISTS).feature_names == tuple(f"c{k}" for k in range(1, 9))
+        recipe = recipe_for(LISTS, Column(column="c0"), features=chosen, exclude=names()[9:])
+        assert recipe.apply(LISTS).feature_names == tuple(f"c{k}" for k in range(1, 9))
 
 
 def condition() -> None:

@@ -47,7 +47,7 @@ from bpa_ppl.quality.scoring import gains as gains_in
 from bpa_ppl.tables import decimals_for, has_width
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 PROBABILITY = 0.95

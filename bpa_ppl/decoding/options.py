@@ -13,7 +13,7 @@ from bpa_ppl.workers import worker_count
 
 if TYPE_CHECKING:
     from bpa_ppl.decoding.rules import Rule
-    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.draws import Draws
     from bpa_ppl.progress import Reporter
 else:

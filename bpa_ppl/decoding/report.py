@@ -14,7 +14,7 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."

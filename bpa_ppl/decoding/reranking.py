@@ -24,9 +24,8 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor, recorded_scales
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.features.recipe import Recipe, columns_of, gain_column, invalid_record_error
 from bpa_ppl.labels import matches, with_labels
-from bpa_ppl.models.preparing import Preparation, gain_column, invalid_record_error
 from bpa_ppl.nbest import NBest
 from bpa_ppl.options import with_options
 from bpa_ppl.posterior.adapter import as_draws
@@ -125,7 +124,7 @@ class Reranker:
         needs: what else they must have, to compute the other features from: `sources`, or names of
             columns of texts.
         feature_names: these, and those with fixed weights: the order of the columns of `choose`.
-        preparation: how the columns of lists become features.
+        recipe: how the columns of lists become features.
         rule: by which it chooses.
 
     >>> from bpa_ppl import Draws
@@ -169,10 +168,10 @@ class Reranker:
             self.rule = options.rule_for(self.draws)
         # The texts of a list cannot be compared by other metrics, such as a column.
         self._metric = metric if gain is None and metric in PAIRED else None
-        self.preparation = Preparation.recorded(self.draws, options.moved_files)
-        self.needs = tuple(sorted({n for s in self.preparation.sources for n in s.needs}))
+        self.recipe = Recipe.of(self.draws, options.moved_files)
+        self.needs = tuple(sorted({n for s in self.recipe.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
-        absent = frozenset(self.preparation.absent)
+        absent = frozenset(self.recipe.absent)
         used = [name for name in self.draws.features if not matches(name, absent)]
         names = [name for name in (*used, *self.draws.fixed) if name not in computed]
         self.feature_names = tuple(names)
@@ -285,7 +284,7 @@ class Reranker:
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         table = _feature_table(features, len(texts), names)
-        if not (self.preparation.sources or self.rule.needs_texts):
+        if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
@@ -376,7 +375,7 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self.preparation.stream(_tables(nbest), self.options.progress):
+        for lists in self.recipe.stream(_tables(nbest), self.options.progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()

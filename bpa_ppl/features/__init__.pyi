@@ -13,3 +13,6 @@ from .length import (
 from .lm import (
     LanguageModel as LanguageModel,
 )
+from .recipe import (
+    Recipe as Recipe,
+)

@@ -17,6 +17,7 @@ from bpa_ppl.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, one_of, quoted, require
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
@@ -33,7 +34,6 @@ from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.labels import places_of
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.preparing import Preparation
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, replay, warn_user
@@ -435,7 +435,7 @@ def _gaussian(prior: Prior) -> Gaussian:
 
 def _candidates(lists: NBest, draws: Draws) -> Candidates:
     """Return the weighted features of all candidates, and the score of the fixed ones."""
-    table = Preparation.recorded(draws)(lists)
+    table = Recipe.of(draws).apply(lists)
     columns = places_of(draws.features, table.feature_names)
     fixed = draws.aligned(table, np.zeros((1, len(columns))))[0]
     numbers: dict[str, int] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import FEATURES
-from bpa_ppl.features.recipes import with_tuples
+from bpa_ppl.features.recipe import with_tuples
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws

@@ -36,7 +36,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.models.preparing import Preparation, criterion_of
+from bpa_ppl.features.recipe import Recipe, criterion_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import as_draws
@@ -48,7 +48,7 @@ from bpa_ppl.quality.preferences import Comparisons, compared_lists, has_prefere
 from bpa_ppl.quality.scoring import gains as gains_in
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _RECORD = "baselines"
@@ -116,10 +116,10 @@ def compare_baselines(
     goal = compared_by(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None and not has_preferences(nbest):
         raise no_gains(nbest, draws)
-    prepared = Preparation.recorded(draws, moved_files)
+    recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compared(prepared.for_training(nbest).nbest, goal, draws)
-    comparison = compare_with_recorded(draws, prepared(nbest), np.asarray(choice), goal)
+        return _compared(recipe.for_training(nbest).nbest, goal, draws)
+    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), goal)
     if not comparison.rows:
         raise no_gains(nbest, draws)
     return comparison
@@ -385,7 +385,7 @@ def _sums(
 
 def indicators_of(draws: Draws) -> list[Indicators]:
     """Return the indicators of categories, such as systems, that a posterior has weights for."""
-    sources = Preparation.recorded(draws).sources
+    sources = Recipe.of(draws).sources
     return [source for source in sources if isinstance(source, Indicators)]
 
 

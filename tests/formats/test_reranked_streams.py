@@ -105,9 +105,9 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
             del row[column]
     path = written(rows, format, tmp_path)
     features = ("x", "lm", "by=u", "by=v", "by=w")
-    record = bpa.models.Preparation(
-        sources=(Indicators(column="by", values=("u", "v", "w")),)
-    ).record([features[2:]])
+    record = bpa.features.Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),)).record(
+        [features[2:]]
+    )
     weights = rng.normal(1, 0.1, (4, 100, 5))
     posterior = Draws({"weights": weights}, features, fixed=Weights({"w": -1.0}), attrs=record)
     ways = [partial(iter_nbest, path, chunk=chunk) for chunk in (1, 2)]

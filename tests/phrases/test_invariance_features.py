@@ -13,7 +13,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, add_features
-from bpa_ppl.features.recipes import recorded, sources_from_records
+from bpa_ppl.features.recipe import source_records, sources_from_records
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 
@@ -153,7 +153,7 @@ def test_order_of_columns_and_of_the_entropy(lists: NBest, tmp_path: Path) -> No
 def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, tmp_path: Path) -> None:
     source = Invariance(subdomains=subdomains(tmp_path / "z.parquet"))
     # A posterior records it as JSON.
-    (recipe,) = json.loads(json.dumps(recorded([source], [()])))
+    (recipe,) = json.loads(json.dumps(source_records([source], [()])))
     (again,) = sources_from_records([recipe], {})
     assert again == source
     whole: Any = source.columns(lists)

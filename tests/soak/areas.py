@@ -38,7 +38,7 @@ from bpa_ppl import Draws, NBest, Prior
 from bpa_ppl.experiments.study import read_study
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.features.base import FEATURES, resolve_sources
-from bpa_ppl.features.recipes import absolute, recorded
+from bpa_ppl.features.recipe import absolute, source_records
 from bpa_ppl.formats.base import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
@@ -542,7 +542,7 @@ def recipes(rng: random.Random, folder: Path) -> str:
     name = rng.choice(list(sources))
     (source,) = resolve_sources([FEATURES.resolve(name, sources[name])])
     names = bpa.add_features(sample_lists(), source).feature_names
-    records = json.loads(json.dumps(recorded([absolute(source)], [names[2:]])))
+    records = json.loads(json.dumps(source_records([absolute(source)], [names[2:]])))
     deep: Any = 0
     for _ in range(rng.choice((50, 900, 5000))):
         deep = [deep]

@@ -1,4 +1,4 @@
-"""The recipe of features in a posterior, with a small source that reads files or learns."""
+"""Recipes of features before and after adapting, with small sources that read files or learn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, add_features, read_posterior, rerank
 from bpa_ppl.features.base import FEATURES, SELF, FeatureSource, TextSource, of_each_string
-from bpa_ppl.models.preparing import Preparation
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.registry import Registry
@@ -50,6 +51,18 @@ class Known(TextSource, frozen=True):
         }
 
 
+class Learned(FeatureSource, frozen=True):
+    """A source whose features are 1, and 0 for sentences that it has learned from."""
+
+    name: str = "learned"
+
+    def columns(self, nbest: NBest) -> dict[str, npt.ArrayLike]:
+        return {"learned": np.ones(len(nbest.features))}
+
+    def cross_fitted_columns(self, nbest: NBest) -> dict[str, npt.ArrayLike]:
+        return {"learned": np.zeros(len(nbest.features))}
+
+
 @pytest.fixture(autouse=True)
 def registered(registries: list[Registry]) -> None:
     """Offer the source, for this test."""
@@ -81,6 +94,13 @@ def saved(tmp_path: Path, lists: NBest, source: FeatureSource):
     return read_posterior(tmp_path / "p.nc")
 
 
+def test_features_of_adaptation_lists_are_cross_fitted() -> None:
+    lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    recipe = Recipe(sources=(Learned(),))
+    assert recipe.for_training(lists).nbest.features.tolist() == [[1.0, 0.0], [2.0, 0.0]]
+    assert recipe.apply(lists).features.tolist() == [[1.0, 1.0], [2.0, 1.0]]
+
+
 def test_new_lists_get_the_features_that_were_adapted(
     tmp_path: Path, lists: NBest, domain: Path
 ) -> None:
@@ -109,7 +129,7 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
     source = Known(text=SELF, folds=20)
     assert source.unlearned
     posterior = saved(tmp_path, lists, source)
-    fitted = Preparation.recorded(as_draws(posterior))
+    fitted = Recipe.of(as_draws(posterior))
     assert fitted.sources == (source.fitted(lists),)
     assert not fitted.sources[0].unlearned
     # A new word of one reference is known to the other sentences alone.
@@ -198,4 +218,4 @@ def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path
     for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
         with raises(UsageError, code, parameter="text"):
             made = [{"source": "known", **more}]
-            Preparation.recorded(draws.with_attrs(feature_sources=made))
+            Recipe.of(draws.with_attrs(feature_sources=made))

@@ -1,0 +1,583 @@
+"""Recipes: which columns of lists are features, the same for adapting and for choosing.
+
+A posterior records the recipe with the sources of its features, the hashes of their files and what
+they have learned, so that new lists get the same features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import is_missing, is_number, to_float
+from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
+from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
+from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.labels import matches, with_labels
+from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
+from bpa_ppl.notes import Note, capture_notes, replay, warn_user
+from bpa_ppl.progress import Reporter, inherited_progress
+from bpa_ppl.quality.base import METRICS, Metric
+from bpa_ppl.quality.column import Column
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.names import TOTAL
+from bpa_ppl.rows.schema import shown
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.base import AnySource
+    from bpa_ppl.posterior.draws import Draws
+
+#: A file, or several, for each source that has moved: by its label, or by its name.
+MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
+_FILES, _COLUMNS = "file_hashes", "feature_names"
+_STORED = "feature_source_{}"
+_MAX_SIZE = 64 << 30  # bytes of a file that a posterior names
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the columns of lists become the features that have weights.
+
+    A posterior records the first four attributes; the other three are of its weights, and select
+    features of new lists.
+
+    Attributes:
+        gain: the column of the lists that is the criterion, and so not a feature; or None.
+        sources: of additional features.
+        features: the columns of the lists that are features, by name or label; the others become
+            extras. None keeps all.
+        exclude: columns of the lists that become extras, by name or label.
+        free: the features of the posterior.
+        fixed: further features with a fixed weight. Columns of new lists that are neither become
+            extras, with a warning; None leaves lists as they are.
+        absent: free features that are left out, since new lists lack them, by name or label.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
+    >>> recipe = Recipe(Column(column="comet"))
+    >>> recipe.without_criterion(lists).feature_names
+    ('LM0',)
+    >>> recipe.for_training(lists).nbest.feature_names
+    ('LM0',)
+    >>> [len(part) for part in recipe.stream([lists])]
+    [1]
+    >>> recipe.record()
+    {'gain_column': {'column': 'comet', 'negative': False}}
+    """
+
+    gain: Column | None = None
+    sources: tuple[FeatureSource, ...] = ()
+    features: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    fixed: tuple[str, ...] | None = None
+    absent: tuple[str, ...] = ()
+
+    def apply(self, nbest: NBest) -> NBest:
+        """Return new lists with the features of the posterior.
+
+        Raises:
+            DataError: if they lack data that a source needs, or a feature of the posterior.
+        """
+        return self._apply(nbest, {})
+
+    def _apply(self, nbest: NBest, first: dict[str, bool]) -> NBest:
+        return self._select(self._add(self.without_criterion(nbest)).nbest, first)
+
+    def for_training(self, nbest: NBest) -> Added:
+        """Prepare the adaptation lists, which the sources have learned from.
+
+        Returns:
+            the lists, and the names of the columns of each source.
+
+        Raises:
+            DataError: as above.
+        """
+        added = feature_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
+        return added._replace(nbest=self._select(added.nbest, {}))
+
+    def without_criterion(self, nbest: NBest) -> NBest:
+        """Return the lists with the criterion and excluded columns as extras."""
+        names = nbest.feature_names
+        gain, excluded = () if self.gain is None else self.gain.columns, frozenset(self.exclude)
+        left_out = [name for name in names if name in gain or matches(name, excluded)]
+        if self.features is not None:
+            chosen = frozenset(self.features)
+            left_out += [name for name in names if not matches(name, chosen)]
+        return demote_to_extras(nbest, left_out)
+
+    def _select(self, nbest: NBest, first: dict[str, bool]) -> NBest:
+        """Return the lists with the features of the posterior only.
+
+        An extra that is a number for each of these candidates is a feature, since reading a file
+        at once makes an extra of a column that other candidates lack.
+
+        Args:
+            nbest: the lists.
+            first: whether the first candidate of the text has each feature of a fixed weight;
+                entered here.
+        """
+        if self.fixed is None:
+            return nbest
+        absent = frozenset(self.absent)
+        unused = {name for name in self.free if matches(name, absent)}
+        if left_out := unused.intersection((*nbest.feature_names, *nbest.extras)):
+            nbest = nbest.without(*left_out)
+        free = [name for name in self.free if name not in unused]
+        features, known = set(nbest.feature_names), dict.fromkeys((*free, *self.fixed))
+        numbers = {name: _is_number(nbest, name) for name in known if name not in features}
+        _require_all(nbest, {name: numbers[name] for name in free if name in numbers})
+        if self.fixed and len(nbest.features):
+            _require_all_or_none(nbest, self.fixed, numbers, first)
+        if found := [name for name, of in numbers.items() if len(of) and of.all()]:
+            table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
+            nbest = nbest.without(*found).with_features(found, table)
+        if unknown := [name for name in nbest.feature_names if name not in known]:
+            warn_user(location_of(nbest.origin) + unused_note(unknown))
+        return demote_to_extras(nbest, unknown)
+
+    @cached_property
+    def _add(self) -> Callable[[NBest], Added]:
+        return feature_adder(self.sources)
+
+    def without_indicators(
+        self, columns: tuple[tuple[str, ...], ...]
+    ) -> tuple[Recipe, tuple[tuple[str, ...], ...]]:
+        """Return the recipe without the sources of indicators, and the columns of the others.
+
+        Args:
+            columns: the names of the columns of each source.
+        """
+        kept = [not isinstance(source, Indicators) for source in self.sources]
+        sources = tuple(compress(self.sources, kept))
+        return replace(self, sources=sources), tuple(compress(columns, kept))
+
+    def stream(self, nbest: Iterable[NBest], progress: bool | Reporter = False) -> Iterator[NBest]:
+        """Prepare one table of lists after the other; the same warning is logged only once.
+
+        Args:
+            nbest: tables of lists.
+            progress: of slow sources.
+        """
+        logged: set[Note] = set()
+        first: dict[str, bool] = {}
+        for lists in nbest:
+            with capture_notes() as notes, inherited_progress(progress):
+                prepared = self._apply(lists, first)
+            unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
+            logged.update(unseen_notes)
+            replay(unseen_notes)
+            yield prepared
+
+    def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
+        """Return the record of a posterior, as plain values; `of` reads it.
+
+        Args:
+            columns: the names of the columns of each source, for readers of the record.
+
+        Raises:
+            DataError: if a file that a source reads cannot be read.
+        """
+        sources = source_records(self.sources, columns or [()] * len(self.sources))
+        record = {
+            "gain_column": None if self.gain is None else self.gain.settings(),
+            "chosen_features": None if self.features is None else list(self.features),
+            "excluded_features": list(self.exclude) or None,
+            "feature_sources": sources or None,
+        }
+        return {name: value for name, value in record.items() if value is not None}
+
+    def constants(self) -> dict[str, Any]:
+        """Return what the sources have learned, as JSON texts by name, for a posterior to store."""
+        learned = {
+            _STORED.format(number): {name: getattr(source, name) for name in source.learned}
+            for number, source in enumerate(self.sources)
+            if source.holds
+        }
+        return {name: np.array([json.dumps(texts)]) for name, texts in learned.items()}
+
+    @classmethod
+    def of(cls, draws: Draws, moved_files: MovedFiles | None = None) -> Recipe:
+        """Return the recipe that a posterior records.
+
+        Args:
+            draws: of the posterior.
+            moved_files: new paths of the files of sources, by the label of the source:
+                `{"lm": "texts/domain.txt"}`.
+
+        Raises:
+            DataError: if the record is invalid, or a file that a source reads is missing or has
+                changed.
+            UsageError: if `moved_files` names a source that does not exist.
+
+        >>> from bpa_ppl import Draws
+        >>> record = Recipe(Column(column="mqm")).record()
+        >>> draws = Draws({"weights": [[[0.5]]]}, ("LM0",), attrs=record)
+        >>> Recipe.of(draws).gain.column, Recipe.of(draws).free
+        ('mqm', ('LM0',))
+        """
+        with invalid_record_error():
+            attrs, records = draws.attrs, draws.attrs.get("feature_sources", ())
+            features = attrs.get("chosen_features")
+            return cls(
+                gain_column(attrs),
+                sources_from_records(records, draws.constants, moved_files),
+                None if features is None else tuple(features),
+                tuple(attrs.get("excluded_features", ())),
+                draws.features,
+                tuple(draws.fixed),
+                tuple(attrs.get("absent_features", ())),
+            )
+
+
+def recipe_for(
+    nbest: NBest,
+    metric: Metric,
+    categorical: str | Iterable[str] | None = None,
+    add: AnySource | Iterable[AnySource] | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
+) -> Recipe:
+    """Return the recipe of the features for an adaptation.
+
+    Args:
+        nbest: the adaptation lists, which sources learn from: for example, values of categories.
+        metric: the criterion.
+        categorical: columns whose values become features of 0 and 1.
+        add: further sources of features.
+        features: names or labels of the columns of the lists that are features; None takes all.
+        exclude: names or labels of columns that are not features.
+
+    Raises:
+        DataError: if there is no such column or extra, or a source cannot be fitted.
+        UsageError: if `categorical`, `features` or `exclude` is not a list of names, or there is no
+            such source.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
+    >>> recipe = recipe_for(lists, Column(column="comet"), add=["length"])
+    >>> recipe.apply(lists).feature_names
+    ('LM0', 'LengthWords')
+    >>> recipe_for(lists, Column(column="comet"), exclude=["LM0"]).apply(lists).feature_names
+    ()
+    """
+    chosen = None if features is None else _columns(nbest, features, "features")
+    excluded = _columns(nbest, exclude or (), "exclude", nbest.extras)
+    indicators = [Indicators(column=name) for name in _names(categorical or (), "categorical")]
+    sources = (*indicators, *resolve_sources(() if add is None else add))
+    # A number is a category or a feature, not both.
+    columns = [source.column for source in sources if isinstance(source, Indicators)]
+    excluded += tuple(name for name in columns if feature_of(nbest, name) is not None)
+    gain = metric if isinstance(metric, Column) else None
+    fitted = tuple(absolute(source).fitted(nbest) for source in sources)
+    return Recipe(gain, fitted, chosen, excluded)
+
+
+def _names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
+    values: Any = (names,) if isinstance(names, str) else names
+    listed = tuple(values) if isinstance(values, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in listed):
+        problem = f"{parameter} is a list of names, not {values!r}"
+        raise UsageError(problem, parameter=parameter, code="wrong-type")
+    return listed
+
+
+def _columns(
+    nbest: NBest, columns: str | Iterable[str], parameter: str, others: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return names or labels after checking that each matches a feature or another column."""
+    names = _names(columns, parameter)
+    known = {*others, *with_labels(nbest.feature_names)}
+    for name in names:
+        if name not in known:
+            extra = name in nbest.extras
+            reason = " (it is not a number, or missing for some candidates)" if extra else ""
+            available = ", ".join(nbest.feature_names) or "none"
+            raise DataError(
+                f"{name} is not a feature of the lists{reason}: choose from {available}",
+                nbest.origin,
+                parameter=parameter,
+                code="missing-feature",
+            )
+    return names
+
+
+def unused_note(names: Sequence[str]) -> str:
+    """Return a note on features of lists that the posterior has no weight for.
+
+    >>> unused_note(["comet"])
+    'comet not used: the posterior has no weight for it: give one to use it (default weights)'
+    """
+    reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
+    return f"{listed(names)} not used: {reason}: give one to use it (default weights)"
+
+
+def _require_all(nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:
+    """Raise a DataError that names the first candidate without a feature of a free weight.
+
+    It does not depend on how many lists are read at a time.
+
+    Args:
+        nbest: the lists.
+        numbers: (hypotheses,) for each column that is not a feature: whether it is a number.
+    """
+    rows = [int(np.argmin(of)) for of in numbers.values() if not of.all()]
+    if not rows and (len(nbest.features) or not numbers):
+        return
+    names, row = list(numbers), min(rows, default=None)
+    if row is None:
+        problem = f"no feature {listed(names)}: there is no candidate"
+    else:
+        names = [name for name, of in numbers.items() if not of[row]]
+        problem = _without_number(nbest, names, row)
+    raise DataError(
+        f"{problem}; the posterior has weights for {listed(names)}: give lists with "
+        "the features that the weights were adapted with, or leave out their weights in "
+        f"reranking (without: {names[0]})",
+        nbest.origin,
+        parameter="without",
+        code="missing-feature",
+    )
+
+
+def _require_all_or_none(
+    nbest: NBest,
+    names: Iterable[str],
+    numbers: Mapping[str, npt.NDArray[np.bool_]],
+    first: dict[str, bool],
+) -> None:
+    """Raise a DataError unless all candidates of a text have a feature of a fixed weight, or none.
+
+    Args:
+        nbest: some lists of the text.
+        names: the features.
+        numbers: as for `_require_all`.
+        first: whether the first candidate of the text has each one; entered here.
+    """
+    every = np.ones(len(nbest.features), bool)
+    different = []
+    for name in names:
+        present = numbers.get(name, every)
+        before = first.setdefault(name, bool(present[0]))
+        different += [(int(np.argmax(of)), name) for of in [present != before] if of.any()]
+    if different:
+        row, name = min(different)
+        has = "has no" if first[name] else "has a"
+        other = "others have" if first[name] else "others lack"
+        problem = f"{candidate_at(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+        advice = "give it for all candidates or for none"
+        raise DataError(f"{problem}{other}: {advice}", nbest.origin, code="missing-feature")
+
+
+def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
+    """Return (hypotheses,) whether an extra is a finite number of 32 bits."""
+    values: Any = nbest.extras.get(name)
+    if values is None:
+        return np.zeros(len(nbest.features), bool)
+    return np.fromiter(map(_finite, values), bool, len(nbest.features))
+
+
+def _finite(value: Any) -> bool:
+    """Return whether a value is a finite number of 32 bits."""
+    return is_number(value) and bool(abs(to_float(value)) < TOO_LARGE)
+
+
+def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
+    """Return what a candidate has in place of a number, or the numbers that it has."""
+    candidate, name = candidate_at(nbest, row), names[0]
+    value = nbest.extras[name][row] if name in nbest.extras else None
+    if not (is_missing(value) or is_number(value)):
+        return f"{name} of {candidate} is {shown(value)}, not a number"
+    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _finite(of[row])]
+    present = listed(sorted((*nbest.feature_names, *extras))) or "no features"
+    return f"{candidate} has no {listed(names)}, it has {present}"
+
+
+def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
+    """Return the criterion that a posterior records: a column, or a metric with its defaults.
+
+    None if it records none, such as a posterior of preferences, or one that is not installed here.
+
+    Raises:
+        DataError: if the record is invalid.
+
+    >>> criterion_of({"oracle_metric": "chrf"}).key, criterion_of({"oracle_metric": "my_function"})
+    ('chrf', None)
+    """
+    name = str(attrs.get("oracle_metric"))
+    with invalid_record_error():
+        if (column := gain_column(attrs)) is not None:
+            return column
+        return METRICS.resolve(name) if name in METRICS else None
+
+
+def gain_column(attrs: Mapping[str, Any]) -> Column | None:
+    """Return the column that a posterior records as its gain, or None."""
+    gain = attrs.get("gain_column")
+    with invalid_record_error():
+        return None if gain is None else Column(**gain)
+
+
+@contextmanager
+def invalid_record_error() -> Iterator[None]:
+    """Convert errors about attributes of a posterior of other types into ours.
+
+    >>> with invalid_record_error():
+    ...     float("warm")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: what the posterior records is invalid (could not convert ...
+    """
+    try:
+        yield
+    except BpaError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        problem = f"what the posterior records is invalid ({error}): adapt again"
+        raise DataError(problem, code="damaged") from error
+
+
+def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the columns of each recorded source, by its label.
+
+    >>> columns_of({"feature_sources": [{"source": "lm", "feature_names": ["lm"]}]})
+    {'lm': ('lm',)}
+    """
+    records = _checked(attrs.get("feature_sources", ()))
+    return {record.name or record.source: record.feature_names for record in records}
+
+
+def absolute(source: FeatureSource) -> FeatureSource:
+    """Return a source with absolute paths of its files."""
+    return source.moved([str(Path(path).absolute()) for path in source.files()])
+
+
+def source_records(
+    sources: Iterable[FeatureSource], columns: Iterable[Sequence[str]]
+) -> list[dict[str, Any]]:
+    """Return a record of each source: name, settings, hashes of files, names of columns.
+
+    Raises:
+        DataError: if a file cannot be read.
+    """
+    records = []
+    for source, names in zip(sources, columns, strict=True):
+        # What was learned is stored separately.
+        settings = {n: v for n, v in source.settings().items() if n not in source.learned}
+        details = {_FILES: [_hash(p, source) for p in source.files()], _COLUMNS: list(names)}
+        record = {"source": FEATURES.name_of(source), **settings}
+        records.append(record | {name: value for name, value in details.items() if value})
+    return records
+
+
+def sources_from_records(
+    records: Iterable[Mapping[str, Any]],
+    constants: Mapping[str, Any],
+    moved_files: MovedFiles | None = None,
+) -> tuple[FeatureSource, ...]:
+    """Return the recorded sources, if their files have not changed.
+
+    Args:
+        records: from `source_records`.
+        constants: of the posterior, with those of its recipe.
+        moved_files: new paths of files that have moved, by the label of their source.
+
+    Raises:
+        DataError: if a file is missing or has changed, or a record cannot be understood.
+        UsageError: if `moved_files` names a source that the posterior does not have.
+    """
+    records = list(records)
+    hashes = [record.file_hashes for record in _checked(records)]
+    sources = []
+    for number, record in enumerate(records):
+        settings = {n: with_tuples(v) for n, v in record.items() if n not in (_FILES, _COLUMNS)}
+        learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
+        try:
+            texts = dict(json.loads(learned))
+        except (ValueError, TypeError, RecursionError) as error:
+            problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
+            raise DataError(problem, code="damaged") from error
+        settings |= {name: with_tuples(value) for name, value in texts.items()}
+        sources.append(FEATURES.recorded(settings.pop("source"), settings))
+    moved = _with_moved_files(sources, moved_files or {})
+    for source, recorded_hashes in zip(moved, hashes, strict=True):
+        for path, recorded_hash in zip(source.files(), recorded_hashes, strict=True):
+            if _hash(path, source) != recorded_hash:
+                problem = f"has changed since the weights of {source.label} were adapted: restore "
+                problem += "the old file, give its new path if it has moved, or adapt again"
+                raise DataError(problem, path, parameter="moved_files", code="mismatch")
+    return tuple(moved)
+
+
+class _Record(msgspec.Struct):
+    """What records of all sources have; other settings are validated by the source."""
+
+    source: str
+    name: str | None = None
+    feature_names: tuple[str, ...] = ()
+    file_hashes: tuple[str, ...] = ()
+
+
+def _checked(records: Any) -> list[_Record]:
+    """Return records of sources, if they have the right types."""
+    try:
+        return msgspec.convert(records, list[_Record])
+    except msgspec.ValidationError as error:
+        problem = f"the posterior's record of its features is invalid ({error}): adapt again"
+        raise DataError(problem, code="damaged") from error
+
+
+def _hash(path: str, source: FeatureSource) -> str:
+    """Return the hash of a file; devices and pipes, which may have no end, are not opened."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            reason = "it is no file, but a folder, a device or a pipe"
+        elif status.st_size > _MAX_SIZE:
+            reason = f"it has {status.st_size / 2**30:,.0f} GiB, more than {_MAX_SIZE >> 30}"
+        else:
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        cause = None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason, cause = getattr(error, "strerror", None) or str(error), error
+    problem = f"cannot be read ({reason}), and the features {source.label} need it"
+    problem += f": give the new path of {source.label} if it has moved"
+    raise DataError(problem, path, parameter="moved_files", code="missing-file") from cause
+
+
+def _with_moved_files(
+    sources: Sequence[FeatureSource], moved_files: MovedFiles
+) -> list[FeatureSource]:
+    kinds = Counter(map(FEATURES.name_of, sources))
+    moved, allowed = [], set[str]()
+    for source in sources:
+        name = FEATURES.name_of(source)
+        keys = [source.label, name] if kinds[name] == 1 else [source.label]
+        allowed.update(keys)
+        files = next((moved_files[key] for key in keys if key in moved_files), None)
+        if files is not None:
+            paths = [files] if isinstance(files, str | Path) else files
+            source = source.moved([str(path) for path in paths])
+        moved.append(source)
+    if unknown := moved_files.keys() - allowed:
+        problem = f"{min(unknown)} is not a feature source of this posterior"
+        names = ", ".join(sorted(allowed)) or "none"
+        raise UsageError(f"{problem}: it has {names}", parameter="moved_files", code="unknown-name")
+    return moved
+
+
+def with_tuples(value: Any) -> Any:
+    """Return a setting with tuples in place of the lists of JSON."""
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
