@@ -49,6 +49,9 @@ from .quality import (
 from .weights import (
     Weights as Weights,
 )
+from .describing import (
+    describe as describe,
+)
 from .diagnostics.baselines.comparing import (
     compare_baselines as compare_baselines,
 )
@@ -82,9 +85,6 @@ from .sampling.repeating import (
 from .adapting import (
     adapt as adapt,
     log_density as log_density,
-)
-from .sampling.description import (
-    describe as describe,
 )
 from .sampling.learning import (
     learn_prior as learn_prior,

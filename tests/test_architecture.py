@@ -36,7 +36,7 @@ LAYERS = (
     ("sampling",),
     ("decoding",),
     ("adapting",),
-    ("demo", "sklearn"),
+    ("demo", "describing", "sklearn"),
     ("__init__",),  # the top-level module
     ("serving",),
     ("judging",),
@@ -133,7 +133,7 @@ IMPORT = """
 import bpa_ppl, bpa_ppl.formats, bpa_ppl.features, bpa_ppl.features.length, bpa_ppl.weights
 import bpa_ppl.posterior, bpa_ppl.diagnostics.checks, bpa_ppl.diagnostics.raters, bpa_ppl.quality
 import bpa_ppl.quality.pairs, bpa_ppl.models, bpa_ppl.features.recipe, bpa_ppl.decoding
-import bpa_ppl.models.likelihoods.preference, bpa_ppl.serving.app, bpa_ppl.sampling.description
+import bpa_ppl.models.likelihoods.preference, bpa_ppl.serving.app, bpa_ppl.describing
 """
 RUN = """
 import sys
