@@ -31,6 +31,9 @@ from .errors import (
 from .models import (
     Prior as Prior,
 )
+from .models.priors.learned import (
+    learn_prior as learn_prior,
+)
 from .nbest import (
     NBest as NBest,
 )
@@ -85,9 +88,6 @@ from .sampling.repeating import (
 from .adapting import (
     adapt as adapt,
     log_density as log_density,
-)
-from .sampling.learning import (
-    learn_prior as learn_prior,
 )
 
 __version__: str

@@ -101,15 +101,14 @@ def learn_prior(
         without: A feature, or the label of several, that the lists of the new domain lack. Their
             weights are set to 0.
     """
-    from bpa_ppl.diagnostics.learned_prior import as_table
-    from bpa_ppl.sampling.learning import labelled, learn_hierarchy, record
+    from bpa_ppl.models.priors.learned import draws_by_label, learn_hierarchy
 
-    draws = labelled(posteriors)
+    draws = draws_by_label(posteriors)
     for one in () if unchecked else draws.values():
         bpa.diagnostics.refuse_unconverged(one)
     hierarchy = learn_hierarchy(draws, without=without or ())
-    hierarchy.prior().write(output, record(hierarchy, draws))
-    shared.echo_status(as_table(hierarchy, draws.values()), quiet)
+    hierarchy.prior().write(output, hierarchy.record(draws))
+    shared.echo_status(hierarchy.table(draws.values()), quiet)
 
 
 def demo(*, output: shared.OutputPath = Path("demo-output"), quiet: shared.Quiet = False) -> None:

@@ -11,7 +11,13 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy, match_domains
+from bpa_ppl.models.priors.learned import (
+    DomainWeights,
+    Evidence,
+    Hierarchy,
+    fit_hierarchy,
+    match_domains,
+)
 from bpa_ppl.posterior.draws import Draws
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
@@ -40,7 +46,7 @@ def drop_feature(one: Evidence, name: str) -> Evidence:
 
 
 def learned(result: dict[str, Evidence]) -> Hierarchy:
-    return hierarchy(result, shrinkage=SHRINKAGE, strength=STRENGTH)
+    return fit_hierarchy(result, shrinkage=SHRINKAGE, strength=STRENGTH)
 
 
 def joint_gaussian(result: Hierarchy, terms: dict[str, Evidence]) -> tuple[np.ndarray, np.ndarray]:
@@ -123,42 +129,42 @@ class TestEvidence:
         return Draws({"weights": drawn[None]}, ("a", "b"), constants=all_constants)  # type: ignore[arg-type]
 
     def test_evidence_is_the_likelihood_without_prior(self) -> None:
-        result = evidence(self.posterior(self.precision))
+        result = Evidence.of(self.posterior(self.precision))
         np.testing.assert_allclose(result.precision, self.precision)
         np.testing.assert_allclose(np.linalg.solve(result.precision, result.shift), self.best)
         np.testing.assert_array_equal(result.prior_variance, VARIANCE)
         full = self.posterior(self.precision, prior_covariance=np.diag(VARIANCE))
         del full.constants["prior_variance"]  # type: ignore[attr-defined]
-        np.testing.assert_allclose(evidence(full).precision, self.precision)
+        np.testing.assert_allclose(Evidence.of(full).precision, self.precision)
 
     def test_negative_precision_becomes_zero(self) -> None:
         draws = self.posterior(np.array([[4.0, 0.0], [0.0, -0.5]]))  # wider than its prior: noise
-        result = evidence(draws)
+        result = Evidence.of(draws)
         np.testing.assert_allclose(result.precision, np.diag([4.0, 0.0]), atol=1e-9)
         assert result.shift[1] == pytest.approx(0.0, abs=1e-9)
 
     def test_spread_is_read_from_attributes(self) -> None:
         draws = self.posterior(self.precision)
-        assert evidence(draws).spread is None
+        assert Evidence.of(draws).spread is None
         recorded = replace(draws, attrs={"prior": {"name": "isotropic", "spread": {"b": 3.0}}})
-        np.testing.assert_array_equal(evidence(recorded).spread, [np.nan, 3.0])
+        np.testing.assert_array_equal(Evidence.of(recorded).spread, [np.nan, 3.0])
 
     def test_rejects_unsuitable_posteriors(self) -> None:
         with raises(DataError, "no-data", parameter="posteriors"):
-            evidence(self.posterior(self.precision, draws=15))
+            Evidence.of(self.posterior(self.precision, draws=15))
         draws = self.posterior(self.precision)
         point = replace(draws, values={"weights": np.zeros((1, 1, 2))}, kind="point")
         with raises(DataError, "not-supported", parameter="posteriors"):
-            evidence(point)
+            Evidence.of(point)
         with raises(DataError, "not-supported", parameter="posterior"):
-            evidence(replace(draws, constants={}))
+            Evidence.of(replace(draws, constants={}))
 
 
 def test_rejects_invalid_settings() -> None:
     with raises(UsageError, parameter="shrinkage"):
-        hierarchy(simulated_evidence(2), shrinkage=0.0)
+        fit_hierarchy(simulated_evidence(2), shrinkage=0.0)
     with raises(UsageError, parameter="strength"):
-        hierarchy(simulated_evidence(2), strength=-1.0)
+        fit_hierarchy(simulated_evidence(2), strength=-1.0)
 
 
 def test_one_domain_agrees_with_quadrature() -> None:
@@ -217,11 +223,11 @@ def test_spread_is_small_for_equal_domains_without_canonical_weights() -> None:
     narrow = np.zeros(2), np.full(2, 0.01), np.full(2, 0.3)
     one = Evidence(names, 400 * np.eye(2), 400 * shared, *narrow)
     terms = {str(k): one for k in range(6)}
-    result = hierarchy(terms)
-    published = hierarchy({label: one._replace(spread=None) for label, one in terms.items()})
+    result = fit_hierarchy(terms)
+    published = fit_hierarchy({label: one._replace(spread=None) for label, one in terms.items()})
     assert (result.mean > 5 * published.mean).all()
     assert np.trace(result.between) < np.trace(published.between) / 10
-    same = hierarchy(terms, shrinkage=1.0, strength=100.0)
+    same = fit_hierarchy(terms, shrinkage=1.0, strength=100.0)
     np.testing.assert_array_equal(result.between, same.between)
 
 
@@ -231,3 +237,38 @@ def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
         spread = np.array([np.nan, 3.0])
         terms[label] = terms[label]._replace(prior_variance=np.array(variance), spread=spread)
     np.testing.assert_allclose(match_domains(terms)[2], [0.2, 0.02])
+
+
+def test_each_weight_has_its_verdict() -> None:
+    """One weight of each kind, of a prior variance of 0.25; only the films have `lm`."""
+    apart = {"talks": [0.02, 0.3, 0.1, 0.0], "films": [0.0, -0.1, 0.0, 0.0]}
+    deviation, mean = np.array([0.05, 0.1, 0.4, 0.3]), np.array([0.5, 1.0, -0.5, 0.2])
+    domains = {}
+    for label in ("talks", "films", "leaflets"):
+        offset, has = (
+            np.array(apart.get(label, [0.0] * 4)),
+            np.array([True] * 3 + [label == "films"]),
+        )
+        domains[label] = DomainWeights(mean + offset, 0.01 * np.eye(4), offset, deviation, has)
+    between = np.diag(np.square([0.01, 0.3, 0.1, 0.2]))
+    names = ("alike", "apart", "unsure", "lm")
+    hierarchy = Hierarchy(names, mean, 0.01 * np.eye(4), between, domains, np.full(4, 0.25), 7)
+    rows = [line.split(maxsplit=3) for line in hierarchy.table().splitlines()[1:]]
+    assert rows == [  # in the order of √Σ in units of the prior
+        ["apart", "1.000", "0.300", "own: talks (+3.0 sd)"],
+        ["lm", "0.200", "0.200", "of films alone"],
+        ["unsure", "-0.500", "0.100", "unknown"],
+        ["alike", "0.500", "0.010", "shared"],
+    ]
+    posteriors = [
+        Draws(
+            {"weights": np.zeros((1, 1, 4))},
+            names,
+            "point",
+            attrs={"feature_scales": {n: {"spread": spread} for n in names}},
+        )
+        for spread in (2.0, 8.0)
+    ]
+    head, first, *_ = hierarchy.table(posteriors).splitlines()
+    assert head.startswith("weight × standard deviation within lists")
+    assert first.split()[:3] == ["apart", "4.000", "1.200"]
