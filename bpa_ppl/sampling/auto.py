@@ -18,8 +18,7 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import constrained_draws, model_info
 from bpa_ppl.sampling.imh import IndependenceMetropolis
-from bpa_ppl.sampling.nuts import Nuts
-from bpa_ppl.sampling.proposals import (
+from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
     assess_proposals,
     can_be_fitted,
@@ -27,6 +26,7 @@ from bpa_ppl.sampling.proposals import (
     pilot_proposal,
     thinning_of,
 )
+from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.target import Sampled, Target
 
 #: With fewer draws per chain the result is not checked: such runs are trials.

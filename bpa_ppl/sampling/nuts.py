@@ -8,17 +8,13 @@ from typing import Annotated, Any
 
 import jax
 import msgspec
-import numpy as np
 from msgspec import Meta
 from numpyro.infer import NUTS
 
 from bpa_ppl.component import Positive
-from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
-from bpa_ppl.sampling.density import model_info
-from bpa_ppl.sampling.mode import dispersed_starts, mode_of
-from bpa_ppl.sampling.proposals import GOOD_PARETO_K, Fit, assess_proposals, typical_moments
+from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
+from bpa_ppl.sampling.laplace import GOOD_PARETO_K, starting_points
+from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
@@ -30,7 +26,6 @@ _MIN_TUNING = 500  # warm-up steps that find a metric
 #: Values up to which the step of a known metric is known, too, and up to which a warm-up has enough
 #: draws for a full metric: ten a value. With 84 it took three times as long as a diagonal one.
 _FEW, _DENSE = 100, 50
-_JITTER = 0.1
 #: The fields of the kernel's state that are kept.
 _COLLECTED = ("z", "accept_prob", "potential_energy", "energy", "num_steps", "diverging")
 
@@ -110,29 +105,3 @@ class Nuts(ChainSampler, frozen=True):
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
         mode = mode_of(target)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
-
-
-def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
-    """Return z of a start for each chain, and the moments around which they are.
-
-    These are the mode and its Laplace covariance, or fitted ones (see `typical_moments`). If there
-    is no mode, or its covariance is no good metric, the starts are near the medians of the prior,
-    and the result has no moments.
-    """
-    if model_info(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
-        mode = mode_of(target)
-        fit: Fit = (None, np.inf, "there is no mode")
-        if mode.converged:
-            moments = typical_moments(target)
-            # A posterior whose moments are fitted is far from a Gaussian: the step is tuned.
-            fit = moments, 0.0 if moments is mode else np.inf, ""
-    else:
-        fitted, pareto_k, reason = assess_proposals(target)
-        fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
-    if fit[0] is not None:
-        return dispersed_starts(target, fit[0], chains), fit
-    rng = np.random.default_rng([target.seed, 3])
-    start = jax.tree.map(
-        lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
-    )
-    return start, fit

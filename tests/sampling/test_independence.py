@@ -9,8 +9,8 @@ from moment_checks import assert_moments
 from targets import TARGETS
 
 from bpa_ppl.sampling.imh import IndependenceMetropolis, accept, accept_pairs
+from bpa_ppl.sampling.laplace import fit_moments
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.sampling.proposals import fit_moments
 
 
 @pytest.mark.parametrize("paired", [False, True])

@@ -15,8 +15,8 @@ from bpa_ppl import check
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.sampling.laplace import fit_skewed
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.proposals import fit_skewed
 
 Posteriors = Callable[..., InferenceData]
 

@@ -13,9 +13,9 @@ from bpa_ppl.adapting import problem_of
 from bpa_ppl.experiments.known_targets import KnownTarget, target
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
+from bpa_ppl.sampling.laplace import typical_moments
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.sampling.proposals import typical_moments
 
 
 @pytest.fixture(scope="module")

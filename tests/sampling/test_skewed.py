@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, multivariate_t
 
-from bpa_ppl.sampling.mode import Mode
-from bpa_ppl.sampling.proposals import (
+from bpa_ppl.sampling.laplace import (
     ANTITHETIC_CORRELATION,
     Proposal,
     Proposals,
@@ -17,6 +16,7 @@ from bpa_ppl.sampling.proposals import (
     third_derivatives,
     with_tuned_mixture,
 )
+from bpa_ppl.sampling.mode import Mode
 
 
 def symmetric(size: int, seed: int, scale: float = 0.2) -> np.ndarray:
