@@ -1,24 +1,23 @@
-"""The cache folder of JAX's compiled programs, and hashes of content.
+"""Compiled code on disk: the cache folder of JAX's programs, and functions that Numba compiles.
 
-`BPA_PPL_CACHE` names the folder, which can be deleted at any time. JAX runs what it finds
+`BPA_PPL_CACHE` names the folder of JAX, which can be deleted at any time. JAX runs what it finds
 there as a program, so nobody else may be able to write into it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
-
-import numpy as np
+from typing import Any, TypeVar
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
+F = TypeVar("F", bound=Callable[..., Any])
 _MIN_COMPILE_SECONDS = 0.1  # by default JAX caches only programs that took a second to compile
+_OTHER_FOLDER = "name another folder of yours in BPA_PPL_CACHE"
 _jax_process: int | None = None  # in which JAX was used first
 
 
@@ -46,18 +45,17 @@ def own_folder() -> Path | None:
     """
     folder = cache_folder()
     if folder is None:
-        _warn_once("", "this user has no home folder")
+        _warn_once(f"nothing is cached, because this user has no home folder: {_OTHER_FOLDER}")
         return None
     problem = _problem_of(folder)
     if problem:
-        _warn_once(f" in {folder}", problem)
+        _warn_once(f"nothing is cached in {folder}, because {problem}: {_OTHER_FOLDER}")
     return None if problem else folder
 
 
 @cache
-def _warn_once(place: str, problem: str) -> None:
-    advice = "name another folder of yours in BPA_PPL_CACHE"
-    warn_user(f"nothing is cached{place}, because {problem}: {advice}")
+def _warn_once(message: str) -> None:
+    warn_user(message)
 
 
 def _problem_of(folder: Path) -> str:
@@ -104,22 +102,25 @@ def jax_is_usable() -> bool:
     return _jax_process in (None, os.getpid())
 
 
-def key_of(content: object) -> str:
-    """Return the hash of content made of lists, tuples, texts and numbers.
+def compiled(function: F) -> F:
+    """Return a function that Numba compiles at its first call, without the interpreter's lock.
 
-    >>> key_of([["a", "b"]]) == key_of([["a"], ["b"]])
-    False
+    Numba keeps the code in `NUMBA_CACHE_DIR`, in `__pycache__` next to the module, or in the user's
+    cache folder.
+
+    >>> from bpa_ppl.quality.tercom import lower_bounds
+    >>> lower_bounds.py_func.__name__  # the function as it is written
+    'lower_bounds'
     """
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    from numba import njit
 
-
-def content_hash(nbest: NBest) -> str:
-    """Return a hash of the ids and texts of lists.
-
-    >>> content_hash(NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
-    '5730911cdc265d21'
-    """
-    content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
-    content.update(json.dumps(nbest.strings).encode())
-    content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
-    return content.hexdigest()[:16]
+    numba: Any = partial(njit, nogil=True)
+    try:
+        result: F = numba(cache=True)(function)
+    except RuntimeError:  # none of these can be written
+        _warn_once(
+            "code is compiled again in each process, because no cache folder can be written: name "
+            "a folder of yours in NUMBA_CACHE_DIR"
+        )
+        result = numba()(function)
+    return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -689,6 +691,18 @@ def _check_count(value: Any, name: str) -> None:
     if not is_integer or value < 1:
         problem = f"{name} must be an integer ≥ 1, got {quoted(value)}"
         raise UsageError(problem, parameter=name)
+
+
+def content_hash(nbest: NBest) -> str:
+    """Return a hash of the ids and texts of lists.
+
+    >>> content_hash(NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
+    '5730911cdc265d21'
+    """
+    content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
+    content.update(json.dumps(nbest.strings).encode())
+    content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
+    return content.hexdigest()[:16]
 
 
 def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:

@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("arrays", "errors", "labels", "progress", "tables"),
     ("notes",),
-    ("columns", "compiling", "component", "workers"),
+    ("caching", "columns", "component", "workers"),
     ("nbest", "registry"),
-    ("caching", "drift", "rows", "weights"),
+    ("drift", "rows", "weights"),
     ("options",),
     ("formats",),
     ("text",),

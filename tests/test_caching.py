@@ -1,12 +1,14 @@
-"""The cache folder: where it is, and when it is not used."""
+"""The cache folders: where they are, and when they are not used."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
+import numba
 import pytest
 
 from bpa_ppl import BpaWarning, caching
@@ -53,3 +55,21 @@ def test_a_folder_that_others_can_write_into_is_not_used(
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     with pytest.warns(BpaWarning, match="another user"):
         assert caching.own_folder() is None
+
+
+def test_code_is_compiled_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = numba.njit
+
+    def refused(*function: Any, **options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*function, **options)
+
+    monkeypatch.setattr(numba, "njit", refused)
+    with pytest.warns(BpaWarning, match="NUMBA_CACHE_DIR") as notes:
+        assert [caching.compiled(_double)(number) for number in (2, 3)] == [4, 6]
+    assert len(notes) == 1
+
+
+def _double(value: int) -> int:
+    return 2 * value

@@ -16,7 +16,6 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution, requires
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import bpa_ppl
-from bpa_ppl import compiling
 from bpa_ppl.posterior.arviz_functions import generation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -274,21 +272,3 @@ def test_constraints_pin_what_the_tests_need_and_no_more() -> None:
     needed = closure(["bpa_ppl[dev]"]) - {"bpa-ppl"}
     assert tests.isdisjoint(others)
     assert tests <= needed <= tests | others
-
-
-def test_code_is_compiled_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    njit = compiling.njit
-
-    def refused(**options: Any) -> Any:
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
-
-    monkeypatch.setattr(compiling, "njit", refused)
-    with pytest.warns(bpa_ppl.BpaWarning, match="NUMBA_CACHE_DIR") as notes:
-        assert [compiling.compiled(_double)(number) for number in (2, 3)] == [4, 6]
-    assert len(notes) == 1
-
-
-def _double(value: int) -> int:
-    return 2 * value

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, called, quoted
 from bpa_ppl.judging.journal import Journal
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.quality.preferences import PREFERENCES, TIES
 
 

@@ -15,7 +15,6 @@ from scipy.special import softmax
 
 from bpa_ppl.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, one_of, quoted, require
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
@@ -35,7 +34,7 @@ from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.labels import places_of
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.notes import capture_notes, replay, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.sampling.options import AdaptOptions

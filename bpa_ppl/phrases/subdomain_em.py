@@ -32,7 +32,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
-from bpa_ppl.compiling import compiled
+from bpa_ppl.caching import compiled
 from bpa_ppl.component import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side

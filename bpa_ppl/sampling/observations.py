@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.caching import content_hash, key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
@@ -20,7 +20,7 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
-from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.nbest import NBest, content_hash, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric, default_metric, resolve
@@ -414,6 +414,15 @@ def _short_hash(parts: Iterable[Any]) -> str:
         elif part is not None:
             content.update(part.encode())
     return content.hexdigest()[:16]
+
+
+def key_of(content: object) -> str:
+    """Return the hash of content made of lists, tuples, texts and numbers.
+
+    >>> key_of([["a", "b"]]) == key_of([["a"], ["b"]])
+    False
+    """
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def domain_numbers(nbest: NBest) -> Int64 | None:
