@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.notes import warn_user
 
 #: Of the two-sided tests of one kind, together.
@@ -137,15 +137,13 @@ class _Lists(NamedTuple):
             none = np.zeros((0, table.shape[1]))
             return cls(none, np.zeros(0, np.int64), none, none, np.zeros(table.shape[1], np.int64))
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        # Relative to the first candidate, so that a constant is exactly 0.
-        centred = table - np.repeat(table[starts], sizes, axis=0).astype(np.float64)
-        centred -= np.repeat(np.add.reduceat(centred, starts) / sizes[:, None], sizes, axis=0)
-        squares = np.add.reduceat(centred**2, starts)
+        values = centred(table, sizes)
+        squares = np.add.reduceat(values**2, starts)
         freedom = (sizes - 1)[:, None]
         # The median of a variance (Wilson & Hilferty 1931).
         deviations = np.sqrt(squares / freedom / (1 - 2 / (9 * freedom)) ** 3)
         sign = (table.min(axis=0) > 0).astype(np.int64) - (table.max(axis=0) < 0)
-        return cls(centred, starts, squares, deviations, sign)
+        return cls(values, starts, squares, deviations, sign)
 
     def agreement(self, weights: Float64) -> Float64:
         """Return the correlation of each feature with the score by the others in each list.

@@ -705,6 +705,25 @@ def content_hash(nbest: NBest) -> str:
     return content.hexdigest()[:16]
 
 
+def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
+    """Return numbers of candidates minus their means in each list.
+
+    Args:
+        values: (candidates,) or (candidates, columns).
+        sizes: (lists,) the number of candidates of each list.
+
+    >>> centred(np.array([0.0, 4.0, 1.0]), np.array([2, 1])).tolist()
+    [-2.0, 2.0, 0.0]
+    """
+    starts = np.cumsum(sizes) - sizes
+    result: Float64 = values.astype(np.float64)
+    # Relative to the first candidate, so that a large constant costs no digits.
+    result -= np.repeat(result[starts], sizes, axis=0)
+    means = np.add.reduceat(result, starts, axis=0).T / sizes
+    result -= np.repeat(means.T, sizes, axis=0)
+    return result
+
+
 def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
     """Return the standard deviation within lists of one value per hypothesis, over all lists.
 
@@ -712,11 +731,7 @@ def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
     >>> deviation_within(lists, np.array([0.0, 4.0]))
     2.0
     """
-    values = column.astype(np.float64)
-    # Relative to the first hypothesis, so that a large constant costs no digits.
-    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes)
-    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
-    return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
+    return float(np.sqrt(np.mean(centred(column, nbest.sizes) ** 2)))
 
 
 def feature_of(nbest: NBest, name: str) -> Float32 | None:
@@ -753,10 +768,7 @@ def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, st
     -1.0
     """
     columns = nbest.features[:, places_of(names, nbest.feature_names)]
-    values = columns.astype(np.float64)
-    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes, axis=0)
-    means = np.add.reduceat(values, nbest.offsets[:-1], axis=0) / nbest.sizes[:, None]
-    values -= np.repeat(means, nbest.sizes, axis=0)
+    values = centred(columns, nbest.sizes)
     values /= np.sqrt(np.mean(values**2, axis=0))
     matrix = values.T @ values / len(values)
     return {

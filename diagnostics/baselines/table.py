@@ -16,7 +16,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import NBest, deviation_within, feature_of
+from bpa_ppl.nbest import NBest, centred, deviation_within, feature_of
 from bpa_ppl.quality.preferences import Comparisons
 from bpa_ppl.tables import decimals_for, text_table
 
@@ -438,11 +438,11 @@ def _ridge(
     Returns:
         no weights if neither features nor gains vary within the lists.
     """
-    target, scores = _centred(nbest, gains), np.zeros(len(gains))
+    target, scores = centred(gains, nbest.sizes), np.zeros(len(gains))
     deviation = float(np.sqrt(np.mean(target**2)))
     if not spread or not deviation:
         return {}, scores
-    columns = [_centred(nbest, _column(nbest, name)) / s for name, s in spread.items()]
+    columns = [centred(_column(nbest, name), nbest.sizes) / s for name, s in spread.items()]
     table, target = np.column_stack(columns), target / deviation
     count = min(len(nbest), _FOLDS)
     fold = np.repeat(np.arange(len(nbest)) % count, nbest.sizes)
@@ -531,14 +531,6 @@ def _logistic(
         scaled = of_all / list(spread.values())
         baselines = replace(baselines, logistic=dict(zip(spread, scaled.tolist(), strict=True)))
     return baselines, left_out
-
-
-def _centred(nbest: NBest, column: Float64) -> Float64:
-    """Return one value per hypothesis minus the mean of its list."""
-    # Relative to the first hypothesis, so that a large constant costs no digits.
-    values = column - np.repeat(column[nbest.offsets[:-1]], nbest.sizes)
-    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
-    return np.asarray(values - np.repeat(means, nbest.sizes))
 
 
 def _column(nbest: NBest, name: str) -> Float64:
