@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from bpa_ppl import __version__
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
@@ -312,7 +312,7 @@ def recorded_report(draws: Draws) -> Report | None:
 
 def _checksum(draws: Draws) -> str:
     """Return a hash of what a check reads, and of the version of bpa_ppl."""
-    digest = hashlib.sha256(__version__.encode())
+    digest = hashlib.sha256(version("bpa_ppl").encode())
     attrs = {name: draws.attrs.get(name, np.nan) for name in ("newton_decrement", "pareto_k")}
     arrays = {**draws.statistics, **draws.values, "log_weight": draws.log_weight, **attrs}
     for name, values in sorted(arrays.items()):

@@ -8,9 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
+from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
 from bpa_ppl.errors import UsageError
+from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import AnyWeights
 
@@ -46,7 +47,6 @@ def adapt(
     """
     from bpa_ppl.adapting import adapt_draws
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
-    from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.sampling.repeating import repeated_options
@@ -61,7 +61,7 @@ def adapt(
     extra_lists = None if extra is None else reading.read(extra, extra_references)
     prior = shared.prior(options.prior)
     chosen: AdaptOptions = replace(options, prior=prior, extra=extra_lists, progress=not quiet)
-    repeated = None if like is None else bpa.posterior.read_draws(like)
+    repeated = None if like is None else read_draws(like)
     if repeated is not None:
         changes = {name: getattr(chosen, name) for name in (*options.given, "progress")}
         changes |= {"weights": canonical} if weights else {}
@@ -78,7 +78,7 @@ def adapt(
         if chosen.chosen()[1] is None and chosen.metric == AdaptOptions.metric:
             chosen = replace(chosen, likelihood="preference")
     posterior, report = checked(adapt_draws(lists, canonical, chosen))
-    bpa.write_posterior(posterior, output, timed=timed)
+    write_posterior(posterior, output, timed=timed)
     if (comparison := recorded_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
@@ -105,7 +105,7 @@ def learn_prior(
 
     draws = draws_by_label(posteriors)
     for one in () if unchecked else draws.values():
-        bpa.diagnostics.refuse_unconverged(one)
+        refuse_unconverged(one)
     hierarchy = learn_hierarchy(draws, without=without or ())
     hierarchy.prior().write(output, hierarchy.record(draws))
     shared.echo_status(hierarchy.table(draws.values()), quiet)

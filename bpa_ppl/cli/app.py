@@ -10,13 +10,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from typing import Any
 
 import cyclopts
 from cyclopts import App, CycloptsError, Parameter, Token
 
-from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty, with_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -53,7 +52,7 @@ app = App(
     "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "
     "terminated.",
     help_format="plaintext",
-    version=f"bpa_ppl {__version__}",
+    version=f"bpa_ppl {version('bpa_ppl')}",
     group_parameters="Options",
     default_parameter=Parameter(
         converter=converted, allow_repeating=True, negative_bool="", negative_iterable=""

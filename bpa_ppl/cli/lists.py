@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 
@@ -27,9 +26,10 @@ def lists_(
         as_json: Print JSON instead of a table.
     """
     from bpa_ppl.formats.nbest_files import format_name
+    from bpa_ppl.sampling.description import describe
 
     lists = reading.read_together(nbest, references, sources)
-    description = bpa.describe(lists, metric)
+    description = describe(lists, metric)
     # A pipe cannot be read twice.
     files = [path for path in shared.expanded(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.arguments()["format"]) for path in files]
@@ -63,29 +63,32 @@ def oracle(
         weights: Canonical weights, to break ties.
     """
     from bpa_ppl.decoding.outputs import text_rows
+    from bpa_ppl.diagnostics.baselines.comparing import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.progress import reporter
-    from bpa_ppl.quality.base import default_metric
+    from bpa_ppl.quality.base import default_metric, resolve
+    from bpa_ppl.quality.column import Column
+    from bpa_ppl.quality.oracle import headroom
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
     metric = metric or default_metric(lists, canonical=weights is not None)
-    goal = bpa.quality.resolve(metric, lists)
+    goal = resolve(metric, lists)
     scores = None
     if weights is not None:
         lists = demote_to_extras(lists, goal.columns)
         scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
     ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = bpa.quality.headroom(lists, scores, goal, ties=ties, progress=report)
+        room = headroom(lists, scores, goal, ties=ties, progress=report)
     if output is not None:
         rows = list(text_rows(lists.ids, lists.chosen(room.oracles.index), output))
         with atomic_writer(output) as file:
             file.writelines(rows)
     shared.print_result(room, output)
-    if isinstance(goal, bpa.quality.Column) and len(lists) > 1:
-        shared.print_result(f"\n{bpa.compare_baselines(lists, metric=goal)}", output)
+    if isinstance(goal, Column) and len(lists) > 1:
+        shared.print_result(f"\n{compare_baselines(lists, metric=goal)}", output)
 
 
 def features(
@@ -108,10 +111,13 @@ def features(
     Args:
         output: N-best lists; the suffix gives the format: .jsonl …
     """
+    from bpa_ppl.features.base import add_features
+    from bpa_ppl.formats.nbest_files import write_nbest
+
     if not add:
         raise UsageError("name the features to add", parameter="add")
     lists = reading.read(nbest, references, sources)
-    extended = bpa.add_features(lists, add, progress=not quiet)
-    bpa.write_nbest(extended, output)
+    extended = add_features(lists, add, progress=not quiet)
+    write_nbest(extended, output)
     new = ", ".join(extended.feature_names[len(lists.feature_names) :])
     shared.echo_status(f"added {new} to {len(extended.features):,} hypotheses", quiet)

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVa
 import msgspec
 from cyclopts import UNSET, Parameter, Token
 
-import bpa_ppl as bpa
 from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.decoding.options import RerankOptions
@@ -31,9 +30,13 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.formats.nbest_files import read_nbest
+from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS
+from bpa_ppl.models.priors.base import PRIORS, Prior
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
+from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS
@@ -42,8 +45,7 @@ from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import FeatureSource
-    from bpa_ppl.models.priors.base import Prior, PriorFamily
-    from bpa_ppl.nbest import NBest
+    from bpa_ppl.models.priors.base import PriorFamily
     from bpa_ppl.quality.base import Metric as AnyMetric
     from bpa_ppl.weights import Weights as Canonical
 
@@ -185,9 +187,9 @@ def prior(text: str) -> str | Prior | PriorFamily:
     if text in PRIORS:
         return text
     if path.suffix == ".json":
-        return bpa.Prior.read(path)
+        return Prior.read(path)
     if path.suffix == ".nc" or path.is_file():
-        return bpa.Prior.of(bpa.posterior.read_draws(path))
+        return Prior.of(read_draws(path))
     return component(PRIORS, text)
 
 
@@ -207,9 +209,9 @@ def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFami
         raise UsageError("give one number, and NAME=VALUE for single features", code="wrong-type")
     if not single:
         return float(plain[0])
-    from bpa_ppl.models.priors.isotropic import variances
+    from bpa_ppl.models.priors.isotropic import Isotropic, variances
 
-    return bpa.models.Isotropic(**variances(float(plain[0])), single=single)
+    return Isotropic(**variances(float(plain[0])), single=single)
 
 
 likelihood = partial(component, LIKELIHOODS)
@@ -411,7 +413,7 @@ class Reading:
         sources: Path | None = None,
     ) -> NBest:
         """Return all lists of a file."""
-        return bpa.read_nbest(path, **self.arguments(references, sources))
+        return read_nbest(path, **self.arguments(references, sources))
 
     def read_together(
         self,
@@ -439,7 +441,7 @@ class Reading:
             self.read(path, [files[place] for files in refs], texts[place])
             for place, path in enumerate(paths)
         ]
-        return bpa.NBest.concatenate(parts, renumber=True, fill_missing=True)
+        return NBest.concatenate(parts, renumber=True, fill_missing=True)
 
     def arguments(
         self, references: Sequence[Path] | None = None, sources: Path | None = None
@@ -504,7 +506,7 @@ def canonical(text: str) -> Canonical | str | None:
     """
     if text == EQUAL:
         return EQUAL
-    return None if text == "none" else bpa.read_weights(text)
+    return None if text == "none" else read_weights(text)
 
 
 def echo_status(message: object, quiet: bool = False) -> None:

@@ -9,12 +9,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
+from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
+from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.formats.nbest_files import iter_nbest
+from bpa_ppl.formats.weight_files import write_weights
+from bpa_ppl.posterior.adapter import point_weights
+from bpa_ppl.posterior.files import read_draws
 
 
 def check(
@@ -30,8 +37,8 @@ def check(
     Args:
         as_json: Print JSON instead of a table.
     """
-    draws = bpa.posterior.read_draws(posterior)
-    report, raters = bpa.check(draws), bpa.diagnostics.raters_of(draws)
+    draws = read_draws(posterior)
+    report, raters = checks.check(draws), raters_of(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
@@ -75,9 +82,9 @@ def report(
         problem = "references need their lists: give --nbest"
         raise UsageError(problem, parameter="nbest", code="conflict")
     new = None if nbest is None else reading.read(nbest, references, sources)
-    draws, title = bpa.posterior.read_draws(posterior), f"Posterior {posterior.name}"
+    draws, title = read_draws(posterior), f"Posterior {posterior.name}"
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
-    bpa.diagnostics.write_page(html, output)
+    write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
 
 
@@ -102,7 +109,7 @@ def trace(
     """
     from bpa_ppl.diagnostics.traces import write_traces
 
-    draws = bpa.posterior.read_draws(posterior)
+    draws = read_draws(posterior)
     write_traces(draws, output, weights, top=top, title=f"Traces of {posterior.name}")
     shared.echo_status(f"wrote {output}", quiet)
 
@@ -135,14 +142,15 @@ def rerank(
         gaps: Missing sentences, and those without candidates: fail (error), write an empty line
             (empty), or copy the source (source), which --sources or the lists give.
     """
+    from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to
     from bpa_ppl.formats.references import sources_of
 
-    draws = bpa.posterior.read_draws(posterior)
+    draws = read_draws(posterior)
     lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
-    aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id, empty)
-    summary = bpa.decoding.rerank_to(
-        bpa.iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
+    aligned = AlignedWriter(gaps, lines, reading.first_id, empty)
+    summary = rerank_to(
+        iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
         draws,
         output,
         details,
@@ -162,7 +170,7 @@ def rerank(
         shared.print_result(f"\n{summary.baselines}\n{summary.baselines.summary}", output)
     elif (recorded := recorded_comparison(draws)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
-    rule = bpa.decoding.RULES.name_of(options.rule_for(draws))
+    rule = RULES.name_of(options.rule_for(draws))
     shared.echo_status(f"{signature(draws)}|rule:{rule}", quiet)
 
 
@@ -186,8 +194,8 @@ def weights(
         point: mean, mode or draw.
         draw: With --point draw: the number of the draw.
     """
-    draws = bpa.posterior.read_draws(posterior)
+    draws = read_draws(posterior)
     if not unchecked:
-        bpa.diagnostics.refuse_unconverged(draws)
-    chosen = bpa.point_weights(draws, point, draw).normalised(draws.features)
-    bpa.write_weights(chosen, output, template=template)
+        checks.refuse_unconverged(draws)
+    chosen = point_weights(draws, point, draw).normalised(draws.features)
+    write_weights(chosen, output, template=template)

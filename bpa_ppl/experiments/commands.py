@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.component import number_or_text
@@ -128,9 +127,11 @@ def compare(
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
-    from bpa_ppl.experiments.comparison.comparison import AGREES, FAILED
+    from bpa_ppl.experiments.comparison import comparison as comparing
     from bpa_ppl.experiments.comparison.page import write_comparison
+    from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.streams import output_folder
+    from bpa_ppl.posterior.files import read_draws
 
     if not posteriors and weights is None:
         problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
@@ -140,15 +141,15 @@ def compare(
         if posteriors:
             *others, last = (nbest, *map(str, posteriors))
             named = dict(zip(others, others, strict=True))
-            comparison = bpa.compare(named, last, var_names=var_names, seed=seed)
+            comparison = comparing.compare(named, last, var_names=var_names, seed=seed)
             made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
         else:
             canonical = str(weights)
             runs_of_others = {
-                name: [bpa.posterior.read_draws(path) for path in paths]
+                name: [read_draws(path) for path in paths]
                 for name, paths in (posterior or {}).items()
             }
-            comparison = bpa.compare_samplers(
+            comparison = compare_samplers(
                 reading.read(nbest, references),
                 shared.canonical(canonical),
                 samplers,
@@ -175,9 +176,9 @@ def compare(
             command = shared.command_line()
             _echo_files(write_comparison(comparison, output, made=made, command=command), quiet)
     verdicts = {result.verdict for result in comparison.samplers}
-    if FAILED in verdicts:
+    if comparing.FAILED in verdicts:
         raise SystemExit(BpaError.exit_code)
-    if posteriors and verdicts != {AGREES}:
+    if posteriors and verdicts != {comparing.AGREES}:
         raise SystemExit(NotConverged.exit_code)
 
 
@@ -298,7 +299,9 @@ def tune(
         folder: Folder that keeps the weights and lists of each iteration, so that the same command
             resumes after an interruption (default: OUTPUT.rounds, removed at the end).
     """
+    from bpa_ppl.experiments.tuning.reestimation import reestimate
     from bpa_ppl.formats.streams import STANDARD, require_writable
+    from bpa_ppl.formats.weight_files import write_weights
 
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
@@ -313,11 +316,11 @@ def tune(
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
-        found = bpa.experiments.reestimate(lists, canonical, **arguments)
+        found = reestimate(lists, canonical, **arguments)
     else:
-        from bpa_ppl.experiments.redecoding import Decoder
+        from bpa_ppl.experiments.redecoding import Decoder, redecode
 
-        found = bpa.experiments.redecode(
+        found = redecode(
             lists,
             canonical,
             Decoder(decoder, template).function(lists.sources, read),
@@ -330,7 +333,7 @@ def tune(
             ),
             **arguments,
         )
-    bpa.write_weights(found.weights, output, template=template)
+    write_weights(found.weights, output, template=template)
     if decoder is not None and folder is None:
         shutil.rmtree(f"{output}.rounds", ignore_errors=True)
     shared.echo_status(found, quiet)
@@ -351,8 +354,11 @@ def experiment(
         output: Folder of the results; an unfinished run resumes.
         jobs: Number of processes; -1 uses every core.
     """
-    written = bpa.experiments.run_study(
-        bpa.experiments.read_study(study),
+    from bpa_ppl.experiments.running import run_study
+    from bpa_ppl.experiments.study import read_study
+
+    written = run_study(
+        read_study(study),
         output,
         jobs=jobs,
         progress=not quiet,
@@ -417,9 +423,9 @@ def sweep(
         setting: Other setting of the sampler, as NAME=VALUE.
         seed: Seed of the first run.
     """
-    from bpa_ppl.experiments.sweeps import write_sweep
+    from bpa_ppl.experiments import sweeps
 
-    result = bpa.experiments.sweep(
+    result = sweeps.sweep(
         reading.read(nbest, references),
         shared.canonical(weights),
         sampler,
@@ -434,7 +440,7 @@ def sweep(
         progress=not quiet,
     )
     print(result)
-    written = write_sweep(result, output)
+    written = sweeps.write_sweep(result, output)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 

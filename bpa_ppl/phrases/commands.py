@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 from bpa_ppl.tables import text_table
@@ -48,6 +47,7 @@ def extract(
     """
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.phrases.extraction import extract_phrases, select_lines
+    from bpa_ppl.phrases.table_files import write_counts
     from bpa_ppl.text.model_files import model_of
 
     require_writable(output)
@@ -59,7 +59,7 @@ def extract(
     table = extract_phrases(
         source, target, alignment, max_length=max_length, keep=selected, progress=not quiet
     )
-    bpa.phrases.write_counts(table, output)
+    write_counts(table, output)
     shared.echo_status(f"{len(table):,} phrase pairs, {table.total:,.0f} occurrences", quiet)
 
 
@@ -88,13 +88,15 @@ def mix(
         best: Keep this number of translations of each source phrase, those with the highest p(t|s).
     """
     from bpa_ppl.formats.streams import require_writable
+    from bpa_ppl.phrases import mixtures
+    from bpa_ppl.phrases.table_files import read_counts, write_table
 
     require_writable(output)
-    general = bpa.phrases.read_counts(outer)
-    held_out = None if dev is None else bpa.phrases.read_counts(dev)
-    table, fits = bpa.phrases.mix(bpa.phrases.read_counts(inner), general, held_out, method, value)
+    general = read_counts(outer)
+    held_out = None if dev is None else read_counts(dev)
+    table, fits = mixtures.mix(read_counts(inner), general, held_out, method, value)
     table = table if best is None else table.best(best)
-    bpa.phrases.write_table(table, output)
+    write_table(table, output)
     for fit in fits:
         shared.echo_status(fit, quiet)
     shared.echo_status(f"{len(table):,} phrase pairs, with {', '.join(table.columns)}", quiet)
@@ -147,6 +149,7 @@ def weigh(
     from bpa_ppl.phrases.instance_weights import FORMS, variant_named, weigh_tables
     from bpa_ppl.phrases.mixtures import check_tables
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
+    from bpa_ppl.phrases.table_files import read_counts, write_table
 
     variant = replace(variant_named(form, mixture), complete=not published)
     deviation = (0.0 if published else 1.0) if prior_deviation is None else prior_deviation
@@ -154,8 +157,8 @@ def weigh(
         message = f"a standard deviation is a finite number ≥ 0, not {deviation:g}"
         raise UsageError(message, parameter="prior_deviation")
     require_writable(output)
-    general = bpa.phrases.read_counts(outer)
-    domain, judge = bpa.phrases.read_counts(inner), bpa.phrases.read_counts(dev)
+    general = read_counts(outer)
+    domain, judge = read_counts(inner), read_counts(dev)
     check_tables(domain, general, judge)
     columns, features = pair_features(
         general,
@@ -185,7 +188,7 @@ def weigh(
     ]
     shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
     table = table if best is None else table.best(best)
-    bpa.phrases.write_table(table, output)
+    write_table(table, output)
     shared.echo_status(f"{len(table):,} phrase pairs", quiet)
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +25,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-import bpa_ppl
 from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
@@ -171,7 +171,7 @@ class Service:
             "draws": len(reranker.draws.flat),
             "drift": list(reranker.drift),
             "check": "skipped" if reranker.options.unchecked else "passed",
-            "version": bpa_ppl.__version__,
+            "version": version("bpa_ppl"),
             "signature": signature(reranker.draws),
             "limits": vars(self.limits),
         }
@@ -339,7 +339,7 @@ def openapi_description(service: Service) -> dict[str, Any]:
     reranker = service.reranker
     template = files("bpa_ppl.serving").joinpath("openapi.json").read_text("utf-8")
     description: dict[str, Any] = json.loads(template)
-    description["info"]["version"] = bpa_ppl.__version__
+    description["info"]["version"] = version("bpa_ppl")
     schemas = description["components"]["schemas"]
     columns: dict[str, Any] = {name: {"type": "number"} for name in reranker.required_features}
     columns |= {name: {} for name in reranker.needs if name != "sources"}
