@@ -15,7 +15,7 @@ INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
 # Every other package: pip looks up, unpacks and waits for one at a time, so two of them share it.
 HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
-.PHONY: demo test core quick compare lowest coverage check types bench docs wheel clean \
+.PHONY: demo test core quick compare lowest coverage check package types bench docs wheel clean \
 	store-results compare-results
 
 demo: $(READY)
@@ -73,10 +73,13 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	@$(MAKE) --no-print-directory types
 
-types: $(READY)
-	@# mypy does not evaluate __path__: it finds the folders outside bpa_ppl/ through these links.
-	mkdir -p build/types/bpa_ppl
-	ln -sfn $(CURDIR)/models $(CURDIR)/diagnostics build/types/bpa_ppl
+# The package as it is installed, in build/lib, for programs that do not run Python's import system
+# and so do not find models/ and diagnostics/ in it.
+package: $(READY)
+	rm -rf build/lib
+	$(BIN)/python -c 'import setuptools; setuptools.setup()' --quiet build_py
+
+types: package
 	$(BIN)/mypy
 
 bench: $(READY)
@@ -91,7 +94,7 @@ bench: $(READY)
 store-results compare-results: $(READY)
 	$(BIN)/python tools/compare_results.py $(@:-results=) build/results.json.gz
 
-docs: $(READY)
+docs: package
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

@@ -1,16 +1,155 @@
 """Bayesian predictive adaptation of the log-linear weights of an n-best reranker."""
 
-from pathlib import Path
-
-import lazy_loader
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "1.0.0"
 
-# In a clone, models/, diagnostics/ and examples/demo_data/ are outside this folder.
-_clone = Path(__file__).parent.parent
-if all((_clone / name).exists() for name in ("pyproject.toml", "models", "diagnostics")):
-    __path__ += [str(_clone), str(_clone / "examples")]
+#: The public names by the module that has them, which is imported when one of them is first used:
+#: `import bpa_ppl` loads neither JAX nor ArviZ.
+_MODULES = {
+    "bpa_ppl.decoding.reranking": ("Reranked", "Reranker", "rerank"),
+    "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
+    "bpa_ppl.diagnostics.baselines.comparing": ("compare_baselines",),
+    "bpa_ppl.diagnostics.checks": ("Report", "check"),
+    "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
+    "bpa_ppl.experiments.comparison.comparison": ("compare",),
+    "bpa_ppl.experiments.samplers": ("compare_samplers",),
+    "bpa_ppl.features.base": ("FeatureSource", "add_features"),
+    "bpa_ppl.features.consensus": ("Consensus",),
+    "bpa_ppl.features.indicators": ("Indicators",),
+    "bpa_ppl.features.length": ("Length",),
+    "bpa_ppl.features.lm": ("LanguageModel",),
+    "bpa_ppl.formats.base": ("NBestFormat",),
+    "bpa_ppl.formats.nbest_files": ("iter_nbest", "read_nbest", "write_nbest"),
+    "bpa_ppl.formats.references": ("read_references",),
+    "bpa_ppl.formats.weight_files": ("read_weights", "write_weights"),
+    "bpa_ppl.models.choice": ("OracleChoice",),
+    "bpa_ppl.models.likelihoods.base": ("Likelihood",),
+    "bpa_ppl.models.likelihoods.margin": ("Margin",),
+    "bpa_ppl.models.likelihoods.oracle": ("Oracle",),
+    "bpa_ppl.models.likelihoods.pairs": ("Pairs",),
+    "bpa_ppl.models.likelihoods.preference": ("Preference",),
+    "bpa_ppl.models.likelihoods.risk": ("Risk",),
+    "bpa_ppl.models.lists": ("Lists", "tabulate"),
+    "bpa_ppl.models.log_linear": ("log_linear",),
+    "bpa_ppl.models.priors.base": ("Prior", "PriorFamily"),
+    "bpa_ppl.models.priors.isotropic": ("Isotropic",),
+    "bpa_ppl.models.priors.sparse": ("Horseshoe",),
+    "bpa_ppl.nbest": ("NBest",),
+    "bpa_ppl.posterior.adapter": ("as_draws", "point_weights"),
+    "bpa_ppl.posterior.draws": ("Draws",),
+    "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
+    "bpa_ppl.quality.base": ("Metric",),
+    "bpa_ppl.quality.bleu": ("BLEU",),
+    "bpa_ppl.quality.chrf": ("CHRF",),
+    "bpa_ppl.quality.oracle": ("Oracles", "oracles"),
+    "bpa_ppl.quality.scoring": ("corpus_score", "gains"),
+    "bpa_ppl.quality.ter": ("TER",),
+    "bpa_ppl.quality.wer": ("WER",),
+    "bpa_ppl.sampling.adapting": ("adapt", "log_density"),
+    "bpa_ppl.sampling.auto": ("Auto",),
+    "bpa_ppl.sampling.base": ("Sampler",),
+    "bpa_ppl.sampling.description": ("describe",),
+    "bpa_ppl.sampling.imh": ("IndependenceMetropolis",),
+    "bpa_ppl.sampling.kernels": ("NumpyroKernel",),
+    "bpa_ppl.sampling.laplace": ("Laplace",),
+    "bpa_ppl.sampling.learning": ("learn_prior",),
+    "bpa_ppl.sampling.mode": ("PosteriorMode",),
+    "bpa_ppl.sampling.nuts": ("Nuts",),
+    "bpa_ppl.sampling.repeating": ("recorded_options",),
+    "bpa_ppl.sampling.rwm": ("RandomWalkMetropolis",),
+    "bpa_ppl.sampling.target": ("Sampled", "Target"),
+    "bpa_ppl.sklearn": ("BayesianRanker",),
+    "bpa_ppl.weights": ("Weights",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-# The names and their modules are listed in __init__.pyi, and imported on first use (SPEC 1):
-# `import bpa_ppl` and `bpa --help` load neither JAX nor ArviZ.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from bpa_ppl.decoding.reranking import (
+        Reranked as Reranked,
+        Reranker as Reranker,
+        rerank as rerank,
+    )
+    from bpa_ppl.decoding.rules import Mbr as Mbr, Rule as Rule
+    from bpa_ppl.diagnostics.baselines.comparing import compare_baselines as compare_baselines
+    from bpa_ppl.diagnostics.checks import Report as Report, check as check
+    from bpa_ppl.errors import (
+        BpaError as BpaError,
+        BpaWarning as BpaWarning,
+        DataError as DataError,
+        NotConverged as NotConverged,
+        UsageError as UsageError,
+    )
+    from bpa_ppl.experiments.comparison.comparison import compare as compare
+    from bpa_ppl.experiments.samplers import compare_samplers as compare_samplers
+    from bpa_ppl.features.base import FeatureSource as FeatureSource, add_features as add_features
+    from bpa_ppl.features.consensus import Consensus as Consensus
+    from bpa_ppl.features.indicators import Indicators as Indicators
+    from bpa_ppl.features.length import Length as Length
+    from bpa_ppl.features.lm import LanguageModel as LanguageModel
+    from bpa_ppl.formats.base import NBestFormat as NBestFormat
+    from bpa_ppl.formats.nbest_files import (
+        iter_nbest as iter_nbest,
+        read_nbest as read_nbest,
+        write_nbest as write_nbest,
+    )
+    from bpa_ppl.formats.references import read_references as read_references
+    from bpa_ppl.formats.weight_files import (
+        read_weights as read_weights,
+        write_weights as write_weights,
+    )
+    from bpa_ppl.models.choice import OracleChoice as OracleChoice
+    from bpa_ppl.models.likelihoods.base import Likelihood as Likelihood
+    from bpa_ppl.models.likelihoods.margin import Margin as Margin
+    from bpa_ppl.models.likelihoods.oracle import Oracle as Oracle
+    from bpa_ppl.models.likelihoods.pairs import Pairs as Pairs
+    from bpa_ppl.models.likelihoods.preference import Preference as Preference
+    from bpa_ppl.models.likelihoods.risk import Risk as Risk
+    from bpa_ppl.models.lists import Lists as Lists, tabulate as tabulate
+    from bpa_ppl.models.log_linear import log_linear as log_linear
+    from bpa_ppl.models.priors.base import Prior as Prior, PriorFamily as PriorFamily
+    from bpa_ppl.models.priors.isotropic import Isotropic as Isotropic
+    from bpa_ppl.models.priors.sparse import Horseshoe as Horseshoe
+    from bpa_ppl.nbest import NBest as NBest
+    from bpa_ppl.posterior.adapter import as_draws as as_draws, point_weights as point_weights
+    from bpa_ppl.posterior.draws import Draws as Draws
+    from bpa_ppl.posterior.files import (
+        read_posterior as read_posterior,
+        write_posterior as write_posterior,
+    )
+    from bpa_ppl.quality.base import Metric as Metric
+    from bpa_ppl.quality.bleu import BLEU as BLEU
+    from bpa_ppl.quality.chrf import CHRF as CHRF
+    from bpa_ppl.quality.oracle import Oracles as Oracles, oracles as oracles
+    from bpa_ppl.quality.scoring import corpus_score as corpus_score, gains as gains
+    from bpa_ppl.quality.ter import TER as TER
+    from bpa_ppl.quality.wer import WER as WER
+    from bpa_ppl.sampling.adapting import adapt as adapt, log_density as log_density
+    from bpa_ppl.sampling.auto import Auto as Auto
+    from bpa_ppl.sampling.base import Sampler as Sampler
+    from bpa_ppl.sampling.description import describe as describe
+    from bpa_ppl.sampling.imh import IndependenceMetropolis as IndependenceMetropolis
+    from bpa_ppl.sampling.kernels import NumpyroKernel as NumpyroKernel
+    from bpa_ppl.sampling.laplace import Laplace as Laplace
+    from bpa_ppl.sampling.learning import learn_prior as learn_prior
+    from bpa_ppl.sampling.mode import PosteriorMode as PosteriorMode
+    from bpa_ppl.sampling.nuts import Nuts as Nuts
+    from bpa_ppl.sampling.repeating import recorded_options as recorded_options
+    from bpa_ppl.sampling.rwm import RandomWalkMetropolis as RandomWalkMetropolis
+    from bpa_ppl.sampling.target import Sampled as Sampled, Target as Target
+    from bpa_ppl.sklearn import BayesianRanker as BayesianRanker
+    from bpa_ppl.weights import Weights as Weights
+else:
+    __all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULE_OF)

@@ -86,7 +86,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert plan is not None
     assert plan.gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
-        found = bpa.quality.oracles(known, "ter", ties="shared")
+        found = bpa.oracles(known, "ter", ties="shared")
         options = AdaptOptions(oracle=found)
         assert problem_of(known, None, options).attrs["oracle_metric"] == "ter"
 

@@ -17,6 +17,7 @@ from bpa_ppl.demo import run_demo
 from bpa_ppl.errors import SEEDS, checked_seed
 from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
 from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality import bootstrap
@@ -31,7 +32,7 @@ SAMPLING = [name for name in SAMPLERS if name != "weight-trace"]
 FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
     **{
-        name: partial(bpa_ppl.experiments.reestimate, weights=WEIGHTS, tuner=name)
+        name: partial(reestimate, weights=WEIGHTS, tuner=name)
         for name in TUNERS
     },
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),

@@ -33,6 +33,7 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import run_command
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -185,7 +186,7 @@ def estimate(**settings: Any) -> Results:
 
 def tune(tuner: str, **options: Any) -> Results:
     """Re-estimate weights."""
-    result = bpa.experiments.reestimate(leaflet()[:30], canonical(), tuner=tuner, **options)
+    result = reestimate(leaflet()[:30], canonical(), tuner=tuner, **options)
     return {"weights": json.dumps(dict(result.weights)), "text": str(result)}
 
 
@@ -328,7 +329,7 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
         "gamma": {"likelihood": Margin(gamma=1.0)},
         "horseshoe": {"prior": "horseshoe"},
         "language model": {
-            "add": [bpa.features.LanguageModel(text=str(DEMO / "leaflet.domain.txt"))]
+            "add": [bpa.LanguageModel(text=str(DEMO / "leaflet.domain.txt"))]
         },
         "consensus": {"add": ["consensus", "length"]},
         "own model": {"model": by_domain},

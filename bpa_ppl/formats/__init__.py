@@ -1,6 +1,1 @@
 """Files in and out: n-best lists, references and weights; one module for each format."""
-
-import lazy_loader
-
-# The names and their modules are listed in __init__.pyi, and imported on first use.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

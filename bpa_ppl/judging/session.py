@@ -95,7 +95,7 @@ class Session:
             session goes on from its last answer.
         rater: the name of the rater, for the journal.
         seed: of the questions.
-        slip: the probability of a random answer, see `bpa_ppl.models.Preference`.
+        slip: the probability of a random answer, see `bpa_ppl.Preference`.
         **options: options of `adapt` that say what the features are: `features`, `exclude`,
             `categorical`, `add`, `fixed`, `defaults`, `lower_is_better`.
 

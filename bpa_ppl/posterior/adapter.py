@@ -3,8 +3,8 @@
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable per observed site),
 `log_prior` (one per sampled site, or their sum), `observed_data`, `constant_data`,
 `warmup_posterior` for samplers with a warm-up, and `posterior_predictive` and `prior_predictive`
-where there are lists to predict (`bpa_ppl.diagnostics.with_predictions`). The coordinate `feature`
-holds the names of the free features, `fixed_feature` those of the fixed ones, `sentence` the ids of
+where there are lists to predict (`diagnostics.predictive_checks`). The coordinate `feature` holds
+the names of the free features, `fixed_feature` those of the fixed ones, `sentence` the ids of
 the sentences. A model names the dimensions of its other sites in its attribute `dims`.
 """
 

@@ -1,6 +1,6 @@
 """The schema of records, and the one place where their columns are checked.
 
-Every format yields columns (`bpa_ppl.rows.Columns`), or records that become columns, and
+Every format yields columns (`bpa_ppl.rows.base.Columns`), or records that become columns, and
 `SchemaReader` turns them into rows. The fields of a hypothesis:
 
     text                 the hypothesis

@@ -106,7 +106,7 @@ class AdaptOptions:
         extra: lists, with references, of the out-of-domain set that the canonical weights were
             tuned on, for the sampler `weight-trace`.
         model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; None is
-            `bpa_ppl.models.log_linear`.
+            `bpa_ppl.log_linear`.
         progress: True draws a bar on standard error.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
 

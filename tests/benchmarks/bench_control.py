@@ -29,6 +29,7 @@ from measuring import (
 )
 
 import bpa_ppl as bpa
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 
 #: From a domain, a number of lists and a seed to weights.
@@ -62,7 +63,7 @@ def of_development(size: int, seed: int, likelihood: str) -> Mapping[str, float]
 def tuned(size: int, seed: int) -> Mapping[str, float]:
     """Return the weights of MERT tuned to TER on D."""
     lists = own(size, seed)
-    return bpa.experiments.reestimate(lists, canonical(), metric="ter", seed=seed).weights
+    return reestimate(lists, canonical(), metric="ter", seed=seed).weights
 
 
 def joined(domain: str, size: int, seed: int) -> Mapping[str, float]:

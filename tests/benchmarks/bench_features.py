@@ -40,6 +40,7 @@ from measuring import (
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models.likelihoods.margin import Margin
@@ -130,7 +131,7 @@ def tuners_table(options: Any) -> None:
     def tuned(task: Task, tuner: str, metric: str, size: int, seed: int) -> Float64:
         sample, zeros = draw(task.pool, size, seed), dict.fromkeys(task.new, 0.0)
         settings = {"tuner": tuner, "metric": metric, "seed": seed, "defaults": zeros}
-        return task.scores(bpa.experiments.reestimate(sample, canonical(), **settings).weights)
+        return task.scores(reestimate(sample, canonical(), **settings).weights)
 
     for title, new in (("14 features", ()), ("14 + 5 features", FIVE)):
         table = ScoreTable(f"captions, {title}", (10, 100), options.draws)

@@ -15,15 +15,15 @@ from functools import partial
 from bench_learned_priors import Learning
 from measuring import DOMAINS, ScoreTable, canonical, domain_task, draw, parse_options
 
-import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 
 
 def mira(domain: str, size: int, seed: int) -> Float64:
     """Return the scores of weights that MIRA tuned to TER."""
     task = domain_task(domain)
     sample = draw(task.pool, size, seed)
-    tuned = bpa.experiments.reestimate(sample, canonical(), tuner="mira", metric="ter", seed=seed)
+    tuned = reestimate(sample, canonical(), tuner="mira", metric="ter", seed=seed)
     return task.scores(tuned.weights)
 
 

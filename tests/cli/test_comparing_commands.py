@@ -9,6 +9,7 @@ from pathlib import Path
 from command_line import run, succeed
 
 import bpa_ppl as bpa
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
@@ -49,7 +50,7 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     assert {line.split("=")[0][-1:] for line in changed} == {"0"}
     lists, start = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
     chosen = {"tuner": "mira", "epochs": 3, "metric": "ter", "seed": 2, "fixed": ["LM0"]}
-    assert bpa.read_weights("new.ini") == bpa.experiments.reestimate(lists, start, **chosen).weights
+    assert bpa.read_weights("new.ini") == reestimate(lists, start, **chosen).weights
 
 
 def test_a_failed_loop_resumes(folder: Path) -> None:

@@ -20,6 +20,7 @@ from bpa_ppl.experiments.redecoding import join
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material, run_study
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, read_study, seed_of
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats import streams
 
 
@@ -53,7 +54,7 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     seed = seed_of(study, cell)
     posterior = bpa_ppl.adapt(adaptation, lists.weights, sampler="map", prior_variance=1, seed=seed)
     adapted = bpa_ppl.rerank(lists.test, posterior).choice
-    tuned = bpa_ppl.experiments.reestimate(
+    tuned = reestimate(
         adaptation, lists.weights, tuner="mira", seed=seed
     ).weights
     chosen = {
@@ -93,7 +94,7 @@ def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
     folder = quick_study.parent
     other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
     joined, seed = NBest.concatenate([drawn, other], renumber=True), seed_of(study, cell)
-    tuned = bpa_ppl.experiments.reestimate(joined, lists.weights, seed=seed).weights
+    tuned = reestimate(joined, lists.weights, seed=seed).weights
     posterior = bpa_ppl.adapt(joined, lists.weights, sampler="map", seed=seed)
     chosen = {
         "mert+": lists.test.best(lists.test.scores(tuned)),
@@ -109,7 +110,7 @@ def test_both_sets_without_new_lists_or_with_copies(study_file: Path) -> None:
     lists = material(read_study(study_file), read_study(study_file).domains[0])
     empty = lists.adapt.select([])
     results = [
-        bpa_ppl.experiments.reestimate(nbest, lists.weights, seed=1).weights
+        reestimate(nbest, lists.weights, seed=1).weights
         for nbest in (lists.adapt, join(empty, lists.adapt), join(lists.adapt, lists.adapt))
     ]
     assert results[0] != lists.weights

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-import bpa_ppl as bpa
 from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.weights import Weights
 
 Record = dict[str, Any]
@@ -105,7 +105,7 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
             del row[column]
     path = written(rows, format, tmp_path)
     features = ("x", "lm", "by=u", "by=v", "by=w")
-    record = bpa.features.Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),)).record(
+    record = Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),)).record(
         [features[2:]]
     )
     weights = rng.normal(1, 0.1, (4, 100, 5))
