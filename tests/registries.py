@@ -1,15 +1,25 @@
-"""All registries of components by name, from the packages that declare them."""
+"""All registries of components by name, from the modules that declare them."""
 
 from __future__ import annotations
 
-from bpa_ppl import decoding, features, formats, models, quality, sampling
-from bpa_ppl.experiments import tuning
+from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.features.base import FEATURES
+from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.priors.base import PRIORS
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.registry import Registry
+from bpa_ppl.sampling.base import SAMPLERS
 
-PACKAGES = (decoding, features, formats, models, quality, sampling, tuning)
-REGISTRIES = {
-    name: value
-    for package in PACKAGES
-    for name in package.__all__
-    if name.isupper() and isinstance(value := getattr(package, name), Registry)
+REGISTRIES: dict[str, Registry] = {
+    "FEATURES": FEATURES,
+    "LIKELIHOODS": LIKELIHOODS,
+    "METRICS": METRICS,
+    "NBEST_FORMATS": NBEST_FORMATS,
+    "PRIORS": PRIORS,
+    "RULES": RULES,
+    "SAMPLERS": SAMPLERS,
+    "TUNERS": TUNERS,
+    "WEIGHT_FORMATS": WEIGHT_FORMATS,
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-import pkgutil
+import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from registries import REGISTRIES
 
 import bpa_ppl
 
+ROOT = Path(__file__).resolve().parent.parent
 LISTED = (Path(__file__).parent / "public_api.txt").read_text("utf-8").splitlines()
 
 
@@ -24,17 +25,16 @@ def parameters(signature: inspect.Signature) -> str:
 
 
 def public_api() -> Iterator[str]:
-    """Yield a line for each function, member of a class, name in a package, and component."""
+    """Yield a line for each name of `bpa_ppl`, other name in the reference, and component."""
     for name in sorted(bpa_ppl.__all__):
         value = getattr(bpa_ppl, name)
         if inspect.isclass(value):
+            yield name
             yield from (f"{name}.{m}" for m in sorted(vars(value)) if not m.startswith("_"))
         elif inspect.isfunction(value):
             yield f"{name}{parameters(inspect.signature(value))}"
-    packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__[:1]) if m.ispkg}
-    for package in sorted((packages | {"diagnostics", "models", "sklearn"}) - {"cli", "text"}):
-        module = import_module(f"bpa_ppl.{package}")
-        yield from (f"{package}.{name}" for name in sorted(module.__all__))
+    pages = "".join(path.read_text("utf-8") for path in ROOT.glob("docs/api/*.md"))
+    yield from sorted(set(re.findall(r"^::: bpa_ppl\.(\w+\..+)", pages, re.MULTILINE)))
     for name, value in sorted(REGISTRIES.items()):
         yield f"{name}: {', '.join(value)}"
 
@@ -48,3 +48,16 @@ def test_public_names() -> None:
     assert set(bpa_ppl.__all__) == set(dir(bpa_ppl))
     with pytest.raises(AttributeError, match="reranked"):
         _ = bpa_ppl.reranked
+
+
+def test_type_checkers_read_the_same_names() -> None:
+    source = Path(bpa_ppl.__file__).read_text("utf-8")
+    (block,) = (one for one in ast.parse(source).body if isinstance(one, ast.If))
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    read = {
+        (statement.module, alias.name, alias.asname)
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    assert read == {(module, name, name) for name, module in bpa_ppl._MODULE_OF.items()}

@@ -31,10 +31,7 @@ Function = Callable[..., Any]
 SAMPLING = [name for name in SAMPLERS if name != "weight-trace"]
 FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
-    **{
-        name: partial(reestimate, weights=WEIGHTS, tuner=name)
-        for name in TUNERS
-    },
+    **{name: partial(reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
     "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
     "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs")
     pytest.importorskip("mkdocstrings")
     folder = tmp_path_factory.mktemp("site")
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
+    package = [sys.executable, "-c", "import setuptools; setuptools.setup()", "build_py"]
+    subprocess.run(package, cwd=ROOT, check=True)
     # With --quiet, --strict would ignore warnings.
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True)

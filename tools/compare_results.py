@@ -328,9 +328,7 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
         "features": {"exclude": ["Distortion0"]},
         "gamma": {"likelihood": Margin(gamma=1.0)},
         "horseshoe": {"prior": "horseshoe"},
-        "language model": {
-            "add": [bpa.LanguageModel(text=str(DEMO / "leaflet.domain.txt"))]
-        },
+        "language model": {"add": [bpa.LanguageModel(text=str(DEMO / "leaflet.domain.txt"))]},
         "consensus": {"add": ["consensus", "length"]},
         "own model": {"model": by_domain},
         "seed": {"seed": 5},

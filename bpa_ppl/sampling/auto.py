@@ -64,6 +64,9 @@ class Auto(Sampler, frozen=True):
 
     Another model with several sites of more than one value is a hierarchy, whose shape independent
     proposals do not fit: NUTS draws at once.
+
+    >>> Auto(draws=500)
+    Auto(draws=500, chains=4)
     """
 
     draws: Count = 1000

@@ -51,6 +51,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
         draws: of each chain.
         chains: how many.
         degrees_of_freedom: of the Student t.
+
+    >>> IndependenceMetropolis(draws=500)
+    IndependenceMetropolis(warmup=100, draws=500, chains=4, degrees_of_freedom=20.0)
     """
 
     warmup: CountOrNone = 100

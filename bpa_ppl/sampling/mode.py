@@ -249,7 +249,11 @@ def dispersed_starts(target: Target, mode: Mode, chains: int) -> Sites:
 
 
 class PosteriorMode(Sampler, frozen=True):
-    """The mode of the posterior as its only draw; it has no settings."""
+    """The mode of the posterior as its only draw; it has no settings.
+
+    >>> PosteriorMode()
+    PosteriorMode()
+    """
 
     exact = False
 

@@ -45,6 +45,9 @@ class Nuts(ChainSampler, frozen=True):
     and a warm-up of at least 500 draws finds metric and step, as NumPyro does by default. In more
     than 100 dimensions it tunes at least the step: few posteriors are near enough to a Gaussian in
     all of them.
+
+    >>> Nuts(warmup=500).settings()["warmup"]
+    500
     """
 
     step_size: Positive = 1.1

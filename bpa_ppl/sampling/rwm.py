@@ -86,6 +86,9 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         chains: how many.
         thinning: steps from one draw to the next. None is 1.5 for each of d values, and at least
             10: 21 for the 14 weights of Moses; twice as many if the prior has an unknown scale.
+
+    >>> RandomWalkMetropolis(scale=1.0)
+    RandomWalkMetropolis(scale=1.0, warmup=50, draws=1000, chains=4, thinning=None)
     """
 
     scale: Positive = 2.38

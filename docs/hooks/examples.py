@@ -15,8 +15,8 @@ class Examples(Extension):
     """Fence the examples of every docstring."""
 
     def on_object(self, *, obj: Any, **others: Any) -> None:
-        """Fence the examples in the docstring of an object, once: `clone.py` loads some twice."""
-        if obj.docstring is not None and "```pycon" not in obj.docstring.value:
+        """Fence the examples in the docstring of an object."""
+        if obj.docstring is not None:
             obj.docstring.value = _EXAMPLES.sub(fenced, obj.docstring.value)
 
 

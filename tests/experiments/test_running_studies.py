@@ -54,9 +54,7 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     seed = seed_of(study, cell)
     posterior = bpa_ppl.adapt(adaptation, lists.weights, sampler="map", prior_variance=1, seed=seed)
     adapted = bpa_ppl.rerank(lists.test, posterior).choice
-    tuned = reestimate(
-        adaptation, lists.weights, tuner="mira", seed=seed
-    ).weights
+    tuned = reestimate(adaptation, lists.weights, tuner="mira", seed=seed).weights
     chosen = {
         ("canonical", ""): lists.test.best(lists.test.scores(lists.weights.values_array)),
         ("map", "prior_variance=1"): adapted,

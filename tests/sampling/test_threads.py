@@ -17,7 +17,7 @@ from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.nuts import Nuts
 
 CANONICAL = {"A": 0.1, "B": 0.2}
-#: Threads of a new process: the first use of names, whose packages are loaded on first use, and
+#: Threads of a new process: the first use of names, whose modules are loaded on first use, and
 #: then the first adaptation, before which nothing is traced.
 COLD = """
 import threading
@@ -29,7 +29,7 @@ barrier = threading.Barrier(8)
 
 def first(name):
     barrier.wait()
-    return callable(getattr(bpa, name)) and callable(getattr(bpa.models, "Prior"))
+    return callable(getattr(bpa, name))
 
 names = ["adapt", "check", "rerank", "oracles", "gains", "read_nbest", "Reranker", "Draws"]
 with ThreadPoolExecutor(8) as threads:
