@@ -126,7 +126,7 @@ def test_model_of_the_guide_runs(lists: NBest) -> None:
 
 
 MODULE = '''
-from bpa_ppl.quality import Metric
+from bpa_ppl import Metric
 
 class Mine(Metric, frozen=True):
     """A metric."""

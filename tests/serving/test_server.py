@@ -23,7 +23,7 @@ from raising import raises
 from bpa_ppl import Draws, UsageError, write_posterior
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
-serve = pytest.importorskip("bpa_ppl.serving", reason="the extra `serve` is not installed").serve
+serve = pytest.importorskip("bpa_ppl.serving.app", reason="the extra `serve` is not installed").serve
 
 listen = pytest.importorskip("bpa_ppl.serving.web").listen
 
@@ -86,7 +86,7 @@ def test_answers_are_sent_at_once() -> None:
 
 IMPATIENT = """
 import sys
-from bpa_ppl.serving import serve, web
+from bpa_ppl.serving import app, web
 web._PATIENCE, web._GRACE, web._CONNECTIONS = float(sys.argv[2]), 0.5, 8
 serve(sys.argv[1], port=0, ready=lambda url: print(url, flush=True))
 """
