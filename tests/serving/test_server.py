@@ -23,7 +23,7 @@ from raising import raises
 from bpa_ppl import Draws, UsageError, write_posterior
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
-serve = pytest.importorskip("bpa_ppl.serving.app", reason="the extra `serve` is not installed").serve
+serve = pytest.importorskip("bpa_ppl.serving.app", reason="no extra `serve`").serve
 
 listen = pytest.importorskip("bpa_ppl.serving.web").listen
 
@@ -88,7 +88,7 @@ IMPATIENT = """
 import sys
 from bpa_ppl.serving import app, web
 web._PATIENCE, web._GRACE, web._CONNECTIONS = float(sys.argv[2]), 0.5, 8
-serve(sys.argv[1], port=0, ready=lambda url: print(url, flush=True))
+app.serve(sys.argv[1], port=0, ready=lambda url: print(url, flush=True))
 """
 
 
