@@ -8,6 +8,7 @@ __version__ = "1.0.0"
 #: The public names by the module that has them, which is imported when one of them is first used:
 #: `import bpa_ppl` loads neither JAX nor ArviZ.
 _MODULES = {
+    "bpa_ppl.adapting": ("adapt", "log_density"),
     "bpa_ppl.decoding.reranking": ("Reranked", "Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
     "bpa_ppl.diagnostics.baselines.comparing": ("compare_baselines",),
@@ -47,7 +48,6 @@ _MODULES = {
     "bpa_ppl.quality.scoring": ("corpus_score", "gains"),
     "bpa_ppl.quality.ter": ("TER",),
     "bpa_ppl.quality.wer": ("WER",),
-    "bpa_ppl.sampling.adapting": ("adapt", "log_density"),
     "bpa_ppl.sampling.auto": ("Auto",),
     "bpa_ppl.sampling.base": ("Sampler",),
     "bpa_ppl.sampling.description": ("describe",),
@@ -66,6 +66,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from bpa_ppl.adapting import adapt as adapt, log_density as log_density
     from bpa_ppl.decoding.reranking import (
         Reranked as Reranked,
         Reranker as Reranker,
@@ -125,7 +126,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.quality.scoring import corpus_score as corpus_score, gains as gains
     from bpa_ppl.quality.ter import TER as TER
     from bpa_ppl.quality.wer import WER as WER
-    from bpa_ppl.sampling.adapting import adapt as adapt, log_density as log_density
     from bpa_ppl.sampling.auto import Auto as Auto
     from bpa_ppl.sampling.base import Sampler as Sampler
     from bpa_ppl.sampling.description import describe as describe
