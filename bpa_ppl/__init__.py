@@ -11,6 +11,7 @@ _MODULES = {
     "bpa_ppl.adapting": ("adapt", "log_density"),
     "bpa_ppl.decoding.reranking": ("Reranked", "Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
+    "bpa_ppl.describing": ("describe",),
     "bpa_ppl.diagnostics.baselines.comparing": ("compare_baselines",),
     "bpa_ppl.diagnostics.checks": ("Report", "check"),
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
@@ -37,6 +38,7 @@ _MODULES = {
     "bpa_ppl.models.priors.base": ("Prior", "PriorFamily"),
     "bpa_ppl.models.priors.isotropic": ("Isotropic",),
     "bpa_ppl.models.priors.sparse": ("Horseshoe",),
+    "bpa_ppl.models.priors.learned": ("learn_prior",),
     "bpa_ppl.nbest": ("NBest",),
     "bpa_ppl.posterior.adapter": ("as_draws", "point_weights"),
     "bpa_ppl.posterior.draws": ("Draws",),
@@ -50,18 +52,18 @@ _MODULES = {
     "bpa_ppl.quality.wer": ("WER",),
     "bpa_ppl.sampling.auto": ("Auto",),
     "bpa_ppl.sampling.base": ("Sampler",),
-    "bpa_ppl.sampling.description": ("describe",),
     "bpa_ppl.sampling.imh": ("IndependenceMetropolis",),
     "bpa_ppl.sampling.kernels": ("NumpyroKernel",),
     "bpa_ppl.sampling.laplace": ("Laplace",),
-    "bpa_ppl.sampling.learning": ("learn_prior",),
     "bpa_ppl.sampling.mode": ("PosteriorMode",),
     "bpa_ppl.sampling.nuts": ("Nuts",),
     "bpa_ppl.sampling.repeating": ("recorded_options",),
+    "bpa_ppl.sampling.observations": ("Compared", "Scored", "observe"),
+    "bpa_ppl.sampling.prior_choice": ("choose_prior",),
     "bpa_ppl.sampling.rwm": ("RandomWalkMetropolis",),
     "bpa_ppl.sampling.target": ("Sampled", "Target"),
     "bpa_ppl.sklearn": ("BayesianRanker",),
-    "bpa_ppl.weights": ("Weights",),
+    "bpa_ppl.weights": ("Match", "Weights", "match"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -73,6 +75,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         rerank as rerank,
     )
     from bpa_ppl.decoding.rules import Mbr as Mbr, Rule as Rule
+    from bpa_ppl.describing import describe as describe
     from bpa_ppl.diagnostics.baselines.comparing import compare_baselines as compare_baselines
     from bpa_ppl.diagnostics.checks import Report as Report, check as check
     from bpa_ppl.errors import (
@@ -112,6 +115,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.priors.base import Prior as Prior, PriorFamily as PriorFamily
     from bpa_ppl.models.priors.isotropic import Isotropic as Isotropic
     from bpa_ppl.models.priors.sparse import Horseshoe as Horseshoe
+    from bpa_ppl.models.priors.learned import learn_prior as learn_prior
     from bpa_ppl.nbest import NBest as NBest
     from bpa_ppl.posterior.adapter import as_draws as as_draws, point_weights as point_weights
     from bpa_ppl.posterior.draws import Draws as Draws
@@ -128,18 +132,22 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.quality.wer import WER as WER
     from bpa_ppl.sampling.auto import Auto as Auto
     from bpa_ppl.sampling.base import Sampler as Sampler
-    from bpa_ppl.sampling.description import describe as describe
     from bpa_ppl.sampling.imh import IndependenceMetropolis as IndependenceMetropolis
     from bpa_ppl.sampling.kernels import NumpyroKernel as NumpyroKernel
     from bpa_ppl.sampling.laplace import Laplace as Laplace
-    from bpa_ppl.sampling.learning import learn_prior as learn_prior
     from bpa_ppl.sampling.mode import PosteriorMode as PosteriorMode
     from bpa_ppl.sampling.nuts import Nuts as Nuts
     from bpa_ppl.sampling.repeating import recorded_options as recorded_options
+    from bpa_ppl.sampling.observations import (
+        Compared as Compared,
+        Scored as Scored,
+        observe as observe,
+    )
+    from bpa_ppl.sampling.prior_choice import choose_prior as choose_prior
     from bpa_ppl.sampling.rwm import RandomWalkMetropolis as RandomWalkMetropolis
     from bpa_ppl.sampling.target import Sampled as Sampled, Target as Target
     from bpa_ppl.sklearn import BayesianRanker as BayesianRanker
-    from bpa_ppl.weights import Weights as Weights
+    from bpa_ppl.weights import Match as Match, Weights as Weights, match as match
 else:
     __all__ = sorted(_MODULE_OF)
 

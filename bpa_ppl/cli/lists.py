@@ -25,8 +25,8 @@ def lists_(
     Args:
         as_json: Print JSON instead of a table.
     """
+    from bpa_ppl.describing import describe
     from bpa_ppl.formats.nbest_files import format_name
-    from bpa_ppl.sampling.description import describe
 
     lists = reading.read_together(nbest, references, sources)
     description = describe(lists, metric)

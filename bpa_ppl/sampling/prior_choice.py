@@ -64,7 +64,7 @@ def choose_prior(
     *,
     likelihood: str | Likelihood = "oracle",
     lists: NBest | None = None,
-    model: Model = log_linear,
+    model: Model | None = None,
     progress: bool | Reporter = False,
 ) -> tuple[Prior, dict[str, Any]]:
     """Choose the prior of the free weights: the second of the four steps of `adapt`.
@@ -76,7 +76,7 @@ def choose_prior(
             settings; or a prior.
         likelihood: as for `observe`.
         lists: all lists, those without an observation too; None are those of `observed`.
-        model: a NumPyro program, as for `adapt`.
+        model: as for `adapt`.
         progress: True draws a bar on standard error.
 
     Returns:
@@ -97,12 +97,12 @@ def choose_prior(
     resolved = LIKELIHOODS.resolve(likelihood)
     scale = choose_scale(
         observed,
-        observed.table(match, domains=model is not log_linear),
+        observed.table(match, domains=model not in (None, log_linear)),
         match,
         family,
         resolved,
         observed.lists if lists is None else lists,
-        model=model,
+        model=model or log_linear,
         progress=progress,
     )
     return build_recorded(family, match, scale)
