@@ -180,7 +180,8 @@ class NgramPairs:
         """Return the best text and its expected score; see `Edited`."""
         from bpa_ppl.quality.pairs_compiled import most_similar
 
-        best, score = most_similar(self.bags, self.lengths, self._longest, p, most_probable(p))
+        order = most_probable(p)
+        best, score = most_similar(self.bags, self.lengths, self._longest, p, order, TIE)
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:

@@ -14,7 +14,6 @@ from numba import njit
 
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.caching import compiled
-from bpa_ppl.quality.pairs import TIE
 from bpa_ppl.text.hashing import FREE, find_slot
 
 UInt64 = npt.NDArray[np.uint64]
@@ -259,7 +258,7 @@ def scores_between(matches: Int64, hypotheses: Int64, references: Int64) -> Floa
 
 @compiled
 def most_similar(
-    bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64
+    bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64, tie: float
 ) -> tuple[int, float]:
     """Return the text with the highest expected BLEU or chrF, and this score.
 
@@ -272,6 +271,7 @@ def most_similar(
         longest: the length of the longest n-grams: 4 for BLEU, 6 for chrF.
         p: (texts,) their probabilities.
         references: the texts of positive probability, the most probable first.
+        tie: expected scores that differ by no more are equal.
     """
     in_reference = np.zeros(len(bags[3]), np.int32)
     matches = np.zeros(longest, np.int64)
@@ -290,13 +290,13 @@ def most_similar(
         _set_reference(bags, in_reference, v, False)
         kept = 0
         for i in range(number):
-            if expected[alive[i]] + 100.0 * left >= leading - TIE:
+            if expected[alive[i]] + 100.0 * left >= leading - tie:
                 alive[kept] = alive[i]
                 kept += 1
         number = kept
     best = alive[0]
     for u in alive[1:number]:  # by expected score, then probability, then position
-        if abs(expected[u] - expected[best]) > TIE:
+        if abs(expected[u] - expected[best]) > tie:
             better = expected[u] > expected[best]
         else:
             better = u < best if p[u] == p[best] else p[u] > p[best]
