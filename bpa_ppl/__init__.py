@@ -47,7 +47,7 @@ _MODULES = {
     "bpa_ppl.quality.bleu": ("BLEU",),
     "bpa_ppl.quality.chrf": ("CHRF",),
     "bpa_ppl.quality.oracle": ("Oracles", "oracles"),
-    "bpa_ppl.quality.scoring": ("corpus_score", "gains"),
+    "bpa_ppl.quality.gains": ("corpus_score", "gains"),
     "bpa_ppl.quality.ter": ("TER",),
     "bpa_ppl.quality.wer": ("WER",),
     "bpa_ppl.sampling.auto": ("Auto",),
@@ -127,7 +127,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.quality.bleu import BLEU as BLEU
     from bpa_ppl.quality.chrf import CHRF as CHRF
     from bpa_ppl.quality.oracle import Oracles as Oracles, oracles as oracles
-    from bpa_ppl.quality.scoring import corpus_score as corpus_score, gains as gains
+    from bpa_ppl.quality.gains import corpus_score as corpus_score, gains as gains
     from bpa_ppl.quality.ter import TER as TER
     from bpa_ppl.quality.wer import WER as WER
     from bpa_ppl.sampling.auto import Auto as Auto

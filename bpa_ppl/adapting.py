@@ -41,8 +41,9 @@ from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, Draws
 from bpa_ppl.progress import inherited_progress, reporter
-from bpa_ppl.quality.base import METRICS, Metric, default_metric, resolve
+from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import judgement_note, numeric_columns
+from bpa_ppl.quality.gains import default_metric, resolve
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler

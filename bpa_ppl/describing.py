@@ -13,15 +13,15 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import location_of, quoted, require
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
-from bpa_ppl.quality.base import Metric, default_metric, resolve, text_metrics
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import (
-    by_name,
     column_of,
     judged_lists,
     judgement_note,
     numeric_columns,
     with_judged,
 )
+from bpa_ppl.quality.gains import by_name, default_metric, resolve, text_metrics
 from bpa_ppl.quality.oracle import oracles
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.rows.schema import looks_numeric

@@ -20,7 +20,7 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import Column, column_of
-from bpa_ppl.quality.scoring import one_each, statistics
+from bpa_ppl.quality.gains import one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs
+from bpa_ppl.text.words import NumberedText
 
 
 def pairs_of(table: PhrasePairs) -> list[tuple[str, str]]:

@@ -18,7 +18,8 @@ import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights
 from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.quality.base import METRICS, text_metrics
+from bpa_ppl.quality.base import METRICS
+from bpa_ppl.quality.gains import text_metrics
 from bpa_ppl.quality.ter import TER
 from bpa_ppl.registry import Registry
 

@@ -67,8 +67,8 @@ def oracle(
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.progress import reporter
-    from bpa_ppl.quality.base import default_metric, resolve
     from bpa_ppl.quality.column import Column
+    from bpa_ppl.quality.gains import default_metric, resolve
     from bpa_ppl.quality.oracle import headroom
     from bpa_ppl.weights import match
 

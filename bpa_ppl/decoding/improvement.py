@@ -40,10 +40,10 @@ from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.column import Column
+from bpa_ppl.quality.gains import choice_score, one_each, statistics
+from bpa_ppl.quality.gains import gains as gains_in
 from bpa_ppl.quality.preferences import compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
-from bpa_ppl.quality.scoring import choice_score, one_each, statistics
-from bpa_ppl.quality.scoring import gains as gains_in
 from bpa_ppl.tables import decimals_for, has_width
 
 if TYPE_CHECKING:

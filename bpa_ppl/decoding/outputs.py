@@ -28,9 +28,9 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.gains import one_each, statistics
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
-from bpa_ppl.quality.scoring import one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

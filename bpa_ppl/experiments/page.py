@@ -35,7 +35,7 @@ from bpa_ppl.experiments.results import (
 from bpa_ppl.experiments.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality.gains import by_name
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.tables import has_width, with_spread
 

@@ -46,8 +46,7 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import METRICS
-from bpa_ppl.quality.column import by_name
-from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.quality.gains import by_name, statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.options import AdaptOptions
@@ -131,7 +130,7 @@ class Material:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
-        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.scoring.statistics`.
+        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.gains.statistics`.
     """
 
     adapt: NBest

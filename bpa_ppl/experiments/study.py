@@ -26,8 +26,8 @@ from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.quality.base import METRICS, reported_metrics, text_metrics
-from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality.base import METRICS
+from bpa_ppl.quality.gains import by_name, reported_metrics, text_metrics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import PRESETS

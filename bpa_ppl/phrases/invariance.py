@@ -69,7 +69,7 @@ class Invariance(FeatureSource, frozen=True):
         UsageError: if there is no such measure or subdomain.
 
     >>> from bpa_ppl import NBest, add_features
-    >>> from bpa_ppl.phrases.subdomains import NumberedText
+    >>> from bpa_ppl.text.words import NumberedText
     >>> texts = NumberedText.of([["la", "loi"], ["chat"]]), NumberedText.of([["law"], ["cat"]])
     >>> Subdomains(*texts, [0, 1], [0.5, 0.5]).save("z.parquet")
     >>> lists = NBest.from_lists([["law", "cat"]], [[[0.0], [0.0]]], ["LM0"], sources=["la loi"])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Component
-from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 
 #: One tuple of references per sentence, which may differ in length.
@@ -198,86 +197,6 @@ class Averaged(Metric, frozen=True):
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return the gains: sentences contribute to a mean independently."""
         return self.gain(counts)
-
-
-def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
-    """Return a metric with its settings, by its name (in upper or lower case) with defaults.
-
-    A name that is not registered may be that of a column of the lists: a feature, or an extra of
-    numbers; `-NAME` is a column for which lower is better. `column:column=NAME` on the command
-    line, and `Column(column=NAME)` in Python, always are a column.
-
-    Args:
-        metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists of
-            equal length, that returns one number each, higher is better.
-        nbest: lists whose columns may be named.
-
-    Raises:
-        UsageError: if there is no such metric and no such column.
-
-    >>> resolve("BLEU")
-    BLEU(tokenize='none', lowercase=False)
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
-    >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
-    (Column(column='comet', negative=False), True)
-    """
-    if isinstance(metric, str):
-        for name in (metric, metric.lower()):
-            if name in METRICS:
-                return METRICS.resolve(name)
-        from bpa_ppl.quality.column import named_column
-
-        return named_column(metric, nbest)
-    if callable(metric) and not isinstance(metric, type | Metric):
-        from bpa_ppl.quality.function import Function
-
-        return Function(function=metric)
-    return METRICS.resolve(cast("Metric", metric))
-
-
-def default_metric(nbest: NBest, *, canonical: bool) -> str:
-    """Return the name of the gain of lists with references where none is chosen.
-
-    TER if there are canonical weights or the lists have the totals of a decoder: they are
-    translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse
-    than no adaptation.
-
-    Args:
-        nbest: the lists.
-        canonical: whether there are canonical weights, other than equal ones.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
-    >>> default_metric(lists, canonical=True), default_metric(lists, canonical=False)
-    ('ter', 'chrf')
-    """
-    return "ter" if canonical or nbest.totals is not None else "chrf"
-
-
-def text_metrics() -> tuple[str, ...]:
-    """Return the names of the metrics that compare texts: they need references only.
-
-    >>> text_metrics()
-    ('ter', 'bleu', 'chrf', 'ter+bleu', 'wer', 'cer')
-    """
-    return tuple(
-        name
-        for name, kind in METRICS.loaded()
-        if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
-    )
-
-
-def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of the metrics that are reported where some metrics are criteria.
-
-    The mean of TER and BLEU is never one of them: both are always reported.
-
-    >>> reported_metrics(["bleu"]), reported_metrics(["wer", "ter+bleu"])
-    (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
-    """
-    names = text_metrics()
-    always = [name for name in names if METRICS[name].reported]
-    others = set(criteria).intersection(names).difference(always, ["ter+bleu"])
-    return (*sorted(others), *always)
 
 
 def sacrebleu_signature(scorer: Any, references: References) -> str:

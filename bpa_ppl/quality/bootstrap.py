@@ -12,7 +12,8 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import checked_seed
-from bpa_ppl.quality.base import Metric, resolve
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.gains import resolve
 
 #: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
 #: All methods use the same, so that their differences are paired.

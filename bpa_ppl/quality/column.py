@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import as_numbers, is_missing
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.nbest import NBest, feature_of
-from bpa_ppl.quality.base import METRICS, Averaged, Lists, Metric, References
+from bpa_ppl.quality.base import Averaged, Lists, Metric, References
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
@@ -78,46 +78,6 @@ class Column(Averaged, frozen=True):
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return how many of the choices have a value."""
         return {f"{self.column}.judged": float(sums[1])}
-
-
-def named_column(name: str, nbest: NBest | None = None) -> Metric:
-    """Return the metric of a column by its name, or by `-NAME` if lower is better.
-
-    Args:
-        name: of the column.
-        nbest: the lists with the column; None for no lists.
-
-    Raises:
-        UsageError: if there is no such column; the message names metrics and columns.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
-    >>> named_column("-comet", lists)
-    Column(column='comet', negative=True)
-    """
-    names = () if nbest is None else numeric_columns(nbest)
-    column = name if name in names else name.removeprefix("-")
-    if column in names:
-        return Column(column=column, negative=column != name)
-    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
-        column_of(nbest, column)  # raises an error that names the value that is not a number
-    metrics = ", ".join(metric for metric in METRICS if metric != "column")
-    columns = f", or a column of the lists: {', '.join(names)}" if names else ""
-    message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
-    values = () if nbest is None else nbest.extras.get(column, ())
-    if texts := [value for value in values if isinstance(value, str) and value]:
-        message += f" ({column} is a column of texts, such as {quoted(texts[0])})"
-    raise UsageError(message, parameter="metric", code="unknown-name")
-
-
-def by_name(name: str) -> Metric:
-    """Return a metric by its name, without lists: a name that is not registered is a column.
-
-    >>> by_name("-ter"), by_name("ter").key
-    (Column(column='ter', negative=True), 'ter')
-    """
-    if name in METRICS:
-        return METRICS.resolve(name)
-    return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
 
 
 def numeric_columns(nbest: NBest) -> tuple[str, ...]:
@@ -227,7 +187,7 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         DataError: if no list is left.
 
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> metric = named_column("-mqm", lists.with_extras(mqm=[-5, None, 0]))
+    >>> metric = Column(column="mqm", negative=True)
     >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), metric)
     >>> kept.sizes.tolist(), rows.tolist()
     ([2], [0, 2])

@@ -14,10 +14,10 @@ from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, one_of, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality.base import Metric, Score, resolve
+from bpa_ppl.quality.base import Metric, Score
 from bpa_ppl.quality.column import judged_lists
+from bpa_ppl.quality.gains import resolve, scores_and_gains
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.quality.scoring import scores_and_gains
 from bpa_ppl.tables import text_table
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.

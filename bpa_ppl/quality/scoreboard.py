@@ -8,8 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import METRICS, Metric, Score, resolve
-from bpa_ppl.quality.scoring import choice_score
+from bpa_ppl.quality.base import METRICS, Metric, Score
+from bpa_ppl.quality.gains import choice_score, resolve
 from bpa_ppl.tables import decimals_for, has_width, text_table
 
 

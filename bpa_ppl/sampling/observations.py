@@ -23,12 +23,12 @@ from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality.base import Metric, default_metric, resolve
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import is_choice_of_two, judged_lists
+from bpa_ppl.quality.gains import default_metric, gains, no_references, resolve
 from bpa_ppl.quality.oracle import Oracles, oracles, oracles_and_gains
 from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
 from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement, agreement
-from bpa_ppl.quality.scoring import gains, no_references
 from bpa_ppl.quality.ter import TER
 from bpa_ppl.weights import CANONICAL, Match, match
 

@@ -42,10 +42,11 @@ from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.quality.base import Metric, default_metric, resolve
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import Column, with_judged
+from bpa_ppl.quality.gains import default_metric, resolve
+from bpa_ppl.quality.gains import gains as gains_in
 from bpa_ppl.quality.preferences import Comparisons, compared_lists, has_preferences
-from bpa_ppl.quality.scoring import gains as gains_in
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

@@ -58,8 +58,8 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.induction import induce
 from bpa_ppl.phrases.invariance import Invariance
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.text.words import NumberedText, sentences_of
 
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs

@@ -278,7 +278,7 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, pool: NBest, test: NBest, new: tuple[str, ...] = ()) -> Task:
         """Compute the statistics of the test lists."""
-        from bpa_ppl.quality.scoring import statistics
+        from bpa_ppl.quality.gains import statistics
 
         return cls(pool, test, statistics(test, "ter"), statistics(test, "bleu"), new)
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from bpa_ppl import NBest, adapting, describe, gains
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBEST_FORMATS
-from bpa_ppl.quality.base import resolve
+from bpa_ppl.quality.gains import resolve
 from bpa_ppl.sampling.observations import Compared, Scored
 
 TOKENS = ("logprob.sum", "logprob.mean", "logprob.min", "length")

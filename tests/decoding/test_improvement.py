@@ -25,8 +25,9 @@ from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
-from bpa_ppl.quality.base import METRICS, resolve
+from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.bootstrap import ScoreDifference
+from bpa_ppl.quality.gains import resolve
 from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])

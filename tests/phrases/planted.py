@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.phrases.subdomains import NumberedText
+from bpa_ppl.text.words import NumberedText
 
 
 def planted(

@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 
 from bpa_ppl.arrays import Int32
-from bpa_ppl.phrases.subdomains import NumberedText
+from bpa_ppl.text.words import NumberedText
 
 _NONE = -1  # beyond the end of a sentence
 

@@ -15,7 +15,8 @@ from raising import raises
 from bpa_ppl import NBest, UsageError, add_features
 from bpa_ppl.features.recipe import source_records, sources_from_records
 from bpa_ppl.phrases.invariance import Invariance
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.text.words import NumberedText
 
 K = 3
 RNG = np.random.default_rng(11)

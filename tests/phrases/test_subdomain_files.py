@@ -12,7 +12,8 @@ from pyarrow import parquet
 from raising import raises
 
 from bpa_ppl import DataError
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.text.words import NumberedText
 
 SOURCE = [["la", "maison"], [], ["une", "maison", "Zoé"], ["la"]]
 TARGET = [["the", "house"], ["."], ["a", "house"], []]

@@ -18,8 +18,9 @@ from subdomain_program import pad_text, subdomain_mixture
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.phrases.induction import induce
 from bpa_ppl.phrases.subdomain_em import EMSettings, Iteration, Lexicons, fit_em
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES
+from bpa_ppl.text.words import NumberedText
 from bpa_ppl.workers import parallel_workers
 
 EXACT = {"em": "soft", "smoothing": "none", "prior": 0.0}

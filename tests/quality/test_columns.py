@@ -10,8 +10,8 @@ from raising import raises
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import demote_to_extras
-from bpa_ppl.quality.base import resolve
-from bpa_ppl.quality.column import Column, by_name
+from bpa_ppl.quality.column import Column
+from bpa_ppl.quality.gains import by_name, resolve
 from bpa_ppl.quality.oracle import headroom
 
 LISTS = NBest.from_lists(

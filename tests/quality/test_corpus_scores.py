@@ -18,7 +18,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
-from bpa_ppl.quality.scoring import corpus_score
+from bpa_ppl.quality.gains import corpus_score
 from bpa_ppl.quality.ter import TER
 
 CONFIGS = [

@@ -14,8 +14,8 @@ from raising import raises
 
 from bpa_ppl import NBest, adapt
 from bpa_ppl.errors import BpaError, DataError, UsageError
+from bpa_ppl.quality.gains import corpus_score
 from bpa_ppl.quality.oracle import Oracles, headroom, oracles
-from bpa_ppl.quality.scoring import corpus_score
 
 SCORERS: dict[str, Callable[[], Any]] = {
     "ter": sacre.TER,

@@ -11,9 +11,9 @@ import pytest
 from bpa_ppl import NBest, adapt, corpus_score, oracles
 from bpa_ppl.component import Count
 from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.quality.base import METRICS, Averaged, Metric, reported_metrics
+from bpa_ppl.quality.base import METRICS, Averaged, Metric
+from bpa_ppl.quality.gains import gains, reported_metrics, statistics
 from bpa_ppl.quality.oracle import headroom
-from bpa_ppl.quality.scoring import gains, statistics
 
 
 def each(lists: Any, others: Any, score: Callable[[str, Any], Any]) -> np.ndarray:

@@ -7,9 +7,9 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, gains, oracles
+from bpa_ppl.quality.gains import choice_score, statistics
 from bpa_ppl.quality.oracle import headroom
 from bpa_ppl.quality.scoreboard import compared
-from bpa_ppl.quality.scoring import choice_score, statistics
 
 SENTENCES = 60
 

@@ -8,9 +8,8 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.quality.base import resolve
+from bpa_ppl.quality.gains import gains, resolve, statistics
 from bpa_ppl.quality.oracle import oracles
-from bpa_ppl.quality.scoring import gains, statistics
 from bpa_ppl.quality.wer import CER, WER
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")

@@ -43,7 +43,7 @@ from bpa_ppl.formats.base import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.posterior.files import read_draws
@@ -53,6 +53,7 @@ from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of
+from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match
 
 LISTS = b"""0 ||| a cat ||| LM0= -1.5 ||| -1

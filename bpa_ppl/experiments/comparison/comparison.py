@@ -30,10 +30,9 @@ from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
-from bpa_ppl.quality.base import reported_metrics, resolve
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.scoring import one_each, statistics
+from bpa_ppl.quality.gains import one_each, reported_metrics, resolve, statistics
 
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.

@@ -14,7 +14,7 @@ from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.quality.gains import statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.weights import AnyWeights, Match, match
 

@@ -1,23 +1,141 @@
-"""Scores of hypotheses and translations: per sentence, per corpus, and the counts behind them."""
+"""Which gain a name stands for, the gain of each candidate, and corpus scores of choices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality.base import Lists, Metric, References, Score, resolve
+from bpa_ppl.quality.base import METRICS, Lists, Metric, References, Score
+from bpa_ppl.quality.column import Column, column_of, numeric_columns
+from bpa_ppl.quality.function import Function
 from bpa_ppl.workers import parallel_workers, worker_count
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
+
+
+def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
+    """Return a metric with its settings, by its name (in upper or lower case) with defaults.
+
+    A name that is not registered may be that of a column of the lists: a feature, or an extra of
+    numbers; `-NAME` is a column for which lower is better. `column:column=NAME` on the command
+    line, and `Column(column=NAME)` in Python, always are a column.
+
+    Args:
+        metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists of
+            equal length, that returns one number each, higher is better.
+        nbest: lists whose columns may be named.
+
+    Raises:
+        UsageError: if there is no such metric and no such column.
+
+    >>> resolve("BLEU")
+    BLEU(tokenize='none', lowercase=False)
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
+    (Column(column='comet', negative=False), True)
+    """
+    if isinstance(metric, str):
+        for name in (metric, metric.lower()):
+            if name in METRICS:
+                return METRICS.resolve(name)
+        return named_column(metric, nbest)
+    if callable(metric) and not isinstance(metric, type | Metric):
+        return Function(function=metric)
+    return METRICS.resolve(cast("Metric", metric))
+
+
+def named_column(name: str, nbest: NBest | None = None) -> Metric:
+    """Return the metric of a column by its name, or by `-NAME` if lower is better.
+
+    Args:
+        name: of the column.
+        nbest: the lists with the column; None for no lists.
+
+    Raises:
+        UsageError: if there is no such column; the message names metrics and columns.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> named_column("-comet", lists)
+    Column(column='comet', negative=True)
+    """
+    names = () if nbest is None else numeric_columns(nbest)
+    column = name if name in names else name.removeprefix("-")
+    if column in names:
+        return Column(column=column, negative=column != name)
+    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
+        column_of(nbest, column)  # raises an error that names the value that is not a number
+    metrics = ", ".join(metric for metric in METRICS if metric != "column")
+    columns = f", or a column of the lists: {', '.join(names)}" if names else ""
+    message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
+    values = () if nbest is None else nbest.extras.get(column, ())
+    if texts := [value for value in values if isinstance(value, str) and value]:
+        message += f" ({column} is a column of texts, such as {quoted(texts[0])})"
+    raise UsageError(message, parameter="metric", code="unknown-name")
+
+
+def by_name(name: str) -> Metric:
+    """Return a metric by its name, without lists: a name that is not registered is a column.
+
+    >>> by_name("-ter"), by_name("ter").key
+    (Column(column='ter', negative=True), 'ter')
+    """
+    if name in METRICS:
+        return METRICS.resolve(name)
+    return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
+
+
+def default_metric(nbest: NBest, *, canonical: bool) -> str:
+    """Return the name of the gain of lists with references where none is chosen.
+
+    TER if there are canonical weights or the lists have the totals of a decoder: they are
+    translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse
+    than no adaptation.
+
+    Args:
+        nbest: the lists.
+        canonical: whether there are canonical weights, other than equal ones.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
+    >>> default_metric(lists, canonical=True), default_metric(lists, canonical=False)
+    ('ter', 'chrf')
+    """
+    return "ter" if canonical or nbest.totals is not None else "chrf"
+
+
+def text_metrics() -> tuple[str, ...]:
+    """Return the names of the metrics that compare texts: they need references only.
+
+    >>> text_metrics()
+    ('ter', 'bleu', 'chrf', 'ter+bleu', 'wer', 'cer')
+    """
+    return tuple(
+        name
+        for name, kind in METRICS.loaded()
+        if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
+    )
+
+
+def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the metrics that are reported where some metrics are criteria.
+
+    The mean of TER and BLEU is never one of them: both are always reported.
+
+    >>> reported_metrics(["bleu"]), reported_metrics(["wer", "ter+bleu"])
+    (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
+    """
+    names = text_metrics()
+    always = [name for name in names if METRICS[name].reported]
+    others = set(criteria).intersection(names).difference(always, ["ter+bleu"])
+    return (*sorted(others), *always)
 
 
 def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
@@ -254,8 +372,6 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
             raise DataError(message, origin, parameter="sources", code="missing-sources")
         more["sources"] = nbest.sources
     if metric.columns:
-        from bpa_ppl.quality.column import column_of
-
         more["columns"] = {name: column_of(nbest, name) for name in metric.columns}
     return references, more
 
