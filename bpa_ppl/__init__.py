@@ -9,6 +9,14 @@ __version__ = "1.0.0"
 #: `import bpa_ppl` loads neither JAX nor ArviZ.
 _MODULES = {
     "bpa_ppl.adapting": ("adapt", "log_density"),
+    "bpa_ppl.building": (
+        "concatenate",
+        "from_arrays",
+        "from_lists",
+        "from_records",
+        "from_samples",
+        "to_arrow",
+    ),
     "bpa_ppl.decoding.reranking": ("Reranked", "Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
     "bpa_ppl.describing": ("describe",),
@@ -69,6 +77,14 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.adapting import adapt as adapt, log_density as log_density
+    from bpa_ppl.building import (
+        concatenate as concatenate,
+        from_arrays as from_arrays,
+        from_lists as from_lists,
+        from_records as from_records,
+        from_samples as from_samples,
+        to_arrow as to_arrow,
+    )
     from bpa_ppl.decoding.reranking import (
         Reranked as Reranked,
         Reranker as Reranker,

@@ -87,7 +87,7 @@ class NBest:
     NBest(2 sentences, 5 hypotheses, 1 feature, sources)
     """
 
-    # A new column needs an entry in `_COLUMNS`, and no more: methods go through all columns alike.
+    # A new column needs an entry in `COLUMNS`, and no more: methods go through all columns alike.
     offsets: Int64
     features: Float32
     feature_names: tuple[str, ...]
@@ -196,7 +196,7 @@ class NBest:
         (['c', 'd'], [2, 2])
         """
         texts = cols.texts(texts, "texts", "hypothesis")
-        table, names = cols.to_array(features, np.float32, "features"), _names(feature_names)
+        table, names = cols.to_array(features, np.float32, "features"), to_names(feature_names)
         table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
         if table.shape != (shape := (len(texts), len(names))):
             problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
@@ -276,9 +276,10 @@ class NBest:
         >>> NBest.from_records(frame).features.tolist()
         [[-1.0], [-2.0]]
         """
-        from bpa_ppl.rows.readers import lists_of, record_columns
+        from bpa_ppl.building import build_lists
+        from bpa_ppl.rows.readers import record_columns
 
-        return lists_of(record_columns(records), references, sources, bad, first_id)
+        return build_lists(record_columns(records), references, sources, bad, first_id)
 
     @classmethod
     def from_samples(
@@ -311,10 +312,10 @@ class NBest:
         >>> lists.features[:, [0, 3]].tolist()
         [[-3.5, 3.0], [-1.5, 2.0]]
         """
-        from bpa_ppl.rows.readers import lists_of
+        from bpa_ppl.building import build_lists
         from bpa_ppl.rows.samples import sample_columns
 
-        return lists_of(sample_columns(texts, logprobs), references, sources)
+        return build_lists(sample_columns(texts, logprobs), references, sources)
 
     @classmethod
     def concatenate(
@@ -356,7 +357,7 @@ class NBest:
             if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
                 problem = f"{', '.join(odd)} is not in both {called(first.origin)} and these lists"
                 raise DataError(f"{problem}: use without", table.origin, code="mismatch")
-        tables = [_features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
+        tables = [features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
         if len(set(ids)) < len(ids) and not renumber:
@@ -365,7 +366,7 @@ class NBest:
             remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
             raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
         joined: dict[str, Any] = {}
-        for name, (kind, _) in _COLUMNS.items():
+        for name, (kind, _) in COLUMNS.items():
             if kind == "table":
                 continue
             sizes = [len(table if kind == "sentence" else table.features) for table in tables]
@@ -496,7 +497,7 @@ class NBest:
         selections = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
             name: cols.take(getattr(self, name), selections[kind])
-            for name, (kind, _) in _COLUMNS.items()
+            for name, (kind, _) in COLUMNS.items()
             if kind in selections
         }
         index, strings = cols.compact_strings(parts.pop("string_index"), self.strings)
@@ -568,7 +569,7 @@ class NBest:
         >>> lists.with_features("Words", [2, 1]).features.tolist()
         [[0.5, 2.0], [1.0, 1.0]]
         """
-        added = _names(names, "names")
+        added = to_names(names, "names")
         table = cols.to_array(columns, np.float32, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
@@ -597,15 +598,15 @@ class NBest:
         NBest(1 sentence, 1 hypothesis, 1 feature)
         """
         names = [*self.feature_names, *map(label_of, self.feature_names)]
-        allowed = dict.fromkeys([*_CAN_LACK, *self.extras, *self.sentence_extras, *names])
+        allowed = dict.fromkeys([*CAN_LACK, *self.extras, *self.sentence_extras, *names])
         for name in columns:
             one_of(name, allowed, "column", "columns")
         removed = frozenset(columns)
-        changed: dict[str, Any] = {name: None for name in _CAN_LACK if name in removed}
+        changed: dict[str, Any] = {name: None for name in CAN_LACK if name in removed}
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in removed}
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, removed)]
-        return _changed(_features_at(self, kept), **changed)
+        return _changed(features_at(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
         """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
@@ -676,7 +677,7 @@ class NBest:
         return self.regroup(slice(start, stop), rows, np.diff(ends))
 
 
-def _names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
+def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
     chosen = [names] if isinstance(names, str) else cols.members(names, parameter)
     if not all(isinstance(name, str) for name in chosen):
@@ -810,7 +811,7 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     if not moved:
         return nbest
     kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
-    return _changed(_features_at(nbest, kept), extras={**nbest.extras, **moved})
+    return _changed(features_at(nbest, kept), extras={**nbest.extras, **moved})
 
 
 def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
@@ -828,7 +829,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
         problem = f"{origins} have no feature in common: give files of the same features"
         raise DataError(problem, code="mismatch")
     extended = []
-    lacks = {name for name in _CAN_LACK for one in tables if getattr(one, name) is None}
+    lacks = {name for name in CAN_LACK for one in tables if getattr(one, name) is None}
     for table in tables:
         one = demote_to_extras(table, set(table.feature_names) - common)
         if one.totals is not None and "totals" in lacks:
@@ -854,7 +855,8 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
     return extended
 
 
-def _features_at(nbest: NBest, places: list[int]) -> NBest:
+def features_at(nbest: NBest, places: list[int]) -> NBest:
+    """Return the lists with the features at these places, in this order."""
     names = tuple(nbest.feature_names[place] for place in places)
     if names == nbest.feature_names:
         return nbest
@@ -863,9 +865,9 @@ def _features_at(nbest: NBest, places: list[int]) -> NBest:
 
 
 #: Name of each column -> `hypothesis`, `sentence` or `table`, and what converts its values.
-_COLUMNS: dict[str, tuple[str, Any]] = {
+COLUMNS: dict[str, tuple[str, Any]] = {
     "offsets": ("table", cols.frozen(np.int64, "offsets")),
-    "feature_names": ("table", _names),
+    "feature_names": ("table", to_names),
     "features": ("hypothesis", cols.frozen(np.float32, "features")),
     "sentence_ids": ("sentence", cols.frozen(np.int64, "sentence_ids")),
     "string_index": ("hypothesis", cols.frozen(np.int32, "string_index")),
@@ -875,12 +877,13 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
     "extras": ("hypothesis", cols.named),
     "sentence_extras": ("sentence", cols.named),
 }
-_CAN_LACK = ("totals", "references", "sources")
+#: The columns that may be None.
+CAN_LACK = ("totals", "references", "sources")
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     """Return (name, `hypothesis` or `sentence`, column) of the columns that a table may lack."""
-    single = [(name, _COLUMNS[name][0], getattr(nbest, name)) for name in _CAN_LACK]
+    single = [(name, COLUMNS[name][0], getattr(nbest, name)) for name in CAN_LACK]
     of_rows = [(name, "hypothesis", column) for name, column in nbest.extras.items()]
     of_lists = [(name, "sentence", column) for name, column in nbest.sentence_extras.items()]
     return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
@@ -897,7 +900,7 @@ def _changed(nbest: NBest, **columns: Any) -> NBest:
 
 def _convert(nbest: NBest, names: Collection[str]) -> None:
     """Convert some columns to their types, and check that all columns fit together."""
-    for name, (_, convert) in _COLUMNS.items():
+    for name, (_, convert) in COLUMNS.items():
         if name in names and getattr(nbest, name) is not None:
             object.__setattr__(nbest, name, convert(getattr(nbest, name)))
     _check_shapes(nbest)

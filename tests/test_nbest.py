@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
+from bpa_ppl import building
+from bpa_ppl.building import concatenate, to_arrow
 from bpa_ppl.errors import BpaWarning, DataError, NoSuchSentence, UsageError
 from bpa_ppl.nbest import NBest
 
@@ -150,7 +152,7 @@ class TestConcatenation:
         one = lists_with_all_columns(sizes)
         other = lists_with_all_columns(others, first=len(sizes))
         other = replace(other, sentence_ids=other.sentence_ids + len(sizes))
-        both = one + other
+        both = concatenate([one, other])
         assert both.sizes.tolist() == sizes + others
         assert both.sentence_ids.tolist() == list(range(len(sizes + others)))
         assert_consistent(both[: len(one)], list(range(len(one))))
@@ -160,7 +162,7 @@ class TestConcatenation:
 
     def test_features_are_matched_by_name_and_repeated_sentences_kept(self, toy: NBest) -> None:
         turned = {"features": toy.features[:, ::-1], "feature_names": toy.feature_names[::-1]}
-        both = toy.select([1, 1, 0]) + later(replace(toy, **turned))
+        both = concatenate([toy.select([1, 1, 0]), later(replace(toy, **turned))])
         assert both.sentence_ids.tolist() == [1, 1, 0, 100, 101, 102]
         assert both.feature_names == toy.feature_names
         assert both.features[-9:].tobytes() == toy.features.tobytes()
@@ -228,13 +230,16 @@ class TestColumns:
             (lambda n: n.scores([1.0]), DataError, "wrong-length", "weights"),
             (lambda n: n.scores([1.0, np.inf, 0.0]), DataError, "bad-number", "weights"),
             (lambda n: NBest.concatenate([]), UsageError, "no-data", "parts"),
-            (lambda n: n + n, DataError, "duplicate", "renumber"),
-            (lambda n: n + later(n.without("TM0[1]")), DataError, "mismatch", None),
-            (lambda n: n + later(n.with_extras(gain=[0] * 9)), DataError, "missing-column", None),
-            (lambda n: n.with_extras(gain=np.zeros(9)) + later(n.with_extras(gain=["x"] * 9)),
-             DataError, "mismatch", None),
-            (lambda n: n.with_extras(v=np.zeros(9)) + later(n.with_extras(v=np.zeros((9, 2)))),
-             DataError, "mismatch", None),
+            (lambda n: concatenate([n, n]), DataError, "duplicate", "renumber"),
+            (lambda n: concatenate([n, later(n.without("TM0[1]"))]), DataError, "mismatch", None),
+            (lambda n: concatenate([n, later(n.with_extras(gain=[0] * 9))]), DataError,
+             "missing-column", None),
+            (lambda n: concatenate([
+                n.with_extras(gain=np.zeros(9)), later(n.with_extras(gain=["x"] * 9))
+             ]), DataError, "mismatch", None),
+            (lambda n: concatenate([
+                n.with_extras(v=np.zeros(9)), later(n.with_extras(v=np.zeros((9, 2))))
+             ]), DataError, "mismatch", None),
             (lambda n: replace(n, feature_names=("LM0",)), DataError, "wrong-length", None),
             (lambda n: replace(n, offsets=np.array([0, 4, 6, 8])), DataError, "wrong-length", None),
             (lambda n: replace(n, offsets=np.array([0, 4, 4, 9])), DataError, "no-data", None),
@@ -321,7 +326,7 @@ def test_rejects_inconsistent_data(function: str, changes: dict[str, Any], code:
     if "extras" in parameter:
         parameter = next(iter(value)) if isinstance(value, dict) else None
     with raises(UsageError if code == "wrong-type" else DataError, code, parameter=parameter):
-        getattr(NBest, f"from_{function}")(**given)
+        getattr(building, f"from_{function}")(**given)
 
 
 COLUMNS: dict[str, Any] = {n: [r[n] for r in RECORDS] for n in RECORDS[0]}
@@ -404,9 +409,9 @@ class TestRecords:
         assert nbest.sentence_extras["id"] == ("p", "q")
 
 
-def test_nbest_is_readable_as_arrow_table() -> None:
+def test_lists_are_written_as_a_table_of_arrow() -> None:
     nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
-    table = pa.table(nbest)
+    table = to_arrow(nbest)
     assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
     assert table["n"].to_pylist() == [1, 2, 3]
     assert NBest.from_records(table).feature_names == ("lm", "n")

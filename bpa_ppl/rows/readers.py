@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows.base import Columns, ReadOptions, SentenceLines
-from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
@@ -37,7 +36,7 @@ from bpa_ppl.rows.names import (
     ColumnNames,
 )
 from bpa_ppl.rows.preference_pairs import is_pair, pair_of
-from bpa_ppl.rows.schema import NUMBER, SchemaReader, checked_first_id, kind_of, shown
+from bpa_ppl.rows.schema import NUMBER, kind_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,37 +46,6 @@ IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 _LISTS = (REFERENCE, REFERENCES)
 # What pandas calls an index without a name, which is not a column of the user's.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
-
-
-def lists_of(
-    columns: Columns,
-    references: cols.AnyReferences | None,
-    sources: Iterable[str] | None,
-    bad: str = "error",
-    first_id: int = 0,
-    numbers: Iterable[str] = (),
-) -> NBest:
-    """Return lists from data in memory.
-
-    Args:
-        columns: of the data.
-        references: as for `NBest.from_records`, like all other arguments.
-        sources: one text for each sentence.
-        bad: "error" or "drop".
-        first_id: the id of the first sentence.
-        numbers: names of columns whose values must be numbers.
-
-    >>> lists_of(record_columns([{"id": 0, "text": "a"}]), ["b"], None)
-    NBest(1 sentence, 1 hypothesis, 0 features, references)
-    """
-    one_of(bad, ("error", "drop"), "policy", "bad")
-    options = IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
-    lines: dict[str, SentenceLines] = {}
-    if references is not None:
-        lines[REFERENCE] = SentenceLines.of_references(references)
-    if sources is not None:
-        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    return next(Gatherer(SchemaReader(options, numbers=numbers), lines).tables([columns]))
 
 
 def record_columns(records: Any) -> Columns:

@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bpa_ppl.building import build_lists
 from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
@@ -34,7 +35,7 @@ from bpa_ppl.formats.jsonl import require_unique_fields
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, warn_user
 from bpa_ppl.rows.names import TOTAL
-from bpa_ppl.rows.readers import IN_MEMORY, RecordReader, lists_of
+from bpa_ppl.rows.readers import IN_MEMORY, RecordReader
 from bpa_ppl.serving.web import (
     JSON,
     Refused,
@@ -236,7 +237,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
     with capture_notes() as notes:
         try:
             columns = reader.columns(numbered, range(1, len(numbered) + 1))
-            lists = lists_of(columns, None, None, numbers={*features, TOTAL})
+            lists = build_lists(columns, None, None, numbers={*features, TOTAL})
             _note_unused(reranker, list(reader.unused))
             predictions = reranker.predict(lists)
         except DataError as error:

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from measuring import DATA, Table, best_time, parse_options, scratch_folder
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, to_arrow, write_nbest
 
 
 def run_gzip(path: Path) -> None:
@@ -87,7 +86,7 @@ def fairseq_lines(lists: NBest) -> str:
 
 def long_lines(lists: NBest) -> str:
     """Return JSON lines of one hypothesis each."""
-    rows = pa.table(lists).to_pylist()
+    rows = to_arrow(lists).to_pylist()
     return "".join(json.dumps(row, default=float) + "\n" for row in rows)
 
 

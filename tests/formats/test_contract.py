@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, to_arrow, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses import Marian
@@ -434,5 +433,5 @@ def test_real_lists_are_the_same_in_every_table(demo_data: Path, tmp_path: Path)
         tmp_path / "plain", format=plain, references=nbest.references, sources=nbest.sources
     )
     assert table_content(again) == table_content(nbest.without("totals", "system"))
-    frame = pa.table(nbest).to_pandas()
+    frame = to_arrow(nbest).to_pandas()
     assert table_content(NBest.from_records(frame)) == table_content(nbest)

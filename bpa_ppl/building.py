@@ -1,0 +1,385 @@
+"""Lists from Python: from texts and features, records, data frames, samples, or other lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl import columns as cols
+from bpa_ppl.errors import DataError, UsageError, called, location_of, one_of, quoted
+from bpa_ppl.labels import places_of
+from bpa_ppl.nbest import CAN_LACK, COLUMNS, NBest, demote_to_extras, features_at, to_names
+from bpa_ppl.notes import warn_user
+from bpa_ppl.rows.base import Columns, SentenceLines
+from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.names import REFERENCE, SOURCE
+from bpa_ppl.rows.readers import IN_MEMORY, record_columns
+from bpa_ppl.rows.samples import sample_columns
+from bpa_ppl.rows.schema import SchemaReader, checked_first_id
+from bpa_ppl.rows.writing import table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def from_lists(
+    texts: Sequence[Sequence[str]],
+    features: Sequence[npt.ArrayLike],
+    feature_names: Sequence[str],
+    *,
+    references: cols.AnyReferences | None = None,
+    totals: Sequence[npt.ArrayLike] | None = None,
+    sources: Iterable[str] | None = None,
+    extras: Mapping[str, Sequence[Any]] | None = None,
+    sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+    sentence_ids: npt.ArrayLike | None = None,
+) -> NBest:
+    """Build an NBest from a list of texts and a (hypotheses, features) array per sentence.
+
+    Args:
+        texts: the hypotheses of each sentence.
+        features: their features; a column with None or NaN, missing, becomes an extra.
+        feature_names: one name per column.
+        references: for each sentence a tuple of references, or one text; or those of some
+            sentences by id.
+        totals: the decoder's total scores, one sequence per sentence.
+        sources: one source text per sentence.
+        extras: by name, one sequence per sentence with one value per hypothesis.
+        sentence_extras: by name, one value per sentence.
+        sentence_ids: integers; 0, 1, … by default.
+
+    Raises:
+        DataError: if numbers of hypotheses, features or sentences disagree.
+        UsageError: if texts, references or sources are not as described.
+
+    >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
+    >>> len(lists), lists.sizes.tolist(), lists.texts(0)
+    (1, [2], ['a b', 'a'])
+    """
+    lists = [cols.members(hypotheses, "texts") for hypotheses in cols.members(texts, "texts")]
+    sizes = list(map(len, lists))
+    return from_arrays(
+        tuple(chain.from_iterable(lists)),
+        cols.flat(features, sizes, "features"),
+        feature_names,
+        sizes,
+        references=references,
+        totals=None if totals is None else cols.flat(totals, sizes, "totals"),
+        sources=sources,
+        extras={n: cols.flat(column, sizes, n) for n, column in (extras or {}).items()},
+        sentence_extras=sentence_extras,
+        sentence_ids=sentence_ids,
+    )
+
+
+def from_arrays(
+    texts: Sequence[str],
+    features: npt.ArrayLike,
+    feature_names: Sequence[str],
+    sizes: int | npt.ArrayLike,
+    *,
+    references: cols.AnyReferences | None = None,
+    totals: npt.ArrayLike | None = None,
+    sources: Iterable[str] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+    sentence_ids: npt.ArrayLike | None = None,
+) -> NBest:
+    """Build an NBest from arrays of all hypotheses, sentence after sentence.
+
+    Args:
+        texts: (hypotheses,).
+        features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
+        feature_names: one name per column.
+        sizes: (sentences,) the number of hypotheses of each, or one number for all.
+        references: for each sentence a tuple of references, or one text; or those of some
+            sentences by id.
+        totals: (hypotheses,) the decoder's total scores.
+        sources: one source text per sentence.
+        extras: by name, (hypotheses,) each.
+        sentence_extras: by name, one value per sentence.
+        sentence_ids: integers; 0, 1, … by default.
+
+    Raises:
+        DataError: if numbers of hypotheses, features or sentences disagree.
+        UsageError: if texts, references or sources are not as described.
+
+    >>> lists = from_arrays(["a b", "a", "c", "d"], np.ones((4, 1)), ["LM0"], 2)
+    >>> lists.texts(1), lists.sizes.tolist()
+    (['c', 'd'], [2, 2])
+    """
+    texts = cols.texts(texts, "texts", "hypothesis")
+    table, names = cols.to_array(features, np.float32, "features"), to_names(feature_names)
+    table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
+    if table.shape != (shape := (len(texts), len(names))):
+        problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
+        raise DataError(problem, parameter="features", code="wrong-length")
+    scores = None if totals is None else cols.to_array(totals, np.float32, "totals")
+    if scores is not None and scores.shape != (len(texts),):
+        problem = f"totals must be one number for each of {len(texts)} hypotheses"
+        raise DataError(problem, parameter="totals", code="wrong-length")
+    counts = cols.to_array(sizes, np.int64, "sizes")
+    if not counts.ndim:
+        counts = np.full(len(texts) // max(int(counts), 1), counts)
+    if counts.sum() != len(texts):
+        problem = f"the sizes {quoted(sizes)} do not sum to {len(texts)} hypotheses"
+        raise DataError(problem, parameter="sizes", code="wrong-length")
+    strings, index = cols.intern(texts)
+    present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
+    for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
+        warn_user(note)
+    complete = [k for k, count in enumerate(present) if count == len(texts)]
+    partial = [k for k, count in enumerate(present) if count < len(texts)]
+    missing = {names[k]: table[:, k] for k in partial}
+    lists = NBest(
+        offsets=cols.offsets_of(counts),
+        features=table[:, complete] if missing else table,
+        feature_names=tuple(names[k] for k in complete),
+        sentence_ids=np.arange(len(counts))
+        if sentence_ids is None
+        else cols.to_array(sentence_ids, np.int64, "sentence_ids"),
+        strings=strings,
+        string_index=index,
+        totals=scores,
+        sources=None if sources is None else cols.texts(sources),
+        extras={**(extras or {}), **missing},
+        sentence_extras={
+            n: tuple(cols.members(column, n)) for n, column in (sentence_extras or {}).items()
+        },
+    )
+    return lists if references is None else lists.with_references(references)
+
+
+def from_records(
+    records: Any,
+    *,
+    references: cols.AnyReferences | None = None,
+    sources: Iterable[str] | None = None,
+    bad: str = "error",
+    first_id: int = 0,
+) -> NBest:
+    """Build an NBest from dictionaries as lines of JSON would have them, or from a data frame.
+
+    A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
+    hypothesis, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
+    become features, all other fields extras; so do numbers that are missing (absent, None, NaN
+    or an empty text) for some hypotheses. A row of a data frame is a hypothesis; its columns
+    `source`, `reference` and `sentence.NAME` belong to the sentence.
+
+    Args:
+        records: dictionaries, or columns by name, such as those of a Hugging Face data set; or
+            a data frame of pandas, polars or another library that exports Arrow.
+        references: used instead of those in the records: for each sentence, in the order of
+            the ids, a tuple of references, or one text; or those of some sentences by id.
+        sources: used instead of those in the records, one text for each sentence.
+        bad: "error", or "drop" to leave out hypotheses with a value that is not a finite
+            number.
+        first_id: the id of the first sentence; ids that are texts are counted from here.
+
+    Raises:
+        DataError: naming the record, counted from 1, if one is not as described.
+        UsageError: if these are not records.
+
+    >>> lists = from_records([{"id": 0, "text": "a", "lm": -1, "system": "ours"}])
+    >>> lists.feature_names, lists.extras["system"]
+    (('lm',), ('ours',))
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
+    >>> from_records(frame).features.tolist()
+    [[-1.0], [-2.0]]
+    """
+    return build_lists(record_columns(records), references, sources, bad, first_id)
+
+
+def from_samples(
+    texts: Iterable[Sequence[str]],
+    logprobs: Iterable[Sequence[npt.ArrayLike]] | None = None,
+    *,
+    references: cols.AnyReferences | None = None,
+    sources: Iterable[str] | None = None,
+) -> NBest:
+    """Build an NBest from texts that a language model sampled for each prompt.
+
+    Features are `logprob.sum`, `logprob.mean` and `logprob.min` of the tokens, their number
+    `length`, and the number `count` of equal texts, which are merged.
+
+    Args:
+        texts: for each prompt its texts.
+        logprobs: for each prompt and text the log-probabilities of its tokens, a list, or None
+            if they are not known; by default the only feature is `count`.
+        references: for each prompt a tuple of references, or one text.
+        sources: one source text for each prompt.
+
+    Raises:
+        DataError: if numbers of texts and log-probabilities disagree, or one is not finite.
+        UsageError: if an argument is not as described.
+
+    >>> lists = from_samples([["a cat", "cat"]], [[[-1.0, -2.0, -0.5], [-0.5, -1.0]]])
+    >>> lists.feature_names
+    ('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count')
+    >>> lists.features[:, [0, 3]].tolist()
+    [[-3.5, 3.0], [-1.5, 2.0]]
+    """
+    return build_lists(sample_columns(texts, logprobs), references, sources)
+
+
+def build_lists(
+    columns: Columns,
+    references: cols.AnyReferences | None,
+    sources: Iterable[str] | None,
+    bad: str = "error",
+    first_id: int = 0,
+    numbers: Iterable[str] = (),
+) -> NBest:
+    """Return lists from data in memory.
+
+    Args:
+        columns: of the data.
+        references: as for `from_records`, like all other arguments.
+        sources: one text for each sentence.
+        bad: "error" or "drop".
+        first_id: the id of the first sentence.
+        numbers: names of columns whose values must be numbers.
+
+    >>> build_lists(record_columns([{"id": 0, "text": "a"}]), ["b"], None)
+    NBest(1 sentence, 1 hypothesis, 0 features, references)
+    """
+    one_of(bad, ("error", "drop"), "policy", "bad")
+    options = IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
+    lines: dict[str, SentenceLines] = {}
+    if references is not None:
+        lines[REFERENCE] = SentenceLines.of_references(references)
+    if sources is not None:
+        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
+    return next(Gatherer(SchemaReader(options, numbers=numbers), lines).tables([columns]))
+
+
+def concatenate(
+    parts: Iterable[NBest], *, renumber: bool = False, fill_missing: bool = False
+) -> NBest:
+    """Return the lists of several tables as one table.
+
+    Features are matched by name, and have the order of the first table. A feature of some
+    tables that is an extra of others becomes an extra.
+
+    Args:
+        parts: the tables; each has the same features and other columns.
+        renumber: number the sentences from 0.
+        fill_missing: whether a table may lack a column that another one has, such as
+            references or judgements: its values are missing, as in one file where only some
+            lines have it, and a warning says for how many.
+
+    Raises:
+        DataError: if a feature or another column is not in each of them and `fill_missing` is
+            false, if they have no feature in common, or if two tables have a sentence id in
+            common and `renumber` is false.
+        UsageError: if there is no table.
+
+    >>> one = from_lists([["a"]], [[[1.0]]], ["LM0"])
+    >>> concatenate([one, one], renumber=True).sentence_ids.tolist()
+    [0, 1]
+    """
+    tables = list(parts)
+    if not tables:
+        problem = "no tables to concatenate: give at least one"
+        raise UsageError(problem, parameter="parts", code="no-data")
+    if fill_missing:
+        tables = _with_columns_of_all(tables)
+    # A column that is missing for some hypotheses of one table is not a feature of the others.
+    extras = {name for table in tables for name in table.extras}
+    tables = [demote_to_extras(table, extras) for table in tables]
+    first = tables[0]
+    for table in tables:
+        if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
+            problem = f"{', '.join(odd)} is not in both {called(first.origin)} and these lists"
+            raise DataError(f"{problem}: use without", table.origin, code="mismatch")
+    tables = [features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
+    origins = [table.origin for table in tables]
+    ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
+    if len(set(ids)) < len(ids) and not renumber:
+        together = " and ".join(dict.fromkeys(map(called, origins)))
+        problem = f"{together} have sentence ids in common"
+        remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
+        raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
+    joined: dict[str, Any] = {}
+    for name, (kind, _) in COLUMNS.items():
+        if kind == "table":
+            continue
+        sizes = [len(table if kind == "sentence" else table.features) for table in tables]
+        columns = [getattr(table, name) for table in tables]
+        joined[name] = cols.joined(name, columns, origins, sizes if fill_missing else None)
+    index, strings = cols.joined_strings([(t.string_index, t.strings) for t in tables])
+    joined["string_index"] = index
+    if renumber:
+        joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
+    return NBest(
+        offsets=cols.offsets_of(np.concatenate([table.sizes for table in tables])),
+        feature_names=tables[0].feature_names,
+        strings=strings,
+        origin=" + ".join(dict.fromkeys(origins)),
+        totals_normalised=any(table.totals_normalised for table in tables),
+        **joined,
+    )
+
+
+def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
+    """Return tables whose features, totals and sources are extras if another table has none.
+
+    A warning says how many values are missing when these tables are joined.
+
+    Raises:
+        DataError: if tables with features have none in common.
+    """
+    names = [set(table.feature_names) for table in tables]
+    common = set.intersection(*names)
+    if not common and any(names):
+        origins = ", ".join(dict.fromkeys(called(table.origin) for table in tables))
+        problem = f"{origins} have no feature in common: give files of the same features"
+        raise DataError(problem, code="mismatch")
+    extended = []
+    lacks = {name for name in CAN_LACK for one in tables if getattr(one, name) is None}
+    for table in tables:
+        one = demote_to_extras(table, set(table.feature_names) - common)
+        if one.totals is not None and "totals" in lacks:
+            one = one.with_extras(total=one.totals).without("totals")
+        if one.sources is not None and "sources" in lacks:
+            one = one.with_sentence_extras(source=one.sources).without("sources")
+        extended.append(one)
+    origin = " + ".join(dict.fromkeys(table.origin for table in tables))
+    present: dict[str, int] = {}
+    for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
+        columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
+        if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
+            present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
+    notes = cols.missing_value_notes(present, sum(len(table.features) for table in tables))
+    sentences = sum(map(len, tables))
+    for name in ("references", "sources"):
+        having = sum(len(table) for table in tables if getattr(table, name) is not None)
+        if having and name in lacks:
+            absent = f"no {name} for {sentences - having} of {cols.counted(sentences, 'sentence')}"
+            notes.append(f"{absent}, those of files without any")
+    for note in notes:
+        warn_user(f"{location_of(origin)}{note}")
+    return extended
+
+
+def to_arrow(lists: NBest) -> pa.Table:
+    """Return lists as a table of Arrow with one row per hypothesis, which data frames read.
+
+    `from_records` reads it back; extras that are numbers are features then.
+
+    Args:
+        lists: the lists; columns that Arrow does not have are left out with a warning.
+
+    Raises:
+        DataError: if a name has another meaning in the table.
+
+    >>> table = to_arrow(from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"]))
+    >>> table.column_names, table["LM0"].to_pylist()
+    (['id', 'text', 'LM0'], [1.0, 2.0])
+    """
+    return table_of(lists, everything=True)
