@@ -115,8 +115,8 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
         DataError: if the lists, references and weights do not fit together.
         UsageError: if a sampler, metric or setting does not exist or makes no sense.
 
-    >>> from bpa_ppl import point_weights, rerank
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists, point_weights, rerank
+    >>> lists = from_lists(
     ...     [["a cat", "the cat"], ["the dog", "dog"]],
     ...     [[[1.0], [0.0]], [[0.0], [2.0]]],
     ...     ["Errors"],
@@ -302,7 +302,8 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         weights: as for `adapt`.
         options: as for `adapt`.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
     ... )
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
@@ -658,8 +659,9 @@ def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Tar
 
     Newton's method on it, without this package:
 
+    >>> from bpa_ppl import from_lists
     >>> import jax.numpy as jnp
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> with jax.enable_x64(True):
     ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle", prior_variance=1.0)
     ...     z = density.initial_position
@@ -682,7 +684,8 @@ def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
         nbest: the adaptation sentences.
         weights: as for `adapt`.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
     >>> gain_of(AdaptOptions(), lists, None).key
     'chrf'
     """

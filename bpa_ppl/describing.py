@@ -47,7 +47,8 @@ class ColumnSummary(NamedTuple):
         within: the standard deviation within lists.
         missing: the number of candidates without a value.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])
     >>> describe(lists).columns[0].minimum
     0.5
     """
@@ -75,7 +76,8 @@ class Plan(NamedTuple):
         tied: in how many of them several candidates are the best.
         equal: in how many of them all candidates are equally good.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"], references=["b"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"], references=["b"])
     >>> describe(lists).plan.gain, describe(lists).plan.likelihood
     ('chrf', 'margin')
     """
@@ -111,7 +113,8 @@ class Description(Outcome):
         plan: what `adapt` does; None if it needs a gain.
         warnings: what looks wrong, with a remedy.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.5]]], ["lm"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.5]]], ["lm"])
     >>> describe(lists).warnings
     ('lm is constant within each list, so its weight has no effect',)
     """
@@ -135,7 +138,8 @@ class Description(Outcome):
     def passed(self) -> bool:
         """Whether nothing looks wrong.
 
-        >>> describe(NBest.from_lists([["a", "b"]], [[[0.5], [-1.5]]], ["lm"])).passed
+        >>> from bpa_ppl import from_lists
+        >>> describe(from_lists([["a", "b"]], [[[0.5], [-1.5]]], ["lm"])).passed
         True
         """
         return not self.warnings
@@ -143,7 +147,8 @@ class Description(Outcome):
     def as_dict(self) -> dict[str, Any]:
         """Return the description as plain data, for JSON.
 
-        >>> describe(NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])).as_dict()["sizes"]
+        >>> from bpa_ppl import from_lists
+        >>> describe(from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])).as_dict()["sizes"]
         (2, 2.0, 2)
         """
         plain = asdict(self)
@@ -212,7 +217,8 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     Raises:
         UsageError: if there is no such metric or column.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat", "the cat"], ["hi", "hey"]],
     ...     [[[-2.0, 0.7], [-1.0, 0.8], [-4.0, 0.6]], [[-1.0, 0.5], [-2.0, 0.6]]],
     ...     ["logprob", "comet"],

@@ -67,7 +67,8 @@ def record_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, dict[str, A
         nbest: the adaptation lists.
         weights: (features,) of the score, the posterior mean.
 
-    >>> lists = NBest.from_lists([["a", "b"]] * 5, [[[1.0, -3.0], [3.0, 0.0]]] * 5, ["LM0", "W0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 5, [[[1.0, -3.0], [3.0, 0.0]]] * 5, ["LM0", "W0"])
     >>> record_scales(lists, [1.0, 1.0])["LM0"]["agreement"]
     1.0
     """

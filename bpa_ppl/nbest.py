@@ -7,7 +7,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -15,19 +14,16 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
-from bpa_ppl.columns import Column, Which, intern
+from bpa_ppl.columns import Column, Which
 from bpa_ppl.errors import (
     MEMORY,
     DataError,
     UsageError,
-    called,
-    location_of,
     one_of,
     printable,
     quoted,
 )
 from bpa_ppl.labels import label_of, matches, places_of, with_labels
-from bpa_ppl.notes import warn_user
 
 Extras: TypeAlias = Mapping[str, Column]
 
@@ -40,8 +36,8 @@ class NBest:
     is stored once: the text of row `h` is `strings[string_index[h]]`.
 
     Parts of a table are tables again: `lists[3]` and each step of a loop is the table of one list,
-    `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` are tables of several, and `a + b` of both. All
-    columns are kept; a slice shares its arrays with the original.
+    `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` are tables of several. All columns are kept; a
+    slice shares its arrays with the original.
 
     Attributes:
         offsets: (sentences + 1,) int64, the first row of each list, then the number of rows.
@@ -63,7 +59,8 @@ class NBest:
         DataError: if shapes disagree, a list is empty, or a feature or total is not finite.
         UsageError: if references, sources or extras are not as described.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat"], ["hello", "hi", "hey"]],
     ...     [[[1.0, 2.0], [3.0, 2.0]], [[0.0, 1.0], [2.0, 1.0], [1.0, 1.0]]],
     ...     ["LM0", "Words"],
@@ -106,285 +103,6 @@ class NBest:
         _convert(self, vars(self))
         _check_values(self)
 
-    @classmethod
-    def from_lists(
-        cls,
-        texts: Sequence[Sequence[str]],
-        features: Sequence[npt.ArrayLike],
-        feature_names: Sequence[str],
-        *,
-        references: cols.AnyReferences | None = None,
-        totals: Sequence[npt.ArrayLike] | None = None,
-        sources: Iterable[str] | None = None,
-        extras: Mapping[str, Sequence[Any]] | None = None,
-        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
-        sentence_ids: npt.ArrayLike | None = None,
-    ) -> NBest:
-        """Build an NBest from a list of texts and a (hypotheses, features) array per sentence.
-
-        Args:
-            texts: the hypotheses of each sentence.
-            features: their features; a column with None or NaN, missing, becomes an extra.
-            feature_names: one name per column.
-            references: for each sentence a tuple of references, or one text; or those of some
-                sentences by id.
-            totals: the decoder's total scores, one sequence per sentence.
-            sources: one source text per sentence.
-            extras: by name, one sequence per sentence with one value per hypothesis.
-            sentence_extras: by name, one value per sentence.
-            sentence_ids: integers; 0, 1, … by default.
-
-        Raises:
-            DataError: if numbers of hypotheses, features or sentences disagree.
-            UsageError: if texts, references or sources are not as described.
-
-        >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
-        >>> len(lists), lists.sizes.tolist(), lists.texts(0)
-        (1, [2], ['a b', 'a'])
-        """
-        lists = [cols.members(hypotheses, "texts") for hypotheses in cols.members(texts, "texts")]
-        sizes = list(map(len, lists))
-        return cls.from_arrays(
-            tuple(chain.from_iterable(lists)),
-            cols.flat(features, sizes, "features"),
-            feature_names,
-            sizes,
-            references=references,
-            totals=None if totals is None else cols.flat(totals, sizes, "totals"),
-            sources=sources,
-            extras={n: cols.flat(column, sizes, n) for n, column in (extras or {}).items()},
-            sentence_extras=sentence_extras,
-            sentence_ids=sentence_ids,
-        )
-
-    @classmethod
-    def from_arrays(
-        cls,
-        texts: Sequence[str],
-        features: npt.ArrayLike,
-        feature_names: Sequence[str],
-        sizes: int | npt.ArrayLike,
-        *,
-        references: cols.AnyReferences | None = None,
-        totals: npt.ArrayLike | None = None,
-        sources: Iterable[str] | None = None,
-        extras: Mapping[str, Any] | None = None,
-        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
-        sentence_ids: npt.ArrayLike | None = None,
-    ) -> NBest:
-        """Build an NBest from arrays of all hypotheses, sentence after sentence.
-
-        Args:
-            texts: (hypotheses,).
-            features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
-            feature_names: one name per column.
-            sizes: (sentences,) the number of hypotheses of each, or one number for all.
-            references: for each sentence a tuple of references, or one text; or those of some
-                sentences by id.
-            totals: (hypotheses,) the decoder's total scores.
-            sources: one source text per sentence.
-            extras: by name, (hypotheses,) each.
-            sentence_extras: by name, one value per sentence.
-            sentence_ids: integers; 0, 1, … by default.
-
-        Raises:
-            DataError: if numbers of hypotheses, features or sentences disagree.
-            UsageError: if texts, references or sources are not as described.
-
-        >>> lists = NBest.from_arrays(["a b", "a", "c", "d"], np.ones((4, 1)), ["LM0"], 2)
-        >>> lists.texts(1), lists.sizes.tolist()
-        (['c', 'd'], [2, 2])
-        """
-        texts = cols.texts(texts, "texts", "hypothesis")
-        table, names = cols.to_array(features, np.float32, "features"), to_names(feature_names)
-        table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
-        if table.shape != (shape := (len(texts), len(names))):
-            problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
-            raise DataError(problem, parameter="features", code="wrong-length")
-        scores = None if totals is None else cols.to_array(totals, np.float32, "totals")
-        if scores is not None and scores.shape != (len(texts),):
-            problem = f"totals must be one number for each of {len(texts)} hypotheses"
-            raise DataError(problem, parameter="totals", code="wrong-length")
-        counts = cols.to_array(sizes, np.int64, "sizes")
-        if not counts.ndim:
-            counts = np.full(len(texts) // max(int(counts), 1), counts)
-        if counts.sum() != len(texts):
-            problem = f"the sizes {quoted(sizes)} do not sum to {len(texts)} hypotheses"
-            raise DataError(problem, parameter="sizes", code="wrong-length")
-        strings, index = intern(texts)
-        present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
-        for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
-            warn_user(note)
-        complete = [k for k, count in enumerate(present) if count == len(texts)]
-        partial = [k for k, count in enumerate(present) if count < len(texts)]
-        missing = {names[k]: table[:, k] for k in partial}
-        lists = cls(
-            offsets=cols.offsets_of(counts),
-            features=table[:, complete] if missing else table,
-            feature_names=tuple(names[k] for k in complete),
-            sentence_ids=np.arange(len(counts))
-            if sentence_ids is None
-            else cols.to_array(sentence_ids, np.int64, "sentence_ids"),
-            strings=strings,
-            string_index=index,
-            totals=scores,
-            sources=None if sources is None else cols.texts(sources),
-            extras={**(extras or {}), **missing},
-            sentence_extras={
-                n: tuple(cols.members(column, n)) for n, column in (sentence_extras or {}).items()
-            },
-        )
-        return lists if references is None else lists.with_references(references)
-
-    @classmethod
-    def from_records(
-        cls,
-        records: Any,
-        *,
-        references: cols.AnyReferences | None = None,
-        sources: Iterable[str] | None = None,
-        bad: str = "error",
-        first_id: int = 0,
-    ) -> NBest:
-        """Build an NBest from dictionaries as lines of JSON would have them, or from a data frame.
-
-        A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-        hypothesis, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
-        become features, all other fields extras; so do numbers that are missing (absent, None, NaN
-        or an empty text) for some hypotheses. A row of a data frame is a hypothesis; its columns
-        `source`, `reference` and `sentence.NAME` belong to the sentence.
-
-        Args:
-            records: dictionaries, or columns by name, such as those of a Hugging Face data set; or
-                a data frame of pandas, polars or another library that exports Arrow.
-            references: used instead of those in the records: for each sentence, in the order of
-                the ids, a tuple of references, or one text; or those of some sentences by id.
-            sources: used instead of those in the records, one text for each sentence.
-            bad: "error", or "drop" to leave out hypotheses with a value that is not a finite
-                number.
-            first_id: the id of the first sentence; ids that are texts are counted from here.
-
-        Raises:
-            DataError: naming the record, counted from 1, if one is not as described.
-            UsageError: if these are not records.
-
-        >>> lists = NBest.from_records([{"id": 0, "text": "a", "lm": -1, "system": "ours"}])
-        >>> lists.feature_names, lists.extras["system"]
-        (('lm',), ('ours',))
-        >>> import pyarrow as pa
-        >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
-        >>> NBest.from_records(frame).features.tolist()
-        [[-1.0], [-2.0]]
-        """
-        from bpa_ppl.building import build_lists
-        from bpa_ppl.rows.readers import record_columns
-
-        return build_lists(record_columns(records), references, sources, bad, first_id)
-
-    @classmethod
-    def from_samples(
-        cls,
-        texts: Iterable[Sequence[str]],
-        logprobs: Iterable[Sequence[npt.ArrayLike]] | None = None,
-        *,
-        references: cols.AnyReferences | None = None,
-        sources: Iterable[str] | None = None,
-    ) -> NBest:
-        """Build an NBest from texts that a language model sampled for each prompt.
-
-        Features are `logprob.sum`, `logprob.mean` and `logprob.min` of the tokens, their number
-        `length`, and the number `count` of equal texts, which are merged.
-
-        Args:
-            texts: for each prompt its texts.
-            logprobs: for each prompt and text the log-probabilities of its tokens, a list, or None
-                if they are not known; by default the only feature is `count`.
-            references: for each prompt a tuple of references, or one text.
-            sources: one source text for each prompt.
-
-        Raises:
-            DataError: if numbers of texts and log-probabilities disagree, or one is not finite.
-            UsageError: if an argument is not as described.
-
-        >>> lists = NBest.from_samples([["a cat", "cat"]], [[[-1.0, -2.0, -0.5], [-0.5, -1.0]]])
-        >>> lists.feature_names
-        ('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count')
-        >>> lists.features[:, [0, 3]].tolist()
-        [[-3.5, 3.0], [-1.5, 2.0]]
-        """
-        from bpa_ppl.building import build_lists
-        from bpa_ppl.rows.samples import sample_columns
-
-        return build_lists(sample_columns(texts, logprobs), references, sources)
-
-    @classmethod
-    def concatenate(
-        cls, parts: Iterable[NBest], *, renumber: bool = False, fill_missing: bool = False
-    ) -> NBest:
-        """Return the lists of several tables as one table, as `a + b` does for two.
-
-        Features are matched by name, and have the order of the first table. A feature of some
-        tables that is an extra of others becomes an extra.
-
-        Args:
-            parts: the tables; each has the same features and other columns.
-            renumber: number the sentences from 0.
-            fill_missing: whether a table may lack a column that another one has, such as
-                references or judgements: its values are missing, as in one file where only some
-                lines have it, and a warning says for how many.
-
-        Raises:
-            DataError: if a feature or another column is not in each of them and `fill_missing` is
-                false, if they have no feature in common, or if two tables have a sentence id in
-                common and `renumber` is false.
-            UsageError: if there is no table.
-
-        >>> one = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
-        >>> NBest.concatenate([one, one], renumber=True).sentence_ids.tolist()
-        [0, 1]
-        """
-        tables = list(parts)
-        if not tables:
-            problem = "no tables to concatenate: give at least one"
-            raise UsageError(problem, parameter="parts", code="no-data")
-        if fill_missing:
-            tables = _with_columns_of_all(tables)
-        # A column that is missing for some hypotheses of one table is not a feature of the others.
-        extras = {name for table in tables for name in table.extras}
-        tables = [demote_to_extras(table, extras) for table in tables]
-        first = tables[0]
-        for table in tables:
-            if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
-                problem = f"{', '.join(odd)} is not in both {called(first.origin)} and these lists"
-                raise DataError(f"{problem}: use without", table.origin, code="mismatch")
-        tables = [features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
-        origins = [table.origin for table in tables]
-        ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
-        if len(set(ids)) < len(ids) and not renumber:
-            together = " and ".join(dict.fromkeys(map(called, origins)))
-            problem = f"{together} have sentence ids in common"
-            remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
-            raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
-        joined: dict[str, Any] = {}
-        for name, (kind, _) in COLUMNS.items():
-            if kind == "table":
-                continue
-            sizes = [len(table if kind == "sentence" else table.features) for table in tables]
-            columns = [getattr(table, name) for table in tables]
-            joined[name] = cols.joined(name, columns, origins, sizes if fill_missing else None)
-        index, strings = cols.joined_strings([(t.string_index, t.strings) for t in tables])
-        joined["string_index"] = index
-        if renumber:
-            joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
-        return cls(
-            offsets=cols.offsets_of(np.concatenate([table.sizes for table in tables])),
-            feature_names=tables[0].feature_names,
-            strings=strings,
-            origin=" + ".join(dict.fromkeys(origins)),
-            totals_normalised=any(table.totals_normalised for table in tables),
-            **joined,
-        )
-
     def __len__(self) -> int:
         """Return the number of sentences."""
         return len(self.sentence_ids)
@@ -402,9 +120,6 @@ class NBest:
             (position,) = cols.positions_of(key, len(self))
             return self._run(position, position + 1)
         return self.select(key)
-
-    def __add__(self, other: NBest) -> NBest:
-        return NBest.concatenate([self, other]) if isinstance(other, NBest) else NotImplemented
 
     def __repr__(self) -> str:
         counts = len(self), len(self.features), len(self.feature_names)
@@ -428,7 +143,8 @@ class NBest:
     def ids(self) -> tuple[int | str, ...]:
         """The ids of the sentences as in the file: texts, or else integers.
 
-        >>> lists = NBest.from_records([{"id": "doc-7", "text": "a", "lm": 1}])
+        >>> from bpa_ppl import from_records
+        >>> lists = from_records([{"id": "doc-7", "text": "a", "lm": 1}])
         >>> lists.ids, lists.sentence_ids.tolist()
         (('doc-7',), [0])
         """
@@ -489,7 +205,8 @@ class NBest:
         Raises:
             DataError: if the sizes do not fit the rows.
 
-        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
         >>> other = lists.regroup(np.array([1, 0]), np.array([2, 1]), [1, 1])
         >>> other.sentence_ids.tolist(), other.strings
         ([1, 0], ('b', 'c'))
@@ -514,7 +231,8 @@ class NBest:
             DataError: if there are not as many as sentences, none for any of the ids, or two ids
                 are one number written in two ways.
 
-        >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])
         >>> lists.with_references({1: "B"}).references
         ((), ('B',))
         """
@@ -541,7 +259,8 @@ class NBest:
     def with_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns: arrays, or sequences kept as tuples.
 
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
         >>> lists.with_extras(gain=np.array([0.5, 1.0]))[0].extras["gain"]
         array([0.5, 1. ])
         """
@@ -565,7 +284,8 @@ class NBest:
         Raises:
             DataError: if there is a feature of that name, or shapes disagree.
 
-        >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
         >>> lists.with_features("Words", [2, 1]).features.tolist()
         [[0.5, 2.0], [1.0, 1.0]]
         """
@@ -593,7 +313,8 @@ class NBest:
         Raises:
             UsageError: if there is no such column.
 
-        >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "Words"], references=["A"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "Words"], references=["A"])
         >>> lists.without("Words", "references")
         NBest(1 sentence, 1 hypothesis, 1 feature)
         """
@@ -614,7 +335,8 @@ class NBest:
         Raises:
             DataError: if a feature has no weight, or a score overflows.
 
-        >>> lists = NBest.from_lists([["a cat", "cat"]], [[[1, 2], [3, 4]]], ["LM0", "Length"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a cat", "cat"]], [[[1, 2], [3, 4]]], ["LM0", "Length"])
         >>> lists.scores({"Length": 1.0, "LM0": 0.5}).tolist()
         [2.5, 5.5]
         """
@@ -646,7 +368,8 @@ class NBest:
     def spread(self) -> Float64:
         """(features,) float64: the standard deviation of each feature within the lists.
 
-        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[9.0]]], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[9.0]]], ["LM0"])
         >>> round(float(lists.spread[0]) ** 2, 3)
         0.667
         """
@@ -663,12 +386,6 @@ class NBest:
         values = np.asarray(scores)
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
         return np.array(best, dtype=np.int64)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        # Data frames read the lists directly: `polars.DataFrame(lists)`, `pyarrow.table(lists)`.
-        from bpa_ppl.rows.writing import table_of
-
-        return table_of(self, everything=True).__arrow_c_stream__(requested_schema)
 
     def _run(self, start: int, stop: int) -> NBest:
         """Return consecutive lists, which share their arrays with these."""
@@ -697,7 +414,8 @@ def _check_count(value: Any, name: str) -> None:
 def content_hash(nbest: NBest) -> str:
     """Return a hash of the ids and texts of lists.
 
-    >>> content_hash(NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
+    >>> from bpa_ppl import from_lists
+    >>> content_hash(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
     '5730911cdc265d21'
     """
     content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
@@ -728,7 +446,8 @@ def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
 def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
     """Return the standard deviation within lists of one value per hypothesis, over all lists.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
     >>> deviation_within(lists, np.array([0.0, 4.0]))
     2.0
     """
@@ -738,7 +457,8 @@ def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
 def feature_of(nbest: NBest, name: str) -> Float32 | None:
     """Return the values of a feature, (hypotheses,); None if the lists have no such feature.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["LM0", "TM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["LM0", "TM0"])
     >>> feature_of(lists, "TM0").tolist(), feature_of(lists, "WP0")
     ([2.0, 4.0], None)
     """
@@ -749,7 +469,8 @@ def feature_of(nbest: NBest, name: str) -> Float32 | None:
 def candidate_at(nbest: NBest, row: int) -> str:
     """Return what messages call the candidate in a row.
 
-    >>> candidate_at(NBest.from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
+    >>> from bpa_ppl import from_lists
+    >>> candidate_at(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
     'candidates[1] of list 1'
     """
     s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
@@ -763,8 +484,9 @@ def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, st
         nbest: the lists.
         names: features that vary within a list.
 
+    >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
-    >>> lists = NBest.from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
+    >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
     >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
     -1.0
     """
@@ -787,7 +509,8 @@ def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
         names: to check.
         parameter: the parameter that has them.
 
-    >>> check_features(NBest.from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
+    >>> from bpa_ppl import from_lists
+    >>> check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
     """
     known = with_labels(nbest.feature_names)
     for name in names:
@@ -801,7 +524,8 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
 
     Names of other columns are ignored.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.5], [2.0, 0.7]]], ["LM0", "comet"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0, 0.5], [2.0, 0.7]]], ["LM0", "comet"])
     >>> apart = demote_to_extras(lists, ["comet"])
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
@@ -812,47 +536,6 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
         return nbest
     kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
     return _changed(features_at(nbest, kept), extras={**nbest.extras, **moved})
-
-
-def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
-    """Return tables whose features, totals and sources are extras if another table has none.
-
-    A warning says how many values are missing when these tables are joined.
-
-    Raises:
-        DataError: if tables with features have none in common.
-    """
-    names = [set(table.feature_names) for table in tables]
-    common = set.intersection(*names)
-    if not common and any(names):
-        origins = ", ".join(dict.fromkeys(called(table.origin) for table in tables))
-        problem = f"{origins} have no feature in common: give files of the same features"
-        raise DataError(problem, code="mismatch")
-    extended = []
-    lacks = {name for name in CAN_LACK for one in tables if getattr(one, name) is None}
-    for table in tables:
-        one = demote_to_extras(table, set(table.feature_names) - common)
-        if one.totals is not None and "totals" in lacks:
-            one = one.with_extras(total=one.totals).without("totals")
-        if one.sources is not None and "sources" in lacks:
-            one = one.with_sentence_extras(source=one.sources).without("sources")
-        extended.append(one)
-    origin = " + ".join(dict.fromkeys(table.origin for table in tables))
-    present: dict[str, int] = {}
-    for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
-        columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
-        if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
-            present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
-    notes = cols.missing_value_notes(present, sum(len(table.features) for table in tables))
-    sentences = sum(map(len, tables))
-    for name in ("references", "sources"):
-        having = sum(len(table) for table in tables if getattr(table, name) is not None)
-        if having and name in lacks:
-            absent = f"no {name} for {sentences - having} of {cols.counted(sentences, 'sentence')}"
-            notes.append(f"{absent}, those of files without any")
-    for note in notes:
-        warn_user(f"{location_of(origin)}{note}")
-    return extended
 
 
 def features_at(nbest: NBest, places: list[int]) -> NBest:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from bpa_ppl.adapting import adapt
 from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl.building import from_arrays
 from bpa_ppl.columns import as_array, to_floats
 from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.errors import DataError, UsageError
@@ -260,7 +261,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if _Y in names:
             problem = f"a column of X is called {_Y}, as the gain is: rename it"
             raise DataError(problem, parameter="X", code="duplicate")
-        lists = NBest.from_arrays(
+        lists = from_arrays(
             [""] * len(rows),
             features[rows],
             [str(name) for name in names],

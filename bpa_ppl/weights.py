@@ -133,7 +133,8 @@ class Weights(Mapping[str, float]):
 def unnamed_weights(values: Iterable[float], origin: str = MEMORY) -> Weights:
     """Return weights without names, in the order of the columns.
 
-    >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
     >>> match(unnamed_weights([0.5, 1.0]), lists).values
     array([0.5, 1. ])
     """
@@ -273,7 +274,8 @@ def match(
             is of a column with missing values.
         UsageError: if weights or lists have another type.
 
-    >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
     >>> match({"W0": 0.5, "LM0": 1.0}, lists, fixed=["W0"]).free_names
     ('LM0',)
     >>> match([1.0, 0.5], lists).values.tolist()
@@ -332,7 +334,8 @@ def initial_weights(nbest: NBest) -> Weights:
     others; the spread is the standard deviation within the lists. The unknown-word penalty of
     Moses, which is never tuned, has 1.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[-2.0, 0.7], [-6.0, 0.6]]], ["logprob", "comet"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[-2.0, 0.7], [-6.0, 0.6]]], ["logprob", "comet"])
     >>> initial_weights(lists)
     Weights({'logprob': 0.5, 'comet': 0})
     """
@@ -361,7 +364,8 @@ def start(
         DataError: if there are more or fewer weights without names than columns.
         UsageError: if `lower_is_better` is given without equal weights.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
     >>> start([1.0, 2.0], lists), start(None, lists)[1:]
     (({'comet': 1.0, 'errors': 2.0}, {}, 'canonical'), (Weights({'comet': 0, 'errors': 0}), 'none'))
     """
@@ -401,7 +405,8 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     Raises:
         DataError: if one of them is not a feature.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
     >>> equal_weights(lists, ["errors"])
     Weights({'comet': 2.5, 'errors': -0.25})
     """

@@ -152,7 +152,8 @@ def explain_choices(
         DataError: if lists and posterior do not have the same features.
         UsageError: if a choice is not a position in each list.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 0.5]]], ["lm", "tm"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 0.5]]], ["lm", "tm"])
     >>> posterior = Draws({"weights": [[[1.0, -0.5], [3.0, -0.5]]]}, ("lm", "tm"))
     >>> explanation = explain_choices(lists, posterior, [1], [0])[0]
     >>> [(term.feature, round(term.contribution, 3)) for term in explanation.terms]
@@ -287,7 +288,8 @@ def system_shares(
         DataError: if there is no such column.
         UsageError: if a choice is not a position in each list.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a", "b"], ["c", "d"]], [[[0.0]] * 2] * 2, ["lm"], extras={"system": [["X", "Y"]] * 2}
     ... )
     >>> for share in system_shares(lists, [0, 0], [1, 0]):
@@ -333,7 +335,8 @@ class ChoiceChanges:
             systems.
         system_column: the extra of the lists that names the systems; empty if there is none.
 
-    >>> lists, same = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
+    >>> from bpa_ppl import from_lists
+    >>> lists, same = from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
     >>> changes = ChoiceChanges(lists, same, same, "canonical weights", [], [], "")
     >>> changes_section(changes), systems_section(changes)
     ([], [])

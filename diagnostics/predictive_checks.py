@@ -68,8 +68,9 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     Raises:
         DataError: if these are other lists, or features are missing.
 
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.posterior.draws import Draws
-    >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
     >>> draws = Draws({"weights": np.ones((2, 500, 1))}, ("LM0",), observed={"oracle": [1, 0]})
     >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]
     >>> drawn.shape, bool(abs((drawn >= 1).mean() - 0.75) < 0.03)

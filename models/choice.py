@@ -47,10 +47,10 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         weights: (Q,) λ of the free features, or (K, Q), one vector per domain; the domain of each
             sentence is `lists.domain`.
 
-    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choice = OracleChoice(tabulate(nbest, match({"LM0": 1.0}, nbest)), jnp.log(3.0)[None])
     >>> jnp.exp(choice.log_prob(jnp.array([1]))).round(3).tolist()
     [0.75]

@@ -70,8 +70,9 @@ class Lists(NamedTuple):
         rater: (R, S) float32, 1 where one of R raters made an observation, else 0, so that the
             product with R values is the value of each observation; None if raters are not given.
 
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> nbest = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), gains=[0.0, -1.0])
     >>> lists.features, lists.oracle.tolist(), lists.sentence.tolist()
     (1, [0], [0])
@@ -126,8 +127,9 @@ def tabulate(
         DataError: if an oracle is out of range, or another array does not fit the lists.
         UsageError: if an argument has another type.
 
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> nbest = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), [1])
     >>> lists.buckets[0]["features"].tolist(), lists.buckets[0]["hypothesis"].tolist()
     ([[[[0.0, -2.0]]]], [[[1, 0]]])
@@ -236,8 +238,9 @@ def _padded(
 def in_order(lists: Lists) -> Int64:
     """Return the position of each sentence of the n-best table in the lists, (sentences,).
 
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[0.0]]], ["LM0"])
+    >>> nbest = from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[0.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
     >>> lists.sentence.tolist(), in_order(lists).tolist()  # shorter lists come first
     ([1, 0], [1, 0])

@@ -18,12 +18,12 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     value per free feature, which may be a function of other sites.
 
     >>> import numpyro
-    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.likelihoods.oracle import Oracle
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.models.priors.base import Prior
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])
     >>> model = numpyro.handlers.seed(log_linear, 0)
     >>> sites = numpyro.handlers.trace(model).get_trace(

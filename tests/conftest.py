@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, read_nbest
+from bpa_ppl import NBest, from_lists, read_nbest
 from bpa_ppl.notes import LOGGER, WarningsHandler
 from bpa_ppl.registry import Registry
 
@@ -135,7 +135,7 @@ def toy() -> NBest:
     ]
     features = [rng.normal(size=(len(t), 3)) for t in texts]
     references = [("the cat sat down",), ("hello world",), ("one two three",)]
-    return NBest.from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)
+    return from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 
 SYSTEMS = ("ann", "bob", "eve")
 
@@ -20,7 +20,7 @@ def judged_lists(sentences: int = 40, seed: int = 1, *, names: tuple[str, ...] =
     logprob = rng.normal(-20, 3, (sentences, count))
     good = np.array([float(name == "eve") for name in names])
     judgement = good + 0.3 * rng.normal(size=(sentences, count)) + 0.02 * (logprob + 20)
-    return NBest.from_lists(
+    return from_lists(
         texts,
         [np.column_stack(scores) for scores in zip(logprob, judgement, strict=True)],
         ["logprob", "comet"],

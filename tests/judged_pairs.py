@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 
 NAMES = ("quality", "length", "noise")
 #: A simulated rater prefers larger values of these weights.
@@ -16,5 +16,5 @@ def compared_lists(count: int = 40, size: int = 5, seed: int = 0) -> NBest:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(count, size, 3))
     texts = [[f"text {s} {i}" for i in range(size)] for s in range(count)]
-    lists = NBest.from_lists(texts, features, NAMES)
+    lists = from_lists(texts, features, NAMES)
     return lists.with_extras(score=(features @ TRUE).reshape(-1).round(1))

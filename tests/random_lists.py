@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 
 NAMES = ("LM0", "TM0", "WP0")
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
@@ -31,7 +31,7 @@ def random_lists(
             strings = [" ".join(rng.choice(WORDS, size=rng.integers(2, 8))) for _ in strings]
         texts.append([str(text) for text in rng.choice(strings, n)])
     features = [rng.normal(-20, scale, size=(n, len(NAMES))) for n in sizes]
-    return NBest.from_lists(texts, features, NAMES, **parts)
+    return from_lists(texts, features, NAMES, **parts)
 
 
 def random_sizes(count: int, most: int) -> list[int]:

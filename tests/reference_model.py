@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from bpa_ppl import NBest, Oracles
+from bpa_ppl import NBest, Oracles, from_lists
 
 Array = npt.NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def given(*index: int) -> Oracles:
 def pairs(differences: npt.ArrayLike, names: Sequence[str]) -> NBest:
     """Return lists of two hypotheses with these feature differences (sentences, features)."""
     tables = [[np.zeros(len(names)), row] for row in np.asarray(differences)]
-    return NBest.from_lists([["oracle", "other"]] * len(tables), tables, names)
+    return from_lists([["oracle", "other"]] * len(tables), tables, names)
 
 
 def log_choice(features: npt.ArrayLike, weights: npt.ArrayLike) -> Array:

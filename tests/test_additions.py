@@ -15,7 +15,7 @@ from raising import raises
 from registries import REGISTRIES
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
 from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.quality.base import METRICS
@@ -44,7 +44,7 @@ def lists() -> NBest:
     words = ["a", "b", "c", "d", "e", "f", "?"]
     texts = [[" ".join(rng.choice(words, size=5)) for _ in range(6)] for _ in range(10)]
     features = [rng.normal(size=(6, 2)) for _ in texts]
-    return NBest.from_lists(texts, features, ["LM0", "WP0"], references=[[t[0]] for t in texts])
+    return from_lists(texts, features, ["LM0", "WP0"], references=[[t[0]] for t in texts])
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_other_formats_work_despite_broken_component(
 ) -> None:
     """Files in known formats are read without warning; an unknown file warns once."""
     install_entry_points(*registries)
-    lists = NBest.from_lists([["a cat", "the cat"]], [[[-1.5], [-2.0]]], ["LM0"])
+    lists = from_lists([["a cat", "the cat"]], [[[-1.5], [-2.0]]], ["LM0"])
     for path in ("out", "out.jsonl", "out.csv"):
         bpa.write_nbest(lists, path)
         assert bpa.read_nbest(path).texts(0) == lists.texts(0)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, write_nbest, write_posterior
+from bpa_ppl import Draws, from_lists, write_nbest, write_posterior
 from bpa_ppl.diagnostics.checks import checked
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -185,7 +185,7 @@ def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.Monk
     features = ("LM0", "human")
     drawn = np.random.default_rng(0).normal(size=(4, 1000, 2))
     write_posterior(checked(Draws({"weights": drawn}, features))[0], "posterior.nc")
-    lists = NBest.from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
+    lists = from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     command = [sys.executable, "-c", IMPORT + RUN + PRINT_MODULES]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

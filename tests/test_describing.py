@@ -11,7 +11,7 @@ import pytest
 from raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting import problem_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.sampling.options import AdaptOptions
@@ -19,7 +19,7 @@ from bpa_ppl.sampling.options import AdaptOptions
 
 def lists(**extras: Any) -> NBest:
     """Return 3 lists with 3, 2 and 1 candidates, two of them equal."""
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [["a cat", "the cat", "the cat"], ["hi", "hey"], ["x"]],
         [[[-2.0, 4.0], [-1.0, 8.0], [-3.0, 5.0]], [[-1.0, 5.0], [-2.0, 9.0]], [[-4.0, 7.0]]],
         ["logprob", "comet"],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bpa_ppl import BpaWarning, Draws, NBest, Reranker
+from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
 from bpa_ppl.drift import DriftMonitor, _Lists, _t, record_scales, recorded_scales
@@ -28,7 +28,7 @@ def judged(count: int, rng: np.random.Generator, size: int = 2) -> NBest:
     noise = rng.standard_t(4, size=(count, size, 9))
     level = rng.normal(size=(count, 1, 9))
     features = (quality * SKILL + noise + level) * UNIT
-    return NBest.from_lists([[f"text {i}" for i in range(size)]] * count, features, JUDGES)
+    return from_lists([[f"text {i}" for i in range(size)]] * count, features, JUDGES)
 
 
 def posterior(lists: NBest, weights: Float64 = SKILL / UNIT) -> Draws:
@@ -138,7 +138,7 @@ def test_a_sign_is_warned_about_once_however_it_is_found() -> None:
         return replace(lists, features=lists.features + np.float32(100) * (np.arange(9) == 3))
 
     reranker = Reranker(posterior(positive(60)), unchecked=True)
-    mixed = NBest.concatenate([positive(1), changed(positive(63), 3, -1.0)], renumber=True)
+    mixed = concatenate([positive(1), changed(positive(63), 3, -1.0)], renumber=True)
     (message,) = warnings_of(reranker, mixed)
     assert message.startswith("judge3 (mean correlation -")
     assert "judge3" in reranker.drift[0]

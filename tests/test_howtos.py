@@ -18,7 +18,7 @@ import pytest
 from cyclopts import CycloptsError
 
 import bpa_ppl
-from bpa_ppl import BpaWarning, DataError, NBest, read_nbest, write_nbest
+from bpa_ppl import BpaWarning, DataError, concatenate, read_nbest, write_nbest
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.app import run_command as run_words
 
@@ -86,7 +86,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("domain.txt").write_bytes(Path("leaflet.domain.txt").read_bytes())
     for number, name in enumerate(["adapt", "test", "new", "dev", "lists"]):
         part = slice(30 * number, 30 * number + 30)
-        write_nbest(NBest.concatenate([lists[part].truncate(20)], renumber=True), f"{name}.nbest")
+        write_nbest(concatenate([lists[part].truncate(20)], renumber=True), f"{name}.nbest")
         write_lines(f"{name}.ref", references[part])
     write_lines("adapt.fr", source[:30])
     for name, table in {"large": "test", "adapt": "adapt", "test": "test"}.items():

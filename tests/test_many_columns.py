@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, Reranker, columns, describe
+from bpa_ppl import Draws, Reranker, columns, describe, from_arrays
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import correlation_within, demote_to_extras
@@ -37,7 +37,7 @@ def names() -> list[str]:
 
 
 TABLE = np.arange(3.0 * COUNT).reshape(3, COUNT) ** 1.5 % 7
-LISTS = NBest.from_arrays(["a", "b", "c"], TABLE, names(), 3)
+LISTS = from_arrays(["a", "b", "c"], TABLE, names(), 3)
 DRAWS = Draws({"weights": np.random.default_rng(0).normal(size=(4, 50, 1))}, ("c0",))
 
 

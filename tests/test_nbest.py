@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import building
+from bpa_ppl import building, from_arrays, from_lists, from_records
 from bpa_ppl.building import concatenate, to_arrow
 from bpa_ppl.errors import BpaWarning, DataError, NoSuchSentence, UsageError
 from bpa_ppl.nbest import NBest
@@ -24,7 +24,7 @@ SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 def lists_with_all_columns(sizes: list[int], first: int = 0) -> NBest:
     """Return lists with all columns; each value encodes its row or sentence."""
     rows, ids = np.arange(sum(sizes)), np.arange(first, first + len(sizes))
-    return NBest.from_arrays(
+    return from_arrays(
         [f"text {row % 5}" for row in rows],
         rows[:, np.newaxis],
         ["row"],
@@ -78,7 +78,7 @@ def test_best_is_first_hypothesis_with_highest_score(toy: NBest) -> None:
 
 
 def test_all_columns_from_lists() -> None:
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [["a", "b"], ["a"]],
         [[[1.0], [2.0]], [[3.0]]],
         ["LM0"],
@@ -172,7 +172,7 @@ class TestConcatenation:
         other = replace(lists_with_all_columns([1]), sentence_ids=[9])
         bare = other.without("totals", "references", "sources", "gain", "title")
         with pytest.warns(BpaWarning) as caught:
-            both = NBest.concatenate([one, bare], fill_missing=True)
+            both = concatenate([one, bare], fill_missing=True)
         told = "\n".join(str(note.message) for note in caught)
         for part in (
             "gain, total are missing for 1 of 4",
@@ -190,14 +190,14 @@ class TestConcatenation:
     def test_a_feature_of_some_tables_is_an_extra_of_all(self, toy: NBest) -> None:
         other = replace(toy.without("TM0[1]"), sentence_ids=[5, 6, 7])
         with pytest.warns(BpaWarning, match=r"TM0\[1\] is missing for 9 of 18 candidates"):
-            both = NBest.concatenate([other, toy], fill_missing=True)
+            both = concatenate([other, toy], fill_missing=True)
         assert both.feature_names == other.feature_names
         assert np.isnan(both.extras["TM0[1]"][:9]).all()
         column = toy.features[:, toy.feature_names.index("TM0[1]")]
         assert np.array_equal(both.extras["TM0[1]"][9:], column)
         none = other.without(*other.feature_names).with_extras(x=np.zeros(9))
         with raises(DataError, "mismatch"):
-            NBest.concatenate([toy, none], fill_missing=True)
+            concatenate([toy, none], fill_missing=True)
 
 
 class TestColumns:
@@ -229,7 +229,7 @@ class TestColumns:
             (lambda n: n.scores({"LM0": 1.0}), DataError, "missing-weight", "weights"),
             (lambda n: n.scores([1.0]), DataError, "wrong-length", "weights"),
             (lambda n: n.scores([1.0, np.inf, 0.0]), DataError, "bad-number", "weights"),
-            (lambda n: NBest.concatenate([]), UsageError, "no-data", "parts"),
+            (lambda n: concatenate([]), UsageError, "no-data", "parts"),
             (lambda n: concatenate([n, n]), DataError, "duplicate", "renumber"),
             (lambda n: concatenate([n, later(n.without("TM0[1]"))]), DataError, "mismatch", None),
             (lambda n: concatenate([n, later(n.with_extras(gain=[0] * 9))]), DataError,
@@ -345,7 +345,7 @@ TABLE = pa.table({**COLUMNS, "lm": [-1.0, -2.5, 0.5]})
     ],
 )
 def test_records_and_data_frames(data: Any) -> None:
-    nbest = NBest.from_records(data)
+    nbest = from_records(data)
     assert (nbest.sentence_ids.tolist(), nbest.sizes.tolist()) == ([3, 1], [2, 1])
     assert (nbest.feature_names, nbest.features.tolist()) == (("lm",), [[-1], [-2.5], [0.5]])
     assert (nbest.extras["by"], nbest.references) == (("x", "y", "x"), (("r",), ("s",)))
@@ -375,9 +375,9 @@ def test_rejects_invalid_records_and_data_frames(
     data: Any, kind: Any, code: str, parameter: str | None, line: int | None
 ) -> None:
     with raises(kind, code, parameter=parameter, line=line):
-        NBest.from_records(data)
+        from_records(data)
     with raises(UsageError, "unknown-name", parameter="bad"):
-        NBest.from_records(RECORDS, bad="ignore")
+        from_records(RECORDS, bad="ignore")
 
 
 class TestRecords:
@@ -385,9 +385,7 @@ class TestRecords:
         records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
         records.append({**records[0], "lm": np.inf})
         with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-            nbest = NBest.from_records(
-                records, references=["0", "1"], sources=["s", "t"], bad="drop"
-            )
+            nbest = from_records(records, references=["0", "1"], sources=["s", "t"], bad="drop")
         assert nbest.sizes.tolist() == [2, 1]
         assert (nbest.references, nbest.sources) == ((("1",), ("0",)), ("t", "s"))
 
@@ -401,29 +399,29 @@ class TestRecords:
                 [{"text": "c", "lm": 3}],
             ],
         }
-        nbest = NBest.from_records(columns)
+        nbest = from_records(columns)
         columnwise = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
-        other = NBest.from_records({**columns, "candidates": columnwise})
+        other = from_records({**columns, "candidates": columnwise})
         assert table_content(other) == table_content(nbest)
         assert nbest.references == (("r",), ("s", "t"))
         assert nbest.sentence_extras["id"] == ("p", "q")
 
 
 def test_lists_are_written_as_a_table_of_arrow() -> None:
-    nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
+    nbest = from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
     table = to_arrow(nbest)
     assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
     assert table["n"].to_pylist() == [1, 2, 3]
-    assert NBest.from_records(table).feature_names == ("lm", "n")
+    assert from_records(table).feature_names == ("lm", "n")
 
 
 def test_a_table_without_lists() -> None:
-    nbest = NBest.from_lists([], [], ["LM0"])
+    nbest = from_lists([], [], ["LM0"])
     assert (len(nbest), nbest.features.shape, nbest.scores([1.0]).shape) == (0, (0, 1), (0,))
 
 
 def test_what_is_cached_is_not_copied_to_other_lists() -> None:
-    lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 8.0]]], ["LM0", "W"])
+    lists = from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 8.0]]], ["LM0", "W"])
     assert lists.spread.tolist() == [1, 4]
     assert lists.without("LM0").spread.tolist() == [4]
     assert lists.truncate(1).spread.tolist() == [0, 0]

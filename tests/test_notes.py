@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from joblib import delayed
 
-from bpa_ppl import BpaWarning, NBest
+from bpa_ppl import BpaWarning, from_lists
 from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info, replay, warn_user
 from bpa_ppl.weights import match
 from bpa_ppl.workers import parallel_workers
@@ -19,7 +19,7 @@ from bpa_ppl.workers import parallel_workers
 NOTE = Note(logging.WARNING, "the list is short")
 
 
-LISTS = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["LM0"])
+LISTS = from_lists([["a", "b"]], [[[1], [2]]], ["LM0"])
 
 
 def test_captured_messages_can_be_replayed(caplog: pytest.LogCaptureFixture) -> None:

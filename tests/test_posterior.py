@@ -21,6 +21,7 @@ from bpa_ppl import (
     Weights,
     adapt,
     check,
+    from_lists,
     point_weights,
     read_posterior,
     rerank,
@@ -45,7 +46,7 @@ def lists() -> NBest:
     """Six lists with gaps in the ids and one sentence twice, like a sample with replacement."""
     rng = np.random.default_rng(17)
     texts = [[f"t{i}" for i in range(n)] for n in SIZES]
-    pool = NBest.from_lists(texts, [rng.normal(size=(n, 4)) for n in SIZES], NAMES)
+    pool = from_lists(texts, [rng.normal(size=(n, 4)) for n in SIZES], NAMES)
     return pool.select([0, 1, 2, 3, 5, 5])
 
 
@@ -101,7 +102,7 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         changed, gains = features.copy(), np.arange(12) % 5 + 0.0
         changed[7, 1] += change
         gains[7] += gain
-        lists = NBest.from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
+        lists = from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
         lists = replace(lists, **fields)
         return as_draws(adapt(lists, {"a": 1, "b": 1}, metric="score", sampler="map"))
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, UsageError
+from bpa_ppl import DataError, UsageError, from_arrays
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sklearn import BayesianRanker
@@ -88,7 +88,7 @@ def routing() -> Iterator[None]:
 
 
 def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> None:
-    lists = NBest.from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
+    lists = from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
     posterior = bpa.adapt(lists, None, metric="y", sampler="laplace", seed=5)
     for name in ("weights", "log_weight"):
         group = "posterior" if name == "weights" else "sample_stats"

@@ -10,13 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from raising import raises
 
+from bpa_ppl.building import from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Weights, check_totals, is_log_probability, match, unnamed_weights
 
-MOSES = NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
+MOSES = from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
-LISTS = NBest.from_lists(
+LISTS = from_lists(
     [["a", "b"], ["c", "d", "e"]],
     [[[-2, 0.5, 7], [-4, 0.7, 7]], [[-1, 0.1, 9], [-1, 0.1, 9], [-4, 0.4, 9]]],
     ["logprob", "comet", "constant"],

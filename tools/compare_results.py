@@ -86,7 +86,7 @@ def judged(seed: int = 0) -> bpa.NBest:
     metrics = quality[..., None] + rng.normal(size=(*quality.shape, 4)) * [0.5, 1.0, 2.0, 4.0]
     gain = np.round(quality + 0.3 * rng.normal(size=quality.shape), 1)
     texts = [[f"text {s} of {name}" for name in systems] for s in range(count)]
-    return bpa.NBest.from_lists(
+    return bpa.from_lists(
         texts,
         list(np.concatenate([metrics, gain[..., None]], axis=2)),
         ["kiwi", "comet", "length", "noise", "gain"],
@@ -131,7 +131,7 @@ def compared(kind: str) -> bpa.NBest:
             [{"candidates": pair[0], "weight": 0.5 + s % 3}] for s, pair in enumerate(pairs)
         ]
     texts = [[f"answer {s} {k}" for k in range(size)] for s in range(60)]
-    lists = bpa.NBest.from_lists(texts, list(features), ["quality", "length", "noise"])
+    lists = bpa.from_lists(texts, list(features), ["quality", "length", "noise"])
     return lists.with_sentence_extras(**extras)
 
 
@@ -254,7 +254,7 @@ def command(*words: str) -> Results:
 
 def write_inputs(folder: Path) -> None:
     """Write the files that commands read."""
-    new = bpa.NBest.concatenate([leaflet()[30:50]], renumber=True)
+    new = bpa.concatenate([leaflet()[30:50]], renumber=True)
     for name, lists in (("adapt", leaflet()[:30]), ("new", new)):
         bpa.write_nbest(lists, folder / f"{name}.nbest", canonical())
         references = "\n".join(r[0] for r in lists.references or ())

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVa
 import msgspec
 from cyclopts import UNSET, Parameter, Token
 
+from bpa_ppl.building import concatenate
 from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.decoding.options import RerankOptions
@@ -441,7 +442,7 @@ class Reading:
             self.read(path, [files[place] for files in refs], texts[place])
             for place, path in enumerate(paths)
         ]
-        return NBest.concatenate(parts, renumber=True, fill_missing=True)
+        return concatenate(parts, renumber=True, fill_missing=True)
 
     def arguments(
         self, references: Sequence[Path] | None = None, sources: Path | None = None

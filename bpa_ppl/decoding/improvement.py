@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.building import concatenate
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
@@ -108,9 +109,9 @@ class Improvement:
         unknown: why it is unknown whether adapting helped; empty if there are gains.
         drift: features that have changed since the adaptation lists, see `Reranker.drift`.
 
-    >>> from bpa_ppl import Draws
+    >>> from bpa_ppl import Draws, from_lists
     >>> texts, references = [["bad", "good"]], [("good",)]
-    >>> lists = NBest.from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
+    >>> lists = from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
     >>> constants = {"canonical": [1.0]}
     >>> posterior = Draws(
     ...     {"weights": np.full((1, 1, 1), -1.0)}, ("LM0",), kind="point", constants=constants
@@ -238,7 +239,8 @@ def evaluate_improvement(
     Raises:
         DataError: if lists and posterior do not fit together, or no chosen candidate is judged.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0, 0.0], [0.5, 2.0]]] * 9, ["LM0", "qe"],
     ...     references=[("the cat sat",)] * 9,
     ... )
@@ -304,7 +306,7 @@ def _choices(
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
     draws, parts = reranker.draws, list(reranker.parts(nbest))
-    prepared = NBest.concatenate([part.lists for part in parts], renumber=True)
+    prepared = concatenate([part.lists for part in parts], renumber=True)
     after = np.concatenate([part.choice for part in parts])
     before = np.concatenate([part.canonical for part in parts])
     baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None

@@ -56,8 +56,8 @@ def write_texts(result: Reranked, path: str | Path) -> None:
 
     >>> import numpy as np
     >>> from pathlib import Path
-    >>> from bpa_ppl import Draws, NBest, rerank
-    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> from bpa_ppl import Draws, from_lists, rerank
+    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
     >>> result = rerank(lists, draws, unchecked=True)
     >>> write_texts(result, "out.txt")
@@ -305,8 +305,8 @@ def rerank_to(
         UsageError: as `rerank`.
 
     >>> from pathlib import Path
-    >>> from bpa_ppl import Draws
-    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> from bpa_ppl import Draws, from_lists
+    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
     >>> options = RerankOptions(unchecked=True)
     >>> summary = rerank_to(lists, draws, "chosen.txt", options=options)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
@@ -47,7 +48,8 @@ class Predictions:
         metric: of expected gains, such as `ter`, or None where the posterior has another
             criterion.
 
-    >>> lists = NBest.from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
     >>> p = np.array([0.25, 0.75, 1.0])
     >>> predictions = Predictions(lists, lists.ids, np.array([1, 0]), np.array([0, 0]), p, p)
     >>> len(predictions), predictions[0].tolist(), predictions.entropy.round(3).tolist()
@@ -73,7 +75,7 @@ class Predictions:
         """Return the predictions of several parts as one."""
         names = "choice", "canonical", "probability", "derivation"
         # Lists of several files may have the same ids.
-        lists = NBest.concatenate([part.lists for part in parts], renumber=len(parts) > 1)
+        lists = concatenate([part.lists for part in parts], renumber=len(parts) > 1)
         ids = [identifier for part in parts for identifier in part.ids]
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(lists, ids, **arrays, metric=parts[0].metric)
@@ -146,7 +148,8 @@ class Predictions:
         Each candidate has a `text`, a `probability` and, where the posterior has a metric of texts,
         an `expected_gain`.
 
-        >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0], [1.0]]], ["lm"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a b", "a c"]], [[[0.0], [1.0]]], ["lm"])
         >>> p = np.array([0.25, 0.75])
         >>> list(Predictions(lists, lists.ids, np.array([1]), np.array([0]), p, p).json_lines())
         ['{"id":0,"choice":1,"candidates":[{"text":"a b","probability":0.25},...]}\n']

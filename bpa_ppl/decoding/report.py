@@ -48,8 +48,9 @@ def report_page(
         DataError: if lists and posterior do not fit together.
         UsageError: if no weight is to be shown.
 
+    >>> from bpa_ppl import from_lists
     >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
-    >>> new = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
+    >>> new = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
     (True, False)
     """

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl.building import from_lists
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.decider import Decider, Decisions
 from bpa_ppl.decoding.options import RerankOptions
@@ -63,8 +64,8 @@ class Reranked:
         references: the references of each sentence, as far as the lists have them.
         ids: (S,) the ids of the user: texts, or the integers of `sentence_ids`.
 
-    >>> from bpa_ppl import Draws
-    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> from bpa_ppl import Draws, from_lists
+    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": [-1.0]})
     >>> result = rerank(lists, draws, unchecked=True)
     >>> result
@@ -127,12 +128,12 @@ class Reranker:
         recipe: how the columns of lists become features.
         rule: by which it chooses.
 
-    >>> from bpa_ppl import Draws
+    >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
     >>> reranker = Reranker(Draws({"weights": drawn}, ("lm", "tm")))
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
+    >>> lists = from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
     >>> [part.choice.tolist() for part in reranker.parts(lists)]
     [[1]]
     >>> reranker(lists).texts, reranker.predict(lists).probability.round(2).tolist()
@@ -290,7 +291,7 @@ class Reranker:
             self._monitor.add_one(names, table)
             position, _, support = self._decider(names).decide(table, strings)
             return Candidate(position, texts[position], float(support[position]))
-        lists = NBest.from_lists(
+        lists = from_lists(
             [texts],
             [table],
             names,
@@ -356,7 +357,7 @@ class Reranker:
             raise UsageError(problem, parameter="names", code="not-supported")
         names = self.feature_names if names is None else tuple(names)
         self._require_names(names, ())
-        return names, self.draws.aligned(NBest.from_lists([], [], names), self.draws.mean[None])[0]
+        return names, self.draws.aligned(from_lists([], [], names), self.draws.mean[None])[0]
 
     def _require_names(self, features: Collection[str], columns: Collection[str]) -> None:
         """Raise a DataError unless one list has the features and columns that are used."""
@@ -382,7 +383,7 @@ class Reranker:
 
     def _new_decider(self, names: tuple[str, ...]) -> Decider:
         """Return the decider for lists with some columns."""
-        lists, options = NBest.from_lists([], [], names), self.options
+        lists, options = from_lists([], [], names), self.options
         return Decider.of(
             self.draws, lists, self.rule, options.draws, derivations=options.derivations
         )
@@ -477,10 +478,10 @@ def rerank(
             are computed from is missing or has changed.
         UsageError: if there is no such rule or treatment of derivations, or no worker.
 
-    >>> from bpa_ppl import Draws
+    >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
     >>> posterior = Draws({"weights": drawn}, ("LM0",))
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
     >>> result = rerank(lists, posterior)
     >>> result.texts, result.probability.round(2).tolist()
     (['b'], [0.75])

@@ -177,7 +177,8 @@ def distinct_texts(
         sentence: the position of the list.
         probabilities: (hypotheses,) of the derivations.
 
-    >>> lists = NBest.from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])
     >>> texts, group, p = distinct_texts(lists, 0, np.array([0.25, 0.25, 0.5]))
     >>> [(texts[i], float(p[i])) for i in group]
     [('b', 0.75), ('a', 0.25), ('b', 0.75)]
@@ -269,7 +270,8 @@ class Mbr(Predictive, frozen=True):
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:
         """Return the choice from each list.
 
-        >>> lists = NBest.from_lists([["a b", "a c", "a d", "e f"]], [[[0.0]] * 4], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a b", "a c", "a d", "e f"]], [[[0.0]] * 4], ["LM0"])
         >>> Mbr().decide(lists, np.array([0.2, 0.25, 0.2, 0.35])).tolist()
         [1]
         """

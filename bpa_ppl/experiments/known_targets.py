@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.building import from_lists
 from bpa_ppl.errors import checked_seed, one_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.oracle import Oracles
@@ -167,7 +168,7 @@ def _lists_of(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:
     """Return lists whose first hypothesis has only zeros, and the others these features."""
     tables = [np.vstack([np.zeros((1, len(names))), rows]) for rows in differences]
     texts = [["oracle", *(f"other {k}" for k in range(1, len(rows)))] for rows in tables]
-    return NBest.from_lists(texts, tables, names)
+    return from_lists(texts, tables, names)
 
 
 def _options(lists: NBest, variance: float) -> dict[str, Any]:

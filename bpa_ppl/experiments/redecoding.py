@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from bpa_ppl.building import concatenate
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
@@ -91,7 +92,8 @@ def redecode(
             folder belongs to another loop.
         UsageError: as `reestimate`, or if `iterations` is below 1.
 
-    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]])
     >>> result = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
     >>> result.weights["LM0"] < 0
     True
@@ -249,8 +251,9 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     Raises:
         DataError: if the features differ, or a sentence is unknown.
 
-    >>> old = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[["a"]])
-    >>> new = NBest.from_lists([["b", "a"]], [[[2.0], [3.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> old = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[["a"]])
+    >>> new = from_lists([["b", "a"]], [[[2.0], [3.0]]], ["LM0"])
     >>> both, added = merge(old, new)
     >>> both.texts(0), added
     (['a', 'b', 'a'], 1)
@@ -280,17 +283,19 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
 def join(lists: NBest, others: NBest) -> NBest:
     """Return the lists of both, numbered from 0, with the columns that both have, but no totals.
 
-    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]], [[[1.0]]], ["LM0"])
     >>> join(lists, lists.with_extras(quality=[0.5])).sentence_ids.tolist()
     [0, 1]
     """
-    return NBest.concatenate([_without(lists, others), _without(others, lists)], renumber=True)
+    return concatenate([_without(lists, others), _without(others, lists)], renumber=True)
 
 
 def with_sentences_of(lists: NBest, others: NBest) -> NBest:
     """Return lists with the ids, references and other columns of the sentences of others.
 
-    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]], [[[1.0]]], ["LM0"])
     >>> with_sentences_of(lists, lists.with_references(["A"])).references
     (('A',),)
     """

@@ -105,8 +105,9 @@ def compare_samplers(
         NotConverged: if the reference run did not converge.
         UsageError: if there is nothing to run, or a setting is invalid.
 
+    >>> from bpa_ppl import from_lists
     >>> texts, features = [["a cat", "the cat"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
-    >>> lists = NBest.from_lists(texts, features, ["Errors"], references=["the cat"] * 8)
+    >>> lists = from_lists(texts, features, ["Errors"], references=["the cat"] * 8)
     >>> reference = {"reference": "laplace", "reference_draws": 5000}
     >>> result = compare_samplers(lists, {"Errors": 0.5}, ["imh"], runs=2, **reference)
     >>> result["imh"].verdict in ("agrees", "inconclusive", "DIFFERS")
@@ -301,8 +302,9 @@ def calibrate_sampler(
         DataError: if lists and weights do not fit together.
         UsageError: if there is no such sampler or setting, or the likelihood cannot be simulated.
 
+    >>> from bpa_ppl import from_lists
     >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
-    >>> lists = NBest.from_lists(texts, features, ["LM0"])
+    >>> lists = from_lists(texts, features, ["LM0"])
     >>> result = calibrate_sampler(lists, {"LM0": 0.5}, "laplace", replications=20, draws=200)
     >>> result.names, bool(result)
     (('LM0', 'log p(A|λ)'), True)

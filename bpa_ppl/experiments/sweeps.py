@@ -153,7 +153,8 @@ def sweep(
         DataError: if lists, references and weights do not fit together.
         UsageError: if there is no such sampler or setting, or a value is invalid.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat"], ["the dog", "dog"]],
     ...     [[[1.0], [0.0]], [[0.0], [2.0]]],
     ...     ["Errors"],

@@ -43,7 +43,8 @@ class WeightTrace(Sampler, frozen=True):
 
         Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
 
-        >>> lists = NBest.from_lists(
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists(
         ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
         ... )
         >>> sampler = WeightTrace(restarts=1).fitted(lists, {"LM0": 0.5}, fixed=None, seed=0)

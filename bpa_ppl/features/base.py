@@ -279,7 +279,8 @@ def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:
     Returns:
         (hypotheses,) float32.
 
-    >>> lists = NBest.from_lists([["a b", "a", "a b"]], [[[0.0]] * 3], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a", "a b"]], [[[0.0]] * 3], ["LM0"])
     >>> of_each_string(lists, len).tolist()
     [3.0, 1.0, 3.0]
     """
@@ -311,7 +312,8 @@ def add_features(
         DataError: if the lists lack what a source needs, or have a feature of that name already.
         UsageError: if there is no such source.
 
-    >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
@@ -367,7 +369,8 @@ def feature_adder(
         sources: with their settings.
         cross_fit: whether the lists are the adaptation sentences that the sources are fitted to.
 
-    >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
     >>> feature_adder(resolve_sources("length"))(lists).nbest.feature_names
     ('LM0', 'LengthWords')
     """

@@ -65,7 +65,8 @@ class Consensus(FeatureSource, frozen=True):
     def columns(self, nbest: NBest) -> Features:
         """Return the features, computed once for each distinct string of a list.
 
-        >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0]] * 2], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a b", "a c"]], [[[0.0]] * 2], ["LM0"])
         >>> columns = Consensus().columns(lists)
         >>> columns["consensus.words"].tolist(), columns["consensus.lone_words"].tolist()
         ([50.0, 50.0], [0.5, 0.5])

@@ -47,7 +47,8 @@ class Indicators(FeatureSource, frozen=True):
         Raises:
             DataError: if the lists have no such column, or it lacks a value.
 
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
         >>> Indicators(column="system").fitted(lists.with_extras(system=["Y", "X"])).values
         ('X', 'Y')
         """
@@ -56,7 +57,8 @@ class Indicators(FeatureSource, frozen=True):
     def columns(self, nbest: NBest) -> Features:
         """Return the features; a value without a feature has 0 in all, with a warning.
 
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
         >>> columns = Indicators(column="system").columns(lists.with_extras(system=["Y", "X"]))
         >>> {name: column.tolist() for name, column in columns.items()}
         {'system=X': [0.0, 1.0], 'system=Y': [1.0, 0.0]}

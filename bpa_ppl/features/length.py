@@ -30,7 +30,8 @@ class Length(FeatureSource, frozen=True):
     def columns(self, nbest: NBest) -> Features:
         """Return the lengths.
 
-        >>> lists = NBest.from_lists([["a b c", "a"]], [[[0.0]] * 2], ["LM0"], sources=["x y"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a b c", "a"]], [[[0.0]] * 2], ["LM0"], sources=["x y"])
         >>> columns = Length(ratio=True).columns(lists)
         >>> {name: column.tolist() for name, column in columns.items()}
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}

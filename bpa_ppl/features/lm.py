@@ -45,7 +45,8 @@ class LanguageModel(TextSource, frozen=True):
         UsageError: if no text is named, or a mixture has a single text, is of several orders or is
             to be carried.
 
-    >>> lists = NBest.from_lists([["a b", "b a"]], [[[0.0]] * 2], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "b a"]], [[[0.0]] * 2], ["LM0"])
     >>> columns = LanguageModel(text="self", order=2, lines=("a b", "a c")).columns(lists)
     >>> {name: column.round(2).tolist() for name, column in columns.items()}
     {'lm': [-1.99, -6.5], 'lm.oov': [0.0, 0.0]}

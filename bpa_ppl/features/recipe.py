@@ -66,7 +66,8 @@ class Recipe:
             extras, with a warning; None leaves lists as they are.
         absent: free features that are left out, since new lists lack them, by name or label.
 
-    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> recipe = Recipe(Column(column="comet"))
     >>> recipe.without_criterion(lists).feature_names
     ('LM0',)
@@ -266,7 +267,8 @@ def recipe_for(
         UsageError: if `categorical`, `features` or `exclude` is not a list of names, or there is no
             such source.
 
-    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> recipe = recipe_for(lists, Column(column="comet"), add=["length"])
     >>> recipe.apply(lists).feature_names
     ('LM0', 'LengthWords')

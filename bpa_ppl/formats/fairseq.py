@@ -14,7 +14,7 @@ are output in base 2"), natural ones before. Tokens are those of the model, end 
 included. Other lines are the log of the program and are skipped.
 
 Ids are kept, in the order of fairseq's batches, and index references and sources. Shards
-(`generate-test_3_8.txt`) are read one by one and joined with `NBest.concatenate`. Hypotheses keep
+(`generate-test_3_8.txt`) are read one by one and joined with `concatenate`. Hypotheses keep
 their order. The lines of different sentences may be interleaved, as long as no more than ten
 sentences are incomplete at a time; these are kept in memory.
 

@@ -95,8 +95,9 @@ class Jsonl(TableFormat, frozen=True):
         Raises:
             DataError: if a name is that of a field with another meaning.
 
+        >>> from bpa_ppl import from_lists
         >>> import sys
-        >>> lists = NBest.from_lists([["a cat"]], [[[-1.5]]], ["lm"], references=["the cat"])
+        >>> lists = from_lists([["a cat"]], [[[-1.5]]], ["lm"], references=["the cat"])
         >>> Jsonl().write(lists, sys.stdout)
         {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "lm": -1.5}]}
         """

@@ -77,8 +77,9 @@ class Moses(NBestFormat, frozen=True):
             DataError: if a name, a text or a position would be ambiguous in the format.
             UsageError: if an empty segmentation or alignment would be read as the total.
 
+        >>> from bpa_ppl import from_lists
         >>> import sys
-        >>> lists = NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"])
+        >>> lists = from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"])
         >>> Moses().write(lists, sys.stdout)
         0 ||| a cat ||| TM0= -1 0.5
         """
@@ -143,8 +144,9 @@ class Marian(NBestFormat, frozen=True):
         Raises:
             DataError: if a name, a text or an alignment would be ambiguous in the format.
 
+        >>> from bpa_ppl import from_lists
         >>> import sys
-        >>> lists = NBest.from_lists([["a cat"]], [[[-3, -2]]], ["F0", "F1"], totals=[[-1.25]])
+        >>> lists = from_lists([["a cat"]], [[[-3, -2]]], ["F0", "F1"], totals=[[-1.25]])
         >>> Marian().write(lists, sys.stdout)
         0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
         """
@@ -226,7 +228,8 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
     Raises:
         DataError: if one does not fit the format.
 
-    >>> lists = NBest.from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
     >>> positions(lists, "alignment")
     ('0-0',)
     """
@@ -249,7 +252,8 @@ def moses_labels(nbest: NBest) -> list[str]:
     Raises:
         DataError: as `plain_labels`, or if two names become one.
 
-    >>> moses_labels(NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
+    >>> from bpa_ppl import from_lists
+    >>> moses_labels(from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
     ['TM0= ', '']
     """
     labels = plain_labels(nbest)
@@ -273,7 +277,8 @@ def plain_labels(nbest: NBest) -> list[str]:
     Raises:
         DataError: if a name would be ambiguous in the format.
 
-    >>> plain_labels(NBest.from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
+    >>> from bpa_ppl import from_lists
+    >>> plain_labels(from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
     ['my_lm= ']
     """
     shape = printed_labels(nbest.feature_names)

@@ -121,7 +121,7 @@ def iter_nbest(
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
     A number that is missing for some hypotheses is an extra from the first table on that lacks it;
-    so `NBest.concatenate(tables, fill_missing=True)` has the columns of `read_nbest`. A warning
+    so `concatenate(tables, fill_missing=True)` has the columns of `read_nbest`. A warning
     names a column that was a feature of the tables before. `rerank` gives the same choices, or the
     same error, as with `read_nbest`.
 
@@ -186,14 +186,15 @@ def write_nbest(
             or a text or name does not fit the format.
         UsageError: if the format is unknown, or no format has the ending of the file.
 
-    >>> lists = NBest.from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
     >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
     writer = format_for(path) if format == AUTO else _resolved(format)
     if twice := repeated(nbest.ids):
         problem = f"two lists have the id {quoted(twice[0])}, and would be one when they are read"
-        remedy = "give them others, as NBest.concatenate([lists], renumber=True) does"
+        remedy = "give them others, as concatenate([lists], renumber=True) does"
         raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
     if weights is not None:
         scores = nbest.scores(match(weights, nbest).values)
@@ -292,7 +293,7 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}); the nearest is "
         f"{nearest}, but {problem}: correct this, or build the lists in Python with "
-        "bpa_ppl.NBest.from_lists or from_records",
+        "bpa_ppl.from_lists or from_records",
         file.origin,
         1,
         parameter="format",

@@ -64,8 +64,8 @@ class Parquet(TableFormat, frozen=True):
                 meaning.
 
         >>> import tempfile
-        >>> from bpa_ppl import read_nbest
-        >>> lists = NBest.from_lists([["a cat"]], [[[-1.5]]], ["lm"], references=["the cat"])
+        >>> from bpa_ppl import from_lists, read_nbest
+        >>> lists = from_lists([["a cat"]], [[[-1.5]]], ["lm"], references=["the cat"])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Parquet().write_file(lists, f"{folder}/lists.parquet")
         ...     read_nbest(f"{folder}/lists.parquet").references

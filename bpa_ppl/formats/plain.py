@@ -121,8 +121,9 @@ class Plain(NBestFormat, frozen=True):
             DataError: if the lists are not all of one size, their ids not in order, or a text has
                 a line break.
 
+        >>> from bpa_ppl import from_lists
         >>> import sys
-        >>> lists = NBest.from_lists([["a cat", "the cat"]], [[[], []]], [])
+        >>> lists = from_lists([["a cat", "the cat"]], [[[], []]], [])
         >>> Plain(list_size=2).write(lists, sys.stdout)
         a cat
         the cat

@@ -88,8 +88,9 @@ class Csv(TableFormat, frozen=True):
             DataError: if a name has another meaning, an empty reference cannot be distinguished
                 from a missing one, or a cell that is not quoted has a separator or a line break.
 
+        >>> from bpa_ppl import from_lists
         >>> import sys
-        >>> lists = NBest.from_lists([["a, b"]], [[[-1.5]]], ["lm"], references=["the cat"])
+        >>> lists = from_lists([["a, b"]], [[[-1.5]]], ["lm"], references=["the cat"])
         >>> Csv().write(lists, sys.stdout)
         id,text,reference,lm
         0,"a, b",the cat,-1.5

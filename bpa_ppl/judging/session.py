@@ -109,8 +109,9 @@ class Session:
         DataError: if there is no pair to compare, or the journal is of other lists.
         UsageError: if an option makes no sense.
 
+    >>> from bpa_ppl import from_lists
     >>> texts, quality = [["a cat", "cat the"], ["the dog", "dog"]], [[[2.0], [0.0]]] * 2
-    >>> session = Session(NBest.from_lists(texts, quality, ["quality"]))
+    >>> session = Session(from_lists(texts, quality, ["quality"]))
     >>> for _ in range(4):
     ...     better = session.next().candidates.index(0)
     ...     _ = session.answer(("first", "second")[better])

@@ -44,7 +44,8 @@ def question_view(session: Session) -> dict[str, Any]:
         the last of them or None; `context`, `source`; and `candidates`, parts of each text with
         whether they differ.
 
-    >>> lists = NBest.from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
     >>> view = question_view(Session(lists))
     >>> view["number"], view["answers"], sorted(view["candidates"])
     (2, 0, [[('a ', False), ('red', True), (' cat', False)], [('a cat', False)]])
@@ -64,7 +65,8 @@ def question_view(session: Session) -> dict[str, Any]:
 def context(lists: NBest, sentence: int) -> list[str]:
     """Return the texts before a source: the extra `context`, or sources of the same `doc`.
 
-    >>> lists = NBest.from_lists([["a"]] * 3, [[[1.0]]] * 3, ["lm"], sources=["x", "y", "z"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]] * 3, [[[1.0]]] * 3, ["lm"], sources=["x", "y", "z"])
     >>> context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
     ['y']
     """
@@ -127,8 +129,9 @@ def panel(session: Session) -> dict[str, Any]:
         the name, and in standard deviations of the prior the mean of the posterior, half the width
         of its 95 % interval, and the mean of the prior. `more_weights` is the number of the others.
 
+    >>> from bpa_ppl import from_lists
     >>> texts, table = [["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2
-    >>> lists = NBest.from_lists(texts, table, ["a", "b"])
+    >>> lists = from_lists(texts, table, ["a", "b"])
     >>> state = panel(Session(lists, {"b": 0.0}))
     >>> state["answers"], state["lists"], state["advice"][0], state["weights"]
     (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])

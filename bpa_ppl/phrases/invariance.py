@@ -68,11 +68,11 @@ class Invariance(FeatureSource, frozen=True):
     Raises:
         UsageError: if there is no such measure or subdomain.
 
-    >>> from bpa_ppl import NBest, add_features
+    >>> from bpa_ppl import add_features, from_lists
     >>> from bpa_ppl.text.words import NumberedText
     >>> texts = NumberedText.of([["la", "loi"], ["chat"]]), NumberedText.of([["law"], ["cat"]])
     >>> Subdomains(*texts, [0, 1], [0.5, 0.5]).save("z.parquet")
-    >>> lists = NBest.from_lists([["law", "cat"]], [[[0.0], [0.0]]], ["LM0"], sources=["la loi"])
+    >>> lists = from_lists([["law", "cat"]], [[[0.0], [0.0]]], ["LM0"], sources=["la loi"])
     >>> lists = lists.with_extras(segmentation=["0-1=0", "0-1=0"])
     >>> extended = add_features(lists, Invariance(subdomains="z.parquet", features="coherence"))
     >>> extended.features[:, 1].tolist()

@@ -317,8 +317,9 @@ class Draws:
         Raises:
             DataError: if the lists have a feature without a weight.
 
+        >>> from bpa_ppl import from_lists
         >>> draws = Draws({"weights": np.ones((1, 2, 1))}, ("LM0",), fixed=Weights({"W0": 3.0}))
-        >>> draws.aligned(NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["W0", "LM0"])).tolist()
+        >>> draws.aligned(from_lists([["a"]], [[[1.0, 2.0]]], ["W0", "LM0"])).tolist()
         [[3.0, 1.0], [3.0, 1.0]]
         """
         values = self.flat if vectors is None else np.asarray(vectors, np.float64)

@@ -83,7 +83,8 @@ class Column(Averaged, frozen=True):
 def numeric_columns(nbest: NBest) -> tuple[str, ...]:
     """Return the names of the features, then of the extras of numbers, partly missing ones too.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
     >>> numeric_columns(lists.with_extras(system=["A", "B"], mqm=np.array([-5.0, np.nan])))
     ('LM0', 'mqm')
     """
@@ -94,10 +95,11 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
 def judgement_note(nbest: NBest, name: str) -> str:
     """Return what to do with a column that is named like human judgements, else an empty text.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
     >>> judgement_note(lists, "human_score"), judgement_note(lists, "lm")
     ('human_score is a feature: if people judged so, name it as the gain', '')
-    >>> lists = NBest.from_lists([["a", "b"]], [[[4.5], [3.0]]], ["score"])
+    >>> lists = from_lists([["a", "b"]], [[[4.5], [3.0]]], ["score"])
     >>> judgement_note(lists, "score")
     'score is a feature: if people judged so, name it as the gain'
     """
@@ -122,7 +124,8 @@ def column_of(nbest: NBest, name: str) -> Float64:
         DataError: if there is no such column, or one of its values is neither a finite number nor
             missing (NaN, None or an empty text).
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
     >>> column_of(lists, "LM0").tolist()
     [1.0, 0.5]
     >>> column_of(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
@@ -164,7 +167,8 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
         The lists, with all features and other columns, and (hypotheses,) the rows of their
         hypotheses in `nbest`.
 
-    >>> lists = NBest.from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
     >>> kept, rows = with_judged(lists, np.array([True, False, True, True, False]))
     >>> kept.texts(0), rows.tolist()
     (['a', 'c'], [0, 2])
@@ -186,7 +190,8 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
     Raises:
         DataError: if no list is left.
 
-    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
     >>> metric = Column(column="mqm", negative=True)
     >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), metric)
     >>> kept.sizes.tolist(), rows.tolist()
@@ -216,7 +221,8 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     Raises:
         DataError: if a candidate has no number, or all candidates of each list are equal.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = lists.with_extras(quality=[3.0, 5.0])
     >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
     [1.0, -1.0]
@@ -243,7 +249,8 @@ def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
         metric: the gain.
         nbest: the adaptation sentences.
 
-    >>> lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["judge"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["judge"])
     >>> chosen, graded = [[1, 0], [0, 1]], [[1, 0], [0, 2]]
     >>> lists = lists.with_extras(chosen=np.ravel(chosen), graded=np.ravel(graded))
     >>> [is_choice_of_two(Column(column=name), lists) for name in ("chosen", "graded")]

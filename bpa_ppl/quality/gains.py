@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.building import from_lists
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
@@ -37,9 +38,10 @@ def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = Non
     Raises:
         UsageError: if there is no such metric and no such column.
 
+    >>> from bpa_ppl import from_lists
     >>> resolve("BLEU")
     BLEU(tokenize='none', lowercase=False)
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
     >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
     (Column(column='comet', negative=False), True)
     """
@@ -63,7 +65,8 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     Raises:
         UsageError: if there is no such column; the message names metrics and columns.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
     >>> named_column("-comet", lists)
     Column(column='comet', negative=True)
     """
@@ -104,7 +107,8 @@ def default_metric(nbest: NBest, *, canonical: bool) -> str:
         nbest: the lists.
         canonical: whether there are canonical weights, other than equal ones.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
     >>> default_metric(lists, canonical=True), default_metric(lists, canonical=False)
     ('ter', 'chrf')
     """
@@ -149,7 +153,8 @@ def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, In
         (texts,) the group of each, ascending; (texts,) its number in `nbest.strings`; and
         (hypotheses,) the distinct text of each hypothesis.
 
-    >>> lists = NBest.from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
     >>> [part.tolist() for part in distinct(lists)]
     [[0, 0, 1], [0, 1, 1], [0, 1, 0, 2]]
     """
@@ -191,7 +196,7 @@ def corpus_score(
     for text in texts:
         require(text, str, "hypotheses are one text for each sentence", "hypotheses")
     features = [np.zeros((1, 1))] * len(texts)
-    lists = NBest.from_lists(
+    lists = from_lists(
         [[text] for text in texts], features, ["none"], references=references, sources=sources
     )
     return choice_score(lists, np.zeros(len(texts), np.int64), config)
@@ -212,7 +217,8 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.75]]], ["comet"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.75]]], ["comet"])
     >>> choice_score(lists, [1], "comet").value
     0.75
     """
@@ -251,7 +257,8 @@ def scores_and_gains(
         DataError: if a sentence lacks what the metric needs.
         UsageError: if `jobs` is not a number of workers.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "hat"]], [[[1.0], [0.0]]], ["LM0"], references=[("the cat",)]
     ... )
     >>> [part.tolist() for part in scores_and_gains(lists, resolve("ter"))]
@@ -304,7 +311,8 @@ def gains(
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat", "hat"]], [[[2.0], [1.0], [0.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )
@@ -329,7 +337,8 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     Raises:
         DataError: if a sentence lacks what the metric needs.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
     ... )
     >>> statistics(lists, "ter").tolist()
@@ -381,7 +390,8 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
 
     Equal texts of a list are scored once, except by a metric that reads columns.
 
-    >>> lists = NBest.from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
     >>> texts, inverse = distinct_lists(lists, resolve("ter"))
     >>> texts, inverse.tolist()
     ([['a', 'b']], [0, 1, 0])

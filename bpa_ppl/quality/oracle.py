@@ -46,7 +46,8 @@ class Oracles:
         share: (hypotheses,) float64, 1 / k for each of the k best hypotheses of a list between
             which the policy does not decide; None if it always decides.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat", "the cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )
@@ -71,7 +72,8 @@ class Oracles:
     def skipped(self) -> int:
         """The number of lists without an oracle: fewer than two of their hypotheses are judged.
 
-        >>> lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["LM0"])
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["LM0"])
         >>> oracles(lists.with_extras(mqm=[-5, 0, -1, None]), "mqm").skipped
         1
         """
@@ -153,7 +155,8 @@ def oracles(
         DataError: if a sentence has no reference, or `preference` has another shape.
         UsageError: if the metric or the tie policy is unknown.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat", "cat the"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )
@@ -216,7 +219,8 @@ def headroom(
         DataError: if a sentence has no reference, or `scores` has another shape.
         UsageError: if the metric or the tie policy is unknown.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a cat", "the cat", "hat"]], [[[2.0], [1.0], [0.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )

@@ -64,7 +64,8 @@ class ChoiceSets(NamedTuple):
         rater: (C,) the number of the rater who made it, a position in `raters`.
         raters: their names in alphabetical order; those without a name are one, `(unnamed)`.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choices = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
     >>> choices.nbest.texts(0), choices.tie.tolist(), choices.chosen.tolist()
     (['a', 'b', '(no difference)'], [0.0, 0.0, 1.0], [2])
@@ -129,7 +130,8 @@ class Comparisons(NamedTuple):
         weight: (P,) of the answer, divided by the number of pairs that it orders.
         undecided: the number of answers of "no difference".
 
-    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> _, pairs = compared_lists(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
     >>> pairs.better.tolist(), pairs.worse.tolist(), pairs.weight.round(2).tolist()
     ([2, 2, 0], [0, 1, 1], [0.33, 0.33, 0.33])
@@ -175,7 +177,8 @@ class Comparisons(NamedTuple):
 def has_preferences(nbest: NBest) -> bool:
     """Return whether any sentence has preferences, ties or rankings.
 
-    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
     >>> compared = lists.with_sentence_extras(preferences=[[[1, 0]], None])
     >>> has_preferences(lists), has_preferences(compared)
     (False, True)
@@ -199,7 +202,8 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
         DataError: if no sentence has any, an entry does not have the form described above, names
             no candidate or one of them twice.
 
-    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> pairs = choice_sets(lists.with_sentence_extras(preferences=[[[1, 0]]], ties=[[[0, 2]]]))
     >>> pairs.nbest.features[:, 0].tolist(), pairs.chosen.tolist()
     ([1.0, 0.0, 0.5, 0.0, 5.0, 2.5], [0, 2])
@@ -260,7 +264,8 @@ def all_choices(nbest: NBest) -> Iterator[Choice]:
     Raises:
         DataError: as `choice_sets`, for an entry that is not valid.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> list(all_choices(lists.with_sentence_extras(preferences=[[[1, 0]]])))[0].candidates
     (1, 0)
     """

@@ -83,9 +83,10 @@ def agreement(nbest: NBest) -> Agreement:
     Raises:
         DataError: if an entry is not valid.
 
+    >>> from bpa_ppl import from_lists
     >>> def entry(rater, *candidates):
     ...     return {"candidates": candidates, "rater": rater}
-    >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
     >>> print(agreement(lists.with_sentence_extras(
     ...     preferences=[[entry("ann", 0, 1), entry("bob", 0, 1)], [entry("bob", 1, 0)]],
     ...     ties=[None, [entry("ann", 0, 1)]],

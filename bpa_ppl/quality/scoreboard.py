@@ -80,9 +80,10 @@ def metrics_of(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, .
     TER and BLEU come together, because a choice by one of them may lower the other, and with every
     criterion if lists with references are given.
 
+    >>> from bpa_ppl import from_lists
     >>> [[one.key for one in metrics_of(resolve(name))] for name in ("chrf", "bleu", "ter+bleu")]
     [['chrf'], ['bleu', 'ter'], ['ter+bleu', 'ter', 'bleu']]
-    >>> lists = NBest.from_lists([["a"]], [[[0.5]]], ["comet"], references=["a"])
+    >>> lists = from_lists([["a"]], [[[0.5]]], ["comet"], references=["a"])
     >>> [one.key for one in metrics_of(resolve("comet", lists), lists)]
     ['comet', 'ter', 'bleu']
     """
@@ -127,7 +128,8 @@ def compared(
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a b c d e", "a b"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d e"]]
     ... )
     >>> compared(lists, [1], [0]).changes

@@ -52,7 +52,7 @@ def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
 
 
 def sample_columns(texts: Any, logprobs: Any) -> Columns:
-    """Return the columns of samples in memory; the arguments are those of `NBest.from_samples`.
+    """Return the columns of samples in memory; the arguments are those of `from_samples`.
 
     >>> sample_columns([["a", "a"]], [[[-0.5], [-0.5]]]).hypotheses["count"]
     array([2.])

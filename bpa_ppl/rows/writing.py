@@ -202,7 +202,8 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
     Raises:
         ValueError: if a reference is an empty text, which would read back as a missing one.
 
-    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
     >>> sentence_columns(lists, Written({"doc": ("d",)}, {}, {}))
     {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """

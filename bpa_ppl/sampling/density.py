@@ -386,8 +386,8 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     Raises:
         UsageError: if an argument has another type.
 
-    >>> from bpa_ppl import NBest, log_density
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
     >>> target = log_density(lists, {"LM0": 1.0}, likelihood="oracle")
     >>> with jax.enable_x64(True):
     ...     _, values = evaluate(target, {"weights": np.ones((1, 2, 1))})

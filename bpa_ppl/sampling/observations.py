@@ -54,7 +54,8 @@ class Scored(NamedTuple):
         oracles: the best candidates.
         gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> scored = observe(lists, "ter", likelihood="margin")
     >>> scored.oracles.index.tolist(), scored.gains.tolist(), scored.edit
     ([1], [-1.0, 0.0], 1.0)
@@ -174,7 +175,8 @@ class Compared(NamedTuple):
         choices: the candidates of each comparison, as a list of its own, with what was chosen.
         agreement: of the raters; None if fewer than two have names.
 
-    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
     >>> compared = observe(lists, likelihood="preference")
     >>> compared.lists.texts(1), compared.chosen.tolist(), compared.choices.counts["preferences"]
@@ -307,10 +309,10 @@ def observe(
     The data of a NumPyro model, without the other steps of `adapt`:
 
     >>> import numpyro
-    >>> from bpa_ppl import Prior
+    >>> from bpa_ppl import Prior, from_lists
     >>> from bpa_ppl.models.likelihoods.oracle import Oracle
     >>> from bpa_ppl.models.log_linear import log_linear
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> data = observe(lists, gain="ter").table(), Prior.isotropic({"LM0": 0.5}), Oracle()
     >>> sorted(numpyro.handlers.trace(numpyro.handlers.seed(log_linear, 0)).get_trace(*data))
     ['oracle', 'sentence', 'weights']
@@ -433,7 +435,8 @@ def domain_numbers(nbest: NBest) -> Int64 | None:
     Raises:
         DataError: if some lists name one and others do not.
 
-    >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
     >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
     array([1, 0])
     """

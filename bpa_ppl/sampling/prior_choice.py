@@ -85,9 +85,10 @@ def choose_prior(
     Raises:
         DataError: if the prior does not fit the features.
 
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.sampling.observations import observe
     >>> from bpa_ppl.weights import match
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> matched = match({"LM0": 0.5}, lists)
     >>> chosen, record = choose_prior(observe(lists, "ter", matched), matched, "isotropic")
     >>> chosen.mean.tolist(), chosen.variance.tolist(), record

@@ -86,8 +86,8 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, 
         UsageError: if an option was an object of Python, which cannot be recorded, and `changes`
             has no other one; or a component of another package is unknown.
 
-    >>> from bpa_ppl import NBest, adapt
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> from bpa_ppl import adapt, from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> posterior = adapt(lists, {"LM0": 0.5}, sampler="map", seed=1)
     >>> weights, options = recorded_options(posterior, seed=2)
     >>> weights, options

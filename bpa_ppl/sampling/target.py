@@ -82,8 +82,8 @@ class Target:
         earlier: the posterior of earlier lists whose draws a sampler weights again
             (`Sampler.keeps_draws`), or None.
 
-    >>> from bpa_ppl import NBest, log_density
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> with jax.enable_x64(True):
     ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle")
     ...     z = density.initial_position
@@ -203,8 +203,8 @@ class Target:
         Raises:
             UsageError: if z has another shape.
 
-        >>> from bpa_ppl import NBest, log_density
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+        >>> from bpa_ppl import from_lists, log_density
+        >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
         >>> value, gradient = log_density(lists, {"LM0": 0.5}).value_and_gradient([0.5])
         >>> value < 0, gradient.dtype
         (True, dtype('float64'))
@@ -250,8 +250,8 @@ class Target:
             DataError: if shapes do not fit together, or a value is not finite.
             UsageError: if the density was not made by `log_density`.
 
-        >>> from bpa_ppl import NBest, log_density
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+        >>> from bpa_ppl import from_lists, log_density
+        >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
         >>> density = log_density(lists, {"LM0": 0.5})
         >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
         >>> posterior = density.to_posterior(z, sampler="mine")

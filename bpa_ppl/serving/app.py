@@ -25,14 +25,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bpa_ppl.building import build_lists
+from bpa_ppl.building import build_lists, from_lists
 from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features.recipe import columns_of, unused_note
 from bpa_ppl.formats.jsonl import require_unique_fields
-from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, warn_user
 from bpa_ppl.rows.names import TOTAL
 from bpa_ppl.rows.readers import IN_MEMORY, RecordReader
@@ -258,7 +257,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
 
 def _note_unused(reranker: Reranker, names: list[str]) -> None:
     """Warn of numbers that the posterior has no weight for, and does not know as no features."""
-    unknown = reranker.recipe.without_criterion(NBest.from_lists([], [], names)).feature_names
+    unknown = reranker.recipe.without_criterion(from_lists([], [], names)).feature_names
     if unknown:
         warn_user(unused_note(unknown))
 

@@ -100,7 +100,8 @@ class Baselines:
             there are none, or weights without them were not adapted.
         without: the weight of each other feature, adapted without these indicators.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 3.0]]], ["LM0", "Length"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 3.0]]], ["LM0", "Length"])
     >>> baselines = Baselines({"LM0": 0.5, "Length": 1.5}, {"LM0": 1, "Length": 1}, {"Length": -1})
     >>> {name: scores.tolist() for name, scores in baselines.scores(lists).items()}
     {'first candidate': [0.0, -1.0], 'mean of the standardised features': [2.0, 6.0]}
@@ -250,7 +251,8 @@ def select_baselines(
         column: the extra that names the system of a candidate; empty if there is none.
         ignore: features that are not baselines, such as indicators of systems.
 
-    >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
     >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
     >>> baselines, gains_by_name, *_ = select_baselines(lists, gains)
     >>> baselines.directions, gains_by_name["best single feature"].tolist()
@@ -316,7 +318,8 @@ def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
         scores: (hypotheses,).
         gains: (hypotheses,).
 
-    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0]] * 3], ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0]] * 3], ["LM0"])
     >>> gains_of_best(lists, np.array([1.0, 2.0, 2.0]), np.array([9.0, 4.0, 5.0])).tolist()
     [4.5]
     """
@@ -361,7 +364,8 @@ def system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
         nbest: the lists.
         categorical: extras to try first, before `system` and `model`.
 
-    >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0]] * 2] * 2, ["LM0"])
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0]] * 2] * 2, ["LM0"])
     >>> system_column(lists), system_column(lists.with_extras(system=["X", "Y"] * 2))
     ('', 'system')
     """

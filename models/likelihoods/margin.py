@@ -28,9 +28,9 @@ class Margin(OfLoss, frozen=True):
             `bpa_ppl.gains`; the unit of a column. None is 2 per edit, and for other gains
             2 per standard deviation of the gain within the lists.
 
-    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.sampling.observations import observe
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> scored = observe(lists.with_extras(quality=[1.0, 9.0]), "quality", likelihood="margin")
     >>> scored.edit, Margin().defaults(scored).gamma
     (4.0, 0.5)

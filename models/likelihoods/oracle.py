@@ -20,10 +20,10 @@ class Oracle(Likelihood, frozen=True):
 
     >>> import numpy as np
     >>> import numpyro
-    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])
     >>> site = numpyro.handlers.trace(Oracle().observe).get_trace(lists, np.ones(1))["oracle"]
     >>> np.exp(site["fn"].log_prob(site["value"])).round(3).tolist()  # e / (1 + e)

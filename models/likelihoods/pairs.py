@@ -46,10 +46,10 @@ class Pairs(Likelihood, frozen=True):
             their standard deviation within the lists.
 
     >>> import numpy as np
-    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1], gains=[-2.0, 0.0])
     >>> prepared, observing = Pairs(exponent=1.0).prepare(lists)
     >>> import numpyro

@@ -29,7 +29,7 @@ from measuring import Table, run_tables
 from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
-from bpa_ppl import NBest, Weights, check, read_nbest, read_weights
+from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl.adapting import Problem, problem_of
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import burn_in
@@ -205,7 +205,7 @@ def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Pr
     gain = features @ rng.normal(0.1, 0.3, size=weights) + rng.gumbel(size=shape)
     texts = [[f"{s} {k}" for k in range(CANDIDATES)] for s in range(size)]
     names = [f"metric{k}" for k in range(weights)]
-    lists = NBest.from_lists(texts, features, names, extras={"gain": gain.round(1).tolist()})
+    lists = from_lists(texts, features, names, extras={"gain": gain.round(1).tolist()})
     if likelihood != "preference":
         return problem_of(lists, None, AdaptOptions(metric="gain", likelihood=likelihood))
     better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in gain]

@@ -33,7 +33,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_arrays
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import gains_of_best, proportion_interval
 from bpa_ppl.quality.column import column_of
@@ -86,7 +86,7 @@ def simulated_pairs(count: int, seed: int, judges: int = 9) -> NBest:
     scores = rng.multivariate_normal(np.zeros(judges), covariance / 2, size=(count, 2))
     first = rng.random(count) < 1 / (1 + np.exp((scores[:, 1] - scores[:, 0]) @ weights))
     names = [f"judge{number}" for number in range(judges)]
-    lists = NBest.from_arrays([""] * (2 * count), scores.reshape(-1, judges), names, 2)
+    lists = from_arrays([""] * (2 * count), scores.reshape(-1, judges), names, 2)
     return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
 
 

@@ -69,7 +69,7 @@ def tuned(size: int, seed: int) -> Mapping[str, float]:
 def joined(domain: str, size: int, seed: int) -> Mapping[str, float]:
     """Return weights adapted to D and to lists of the domain."""
     sample = draw(domain_task(domain).pool, size, seed)
-    return adapted(bpa.NBest.concatenate([sample, development()], renumber=True), "margin")
+    return adapted(bpa.concatenate([sample, development()], renumber=True), "margin")
 
 
 if __name__ == "__main__":

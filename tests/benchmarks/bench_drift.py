@@ -172,7 +172,7 @@ def cost_table(options: Any) -> None:
         drawn = rng.normal(0.3, 0.1, (4, 1000, features))
         table_of = rng.normal(size=(3000, candidates, features)).astype(np.float32)
         texts = [f"candidate {i}" for i in range(candidates)]
-        lists = bpa.NBest.from_lists([texts] * 50, table_of[:50], names)
+        lists = bpa.from_lists([texts] * 50, table_of[:50], names)
         attrs = {"feature_scales": record_scales(lists, drawn.mean(axis=(0, 1)))}
         ratios: dict[int, list[float]] = {300: [], 3000: []}
         plain = np.inf

@@ -53,6 +53,7 @@ from measuring import (
 from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
+from bpa_ppl.building import concatenate
 from bpa_ppl.features.base import feature_adder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.extraction import extract_phrases
@@ -105,7 +106,7 @@ def lists_without_segmentations(domain: str) -> NBest:
         bpa.read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
         for path in (DATA / OWN / name for name in ("leaflet", "office"))
     )
-    lists = NBest.concatenate(list(parts), renumber=True)
+    lists = concatenate(list(parts), renumber=True)
     return lists.select(np.random.default_rng(0).permutation(len(lists)))
 
 
@@ -275,7 +276,7 @@ def print_table(
     for name, new in {"the list's 14": (), **rows}.items():
         chosen = [task.keep_features(*new) for task in tasks]
         pools = [task.pool for task in chosen]
-        pool = NBest.concatenate(pools, renumber=True)
+        pool = concatenate(pools, renumber=True)
         cells = []
         for size in SIZES:
             samples = (pool.select(draw_mixed(pools, size, seed)) for seed in range(draws))

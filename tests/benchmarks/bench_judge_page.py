@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 from measuring import Table, run_tables
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.judging.app import application
 from bpa_ppl.judging.session import Session
 
@@ -35,7 +35,7 @@ def random_lists(count: int, features: int) -> NBest:
     words = WORDS[rng.integers(len(WORDS), size=(count, CANDIDATES, 20))]
     texts = [[" ".join(row) for row in rows] for rows in words]
     table = rng.normal(size=(count, CANDIDATES, features))
-    return NBest.from_lists(texts, table, [f"feature{k}" for k in range(features)])
+    return from_lists(texts, table, [f"feature{k}" for k in range(features)])
 
 
 async def answer_all(options: Namespace, session: Session) -> None:

@@ -39,7 +39,7 @@ from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
-from bpa_ppl import adapting
+from bpa_ppl import adapting, concatenate
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import gains_of_best
 from bpa_ppl.features.indicators import Indicators
@@ -381,7 +381,7 @@ def learned(options: Any) -> None:
     halves = read_halves(WMT23)
     posteriors = {}
     for half in halves[::2]:
-        lists = NBest.concatenate([half.pool, half.test], renumber=True)
+        lists = concatenate([half.pool, half.test], renumber=True)
         posteriors[half.name] = bpa.adapt(lists, None, metric="mqm")
     priors = priors_of_others(posteriors)
     print("\nprior learned from the other domains")

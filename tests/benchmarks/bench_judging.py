@@ -46,6 +46,7 @@ from bench_judged import (
 from measuring import Table, print_cells, run_tables
 
 import bpa_ppl as bpa
+from bpa_ppl.building import concatenate, from_lists
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
@@ -184,9 +185,7 @@ def learned(options: Any) -> None:
     print("\nall metrics, prior learned from the other domains")
     halves = read_halves(WMT23)
     whole = {
-        half.name: Half(
-            half.name, NBest.concatenate([half.pool, half.test], renumber=True), half.test
-        )
+        half.name: Half(half.name, concatenate([half.pool, half.test], renumber=True), half.test)
         for half in halves[::2]
     }
     ways = {
@@ -221,7 +220,7 @@ def two_raters(seed: int, answers: int = 300) -> tuple[NBest, np.ndarray]:
         at_random, answer = rng.uniform() < SLIPS[name], rng.choice(3, p=weights / weights.sum())
         entries.append((rng.integers(3) if at_random else answer, {"rater": name}))
     pairs = {0: [0, 1], 1: [1, 0]}
-    lists = NBest.from_lists([["a", "b"]] * len(entries), features, [f"F{k}" for k in range(6)])
+    lists = from_lists([["a", "b"]] * len(entries), features, [f"F{k}" for k in range(6)])
     judged = lists.with_sentence_extras(
         preferences=[(a < 2 and [{"candidates": pairs[a], **e}]) or None for a, e in entries],
         ties=[(a == 2 and [{"candidates": [0, 1], **e}]) or None for a, e in entries],
@@ -283,7 +282,7 @@ def best_of_four(truth: np.ndarray, slips: tuple[float, ...], answers: int, seed
         for best, number in zip(chosen, rater.tolist(), strict=True)
     ]
     texts = [[f"{s} {k}" for k in range(4)] for s in range(count)]
-    lists = NBest.from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
+    lists = from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
     return lists.with_sentence_extras(rankings=rankings)
 
 
@@ -343,7 +342,7 @@ def speed(options: Any) -> None:
     rng = np.random.default_rng(0)
     texts = [[f"text {s} {i}" for i in range(20)] for s in range(10_000)]
     features = rng.normal(size=(10_000, 20, 12))
-    session = Session(NBest.from_lists(texts, features, [f"metric{k}" for k in range(12)]))
+    session = Session(from_lists(texts, features, [f"metric{k}" for k in range(12)]))
     seconds: dict[str, list[float]] = {"next": [], "answer": [], "outlook": []}
     for _ in range(60):
         answer = ("first", "second", "tie")[rng.integers(3)]

@@ -37,6 +37,7 @@ from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
+from bpa_ppl.building import from_lists
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.priors.base import Prior
@@ -189,7 +190,7 @@ def simulated_lists(
         best = int(np.argmax(table[:, 0] + fires @ truth + noise))
         tables.append(np.roll(table, -best, axis=0))
     names = ["LM0", *(f"x{k}" for k in range(features))]
-    return NBest.from_lists([["w"] * hypotheses] * sentences, tables, names), truth
+    return from_lists([["w"] * hypotheses] * sentences, tables, names), truth
 
 
 def numpyro_nuts(lists: NBest, oracle: bpa.Oracles, chains: int, draws: int) -> list[Any]:

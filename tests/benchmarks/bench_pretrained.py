@@ -25,6 +25,7 @@ from measuring import print_cells, run_tables
 from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
+from bpa_ppl.building import concatenate
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.quality.column import column_of
@@ -60,7 +61,7 @@ def group_halves(group: str) -> list[Half]:
 def join(parts: list[NBest]) -> NBest:
     """Return the lists of several tables, which may have different further columns."""
     unnamed = [part.without(*({"domain"} & part.sentence_extras.keys())) for part in parts]
-    return NBest.concatenate(unnamed, renumber=True, fill_missing=True)
+    return concatenate(unnamed, renumber=True, fill_missing=True)
 
 
 def standardised(lists: NBest) -> NBest:

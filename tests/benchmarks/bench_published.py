@@ -36,12 +36,11 @@ from measuring import (
     scratch_folder,
 )
 
-from bpa_ppl import adapt, as_draws
+from bpa_ppl import adapt, as_draws, concatenate
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import run_study
 from bpa_ppl.experiments.study import read_study
-from bpa_ppl.nbest import NBest
 
 METHODS = (
     *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),
@@ -245,7 +244,7 @@ def variances(options: argparse.Namespace) -> None:
 def write_search_space(folder: Path, domain: str) -> None:
     """Write the lists of a domain for `list_decoder.py`."""
     folder.mkdir(exist_ok=True)
-    lists = NBest.concatenate(
+    lists = concatenate(
         [read_lists(domain, part).without("totals") for part in ("adapt", "test")], renumber=True
     )
     np.save(folder / "features.npy", lists.features)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from measuring import DATA, Table, best_time, parse_options, scratch_folder
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, to_arrow, write_nbest
+from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, to_arrow, write_nbest
 
 
 def run_gzip(path: Path) -> None:
@@ -141,7 +141,7 @@ def short_lists(lists: NBest) -> NBest:
     texts = [" ".join(lists.text(row).split()[:6]) for row in range(len(lists.features))]
     parts = [texts[start : start + 12] for start in range(0, len(texts), 12)]
     features = [[[float(place)] for place in range(len(part))] for part in parts]
-    return NBest.from_lists(parts, features, ["lm"])
+    return from_lists(parts, features, ["lm"])
 
 
 def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:

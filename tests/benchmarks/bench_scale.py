@@ -72,7 +72,7 @@ def authored_lists(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weigh
         )
         for name in ("leaflet", "office")
     ]
-    lists = bpa.NBest.concatenate(parts, renumber=True).without("totals").truncate(hypotheses)
+    lists = bpa.concatenate(parts, renumber=True).without("totals").truncate(hypotheses)
     names = lists.feature_names[:features]
     weights = canonical()
     labels = expand("score", len(names))
@@ -105,7 +105,7 @@ def write_posterior(path: Path, lists: bpa.NBest, weights: bpa.Weights, format: 
 def repeat(lists: bpa.NBest, count: int) -> bpa.NBest:
     """Return a number of lists, with ids from 0."""
     repeated = lists.select(np.arange(count) % len(lists))
-    return bpa.NBest.concatenate([repeated], renumber=True).without("references")
+    return bpa.concatenate([repeated], renumber=True).without("references")
 
 
 def write_many(lists: bpa.NBest, count: int, path: Path) -> None:

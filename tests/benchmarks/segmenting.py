@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl.building import concatenate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.phrases.tree import PhraseTree
@@ -92,7 +93,7 @@ def segment(lists: NBest, index: PhraseIndex) -> NBest:
             rows = np.array(list(derivations))
             part = nbest.regroup(np.array([0]), rows, [len(rows)])
             parts.append(part.with_extras(segmentation=list(derivations.values())))
-    return NBest.concatenate(parts)
+    return concatenate(parts)
 
 
 def _derivations(nbest: NBest, index: PhraseIndex, words: list[str]) -> Iterator[tuple[int, str]]:

@@ -61,7 +61,7 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
 def test_several_files_are_as_one(folder: Path) -> None:
     lists = bpa.read_nbest("nbest", references="ref")
     for part, few in enumerate((lists[:5], lists[5:])):
-        bpa.write_nbest(bpa.NBest.concatenate([few], renumber=True), f"n{part}", format="moses")
+        bpa.write_nbest(bpa.concatenate([few], renumber=True), f"n{part}", format="moses")
         texts = [refs[0] for refs in few.references or ()]
         Path(f"r{part}").write_text("".join(f"{text}\n" for text in texts), "utf-8")
         other = "".join(f"{text.replace('the', 'a')}\n" for text in texts)

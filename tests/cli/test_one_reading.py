@@ -20,7 +20,7 @@ from command_line import run, succeed
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bpa_ppl import NBest, adapting, describe, gains
+from bpa_ppl import NBest, adapting, describe, from_lists, gains
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBEST_FORMATS
 from bpa_ppl.quality.gains import resolve
@@ -251,7 +251,7 @@ def contents(draw: st.DrawFn, *, equal: bool, distinct: bool) -> Content:
 def expected_lists(content: Content, file: File, sources: bool) -> NBest:
     """Return the lists that a file says."""
     values = file.values or (lambda pair: pair)
-    return NBest.from_lists(
+    return from_lists(
         content.texts,
         [[values(pair) for pair in pairs] for pairs in content.values],
         file.names,

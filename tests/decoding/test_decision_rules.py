@@ -14,7 +14,7 @@ from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError
+from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError, from_lists
 from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
 from bpa_ppl.errors import BpaWarning
 
@@ -135,7 +135,7 @@ def test_summed_derivations_are_summed_over_equal_strings(
 @pytest.mark.parametrize("derivations", ["separate", "summed"])
 def test_first_hypothesis_wins_ties(rule: str, derivations: str) -> None:
     rows = [[0.0], [1.0], [1.0], [1.0]]
-    pool = NBest.from_lists([["a", "b", "c", "b"], ["x", "y"]], [rows, [[2.0], [2.0]]], ["LM0"])
+    pool = from_lists([["a", "b", "c", "b"], ["x", "y"]], [rows, [[2.0], [2.0]]], ["LM0"])
     posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
     result = rerank(pool, posterior, rule=rule, derivations=derivations)
     assert result.choice.tolist() == [1, 0]

@@ -11,7 +11,7 @@ import pytest
 from html_outline import Outline
 from raising import raises
 
-from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
+from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.improvement import (
     Change,
@@ -43,7 +43,7 @@ def lists(count: int = 40) -> NBest:
     for sentence in range(0, count, 5):
         texts[sentence].reverse()
     features = [np.array([[1.0], [0.0]])] * count
-    result = NBest.from_lists(texts, features, ["LM0"], references=[(text,) for text in references])
+    result = from_lists(texts, features, ["LM0"], references=[(text,) for text in references])
     return result.with_sources([f"source {k} {HOSTILE}" for k in range(count)])
 
 
@@ -273,9 +273,7 @@ def test_a_change_has_the_digits_of_its_interval_and_none_of_no_width() -> None:
 @pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])
 def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> None:
     texts = [["a b c d", "a b c e"]] * count
-    pool = NBest.from_lists(
-        texts, [[[0.0], [1.0]]] * count, ["LM0"], references=["a b c d"] * count
-    )
+    pool = from_lists(texts, [[[0.0], [1.0]]] * count, ["LM0"], references=["a b c d"] * count)
     result = evaluate_improvement(pool, draws(-1.0))
     (ter,) = (change for change in result.changes if change.name == "TER")
     assert (ter.verdict, ter.cells[-1]) == (verdict, "–")

@@ -17,7 +17,7 @@ from raising import raises
 from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
 
-from bpa_ppl import DataError, NBest, Reranked, UsageError, rerank
+from bpa_ppl import DataError, NBest, Reranked, UsageError, from_lists, rerank
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.quality.scoreboard import compared
@@ -42,7 +42,7 @@ ODD = "a\r\nb\n\tc"
 
 
 def test_texts_with_line_breaks_are_written_unchanged_or_refused(tmp_path: Path) -> None:
-    lists = NBest.from_lists([[ODD], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
+    lists = from_lists([[ODD], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
     ones = external_posterior(np.ones((1, 2, 3)), NAMES)
     out, table = tmp_path / "out.jsonl", tmp_path / "out.tsv"
     with raises(DataError, "not-supported", parameter="output", match="jsonl"):

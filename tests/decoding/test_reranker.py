@@ -19,7 +19,16 @@ from raising import raises
 from scipy.special import softmax
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
+from bpa_ppl import (
+    DataError,
+    NBest,
+    NotConverged,
+    Reranker,
+    UsageError,
+    from_arrays,
+    from_lists,
+    rerank,
+)
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.checks import checked, recorded_report
@@ -53,7 +62,7 @@ def lists(rng: np.random.Generator) -> NBest:
     sizes = [1, 2, 16, 17, 90, *rng.integers(3, 40, 20).tolist()]
     texts = [[f"a{rng.integers(max(size // 2, 1))} b c" for _ in range(size)] for size in sizes]
     features = [rng.normal(size=(size, 3)) * 3 for size in sizes]
-    return NBest.from_lists(texts, features, NAMES)
+    return from_lists(texts, features, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +221,7 @@ def test_all_draws_decide_between_candidates_of_nearly_equal_probability(
     draws = Draws({"weights": rng.normal(1.0, 1.0, size=(4, 1000, 2))}, ("lm", "tm"))
     clear = np.array([[3.0, 0.0], [0.0, 0.0], [-2.0, 1.0]])
     tied = np.array([[2.0, 0.0], [2.0, 0.01], [-2.0, 1.0]])
-    lists = NBest.from_lists([["a", "b", "c"]] * 2, [clear, tied], draws.features)
+    lists = from_lists([["a", "b", "c"]] * 2, [clear, tied], draws.features)
     default, every, few = (
         Reranker(draws, unchecked=True, **{"draws": n} if n else {}).predict(lists).probability
         for n in (None, "all", 800)
@@ -230,7 +239,7 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
     table = rng.normal(size=(30, 3, 1))
     online = np.array([1.0, 0.0, 1.0])
     gains = [2 * lm[:, 0] + online + 0.3 * rng.normal(size=3) for lm in table]
-    lists = NBest.from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains})
+    lists = from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains})
     posterior = bpa.adapt(
         lists,
         None,
@@ -263,10 +272,10 @@ def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: b
     gains = (temperatures == 0.7) + 0.5 * table[..., 0] + 0.3 * rng.normal(size=(30, 3))
     texts = [["a", "b", "c"]] * 30
     names, numbers = ["lm", "temperature"], np.concatenate([table, temperatures[..., None]], axis=2)
-    lists = NBest.from_lists(texts, numbers, names, extras={"human": gains.tolist()})
+    lists = from_lists(texts, numbers, names, extras={"human": gains.tolist()})
     if as_extra:
         lists = lists.without("temperature").with_extras(temperature=temperatures.ravel())
-    named = NBest.from_lists(
+    named = from_lists(
         texts,
         table,
         ["lm"],
@@ -306,7 +315,7 @@ FORKED = """
 import multiprocessing, warnings
 import jax
 import numpy as np
-from bpa_ppl import Draws, NBest, Reranker, UsageError, adapt
+from bpa_ppl import Draws, Reranker, UsageError, adapt, from_lists
 from bpa_ppl.caching import prepare_jax
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
@@ -314,7 +323,7 @@ draws = Draws(
     {"weights": rng.normal(1, 0.1, size=(4, 500, 3))}, ("a", "b", "c"),
     log_density=rng.normal(size=(4, 500)), constants={"mode": np.ones(3)},
 )
-lists = NBest.from_lists([["a b", "a c", "b"]] * 5, rng.normal(size=(5, 3, 3)), draws.features)
+lists = from_lists([["a b", "a c", "b"]] * 5, rng.normal(size=(5, 3, 3)), draws.features)
 prepare_jax()
 jax.devices()  # starts the threads of JAX
 rerankers = [Reranker(draws, rule=rule) for rule in ("predictive", "viterbi", "mbr")]
@@ -411,7 +420,7 @@ def test_features_in_another_unit_are_reported(
     rng: np.random.Generator, factor: float, expected: str | None
 ) -> None:
     values = rng.uniform(-9, -1, (80, 1))
-    adapted = NBest.from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
+    adapted = from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
     adapted = adapted.with_references(["a b"] * 20)
     posterior = bpa.adapt(adapted, {"LM0": 1.0}, sampler="map")
     new = replace(adapted, features=adapted.features * factor)

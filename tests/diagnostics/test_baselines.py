@@ -26,6 +26,7 @@ from bpa_ppl import (
     adapt,
     as_draws,
     compare_baselines,
+    from_lists,
     rerank,
 )
 from bpa_ppl.decoding.options import RerankOptions
@@ -80,7 +81,7 @@ def lists(seed: int, count: int = 9, *, missing: bool = False) -> NBest:
         gains[5][1] = None
     systems = [rng.permutation(list("ABCDEF"))[:n].tolist() for n in sizes]
     texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
-    made = NBest.from_lists(texts, features, NAMES, extras={"system": systems})
+    made = from_lists(texts, features, NAMES, extras={"system": systems})
     flat = np.array([np.nan if g is None else g for each in gains for g in each])
     made = made.with_extras(mqm=flat)
     return replace(made, totals=rng.normal(size=len(made.features)).astype(np.float32))
@@ -292,7 +293,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     count, size = 8, 5
     features = rng.normal(size=(count, size, 2)).astype(np.float32)
     gains = rng.normal(size=(count, size))
-    pool = NBest.from_lists([list("abcde")] * count, list(features), NAMES[:2])
+    pool = from_lists([list("abcde")] * count, list(features), NAMES[:2])
     pool = pool.with_extras(mqm=gains.ravel())
     oracle = gains.argmax(axis=1)
     side = np.linspace(-6, 6, 61)
@@ -452,7 +453,7 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
     features = rng.normal(size=(count, 6, 3)).astype(np.float32)
     gains = features[..., 0] + noise * rng.normal(size=(count, 6))
     texts = [[f"{s} {k}" for k in range(6)] for s in range(count)]
-    return NBest.from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
+    return from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
 
 
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
@@ -586,7 +587,7 @@ def test_too_few_lists() -> None:
 
 def test_equal_candidates_share_the_choice_of_the_best() -> None:
     """Two systems have the same text and scores, and only one of them has the best rating."""
-    pool = NBest.from_lists([["a", "a", "b"]] * 6, [[[1.0], [1.0], [0.0]]] * 6, ["LM0"])
+    pool = from_lists([["a", "a", "b"]] * 6, [[[1.0], [1.0], [0.0]]] * 6, ["LM0"])
     pool = pool.with_extras(mqm=[0.0, -1.0, -2.0] * 6)
     log_p = {"oracle": np.zeros((1, 50, 6))}
     values = {"weights": np.ones((1, 50, 1))}

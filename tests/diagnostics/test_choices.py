@@ -10,7 +10,7 @@ import pytest
 from html_outline import Outline
 from raising import raises
 
-from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, rerank
+from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import (
@@ -33,7 +33,7 @@ def random_lists(seed: int = 1) -> NBest:
     for table in features:
         table[:, 2] = 7.0
     texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
-    return NBest.from_lists(texts, features, NAMES)
+    return from_lists(texts, features, NAMES)
 
 
 def random_draws(kind: str = "chains", seed: int = 2) -> Draws:
@@ -114,7 +114,7 @@ def test_deciding_features_by_removing_each() -> None:
 
 
 def test_choices_that_the_mean_does_not_explain() -> None:
-    lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[1.0], [0.0]], [[1.0], [1.0]]], ["lm"])
+    lists = from_lists([["a", "b"], ["c", "d"]], [[[1.0], [0.0]], [[1.0], [1.0]]], ["lm"])
     draws = Draws({"weights": [[[1.0], [3.0]]]}, ("lm",))
     against, equal = explain_choices(lists, draws, [1, 1], [0, 0])
     assert (against.difference, against.deciding, against.probability) == (-2.0, (), 0.0)
@@ -124,7 +124,7 @@ def test_choices_that_the_mean_does_not_explain() -> None:
 
 
 def test_shares_of_systems_by_hand() -> None:
-    lists = NBest.from_lists(
+    lists = from_lists(
         [["a", "b", "a"], ["c", "d", "e"], ["f", "g"], ["h", "h", "i"]],
         [[[0.0]] * n for n in (3, 3, 2, 3)],
         ["lm"],
@@ -148,7 +148,7 @@ ODD_CHOICES = ([0] * 3, [0, 0, 0, 3], [-1, 0, 0, 0], [0.0] * 4, [[0], [0, 1]])
 
 @pytest.mark.parametrize("odd", ODD_CHOICES)
 def test_choices_that_are_no_positions(odd: object) -> None:
-    lists = NBest.from_lists([["a", "b", "c"]] * 4, [[[0.0]] * 3] * 4, ["lm"])
+    lists = from_lists([["a", "b", "c"]] * 4, [[[0.0]] * 3] * 4, ["lm"])
     draws = Draws({"weights": [[[1.0]]]}, ("lm",), kind="point")
     with raises(UsageError, "wrong-type", parameter="choice"):
         explain_choices(lists, draws, odd, [0] * 4)
@@ -160,9 +160,7 @@ def judged(**extras: Sequence[object]) -> NBest:
     """Return eight lists of three; the canonical weight chooses the first, the draws the second."""
     texts = [[f"a b {s}", f"a c {s} {HOSTILE}", f"a c d {s}"] for s in range(8)]
     features = [[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]] * 8
-    lists = NBest.from_lists(
-        texts, features, ["lm", "qe"], sources=[f"{s} {HOSTILE}" for s in range(8)]
-    )
+    lists = from_lists(texts, features, ["lm", "qe"], sources=[f"{s} {HOSTILE}" for s in range(8)])
     return lists.with_extras(**{name: [*values] * 8 for name, values in extras.items()})
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, rerank
+from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, from_lists, rerank
 from bpa_ppl.diagnostics.baselines.comparing import (
     left_out_note,
     notes_on_indicators,
@@ -39,7 +39,7 @@ def lists(effect: float, noise: float, count: int = 30, seed: int = 0) -> NBest:
     of_system = effect * rng.normal(size=len(NAMES))
     quality = rng.normal(size=(count, len(NAMES)))
     score = quality + noise * rng.normal(size=quality.shape)
-    return NBest.from_lists(
+    return from_lists(
         [NAMES] * count,
         score[..., None].tolist(),
         ["comet"],
@@ -150,7 +150,7 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     gains = 3.0 * np.eye(20)
     score = gains + np.random.default_rng(0).normal(size=gains.shape)
     extras = {"system": [names] * 20, "mqm": gains.tolist()}
-    pool = NBest.from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
+    pool = from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
     _, comparison, note = compared(pool, prior_variance=4.0)
     assert row_of(comparison, WITHOUT).high < 0
     assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)

@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 from scipy.stats import kstest, norm
 from targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, NBest, adapt
+from bpa_ppl import DataError, Draws, NBest, adapt, from_lists
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.raters import Raters
@@ -71,7 +71,7 @@ def with_oracles(weights: np.ndarray, log_likelihood: np.ndarray, oracle: np.nda
 
 def test_a_sentence_is_predicted_without_itself() -> None:
     """Two values of the weights, and one sentence that prefers one of them: it is left out."""
-    pool = NBest.from_lists([list("abcde")], np.random.default_rng(7).normal(size=(1, 5, 2)), NAMES)
+    pool = from_lists([list("abcde")], np.random.default_rng(7).normal(size=(1, 5, 2)), NAMES)
     weights = np.where(np.arange(400) < 200, 1.0, -1.0)[None, :, None] * TRUTH
     likelihood = reference_model.log_likelihood
     table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
@@ -154,7 +154,7 @@ def planted(count: int, seed: int) -> tuple[NBest, np.ndarray]:
     """Lists of four whose oracles are drawn from the model at weights drawn from the prior."""
     rng = np.random.default_rng(seed)
     features = [rng.normal(size=(4, 2)) for _ in range(count)]
-    pool = NBest.from_lists([["a", "b", "c", "d"]] * count, features, NAMES)
+    pool = from_lists([["a", "b", "c", "d"]] * count, features, NAMES)
     truth = rng.normal(MEAN, SPREAD)
     chosen = [rng.choice(4, p=importance_weights(own @ truth)) for own in features]
     return pool, np.array(chosen)

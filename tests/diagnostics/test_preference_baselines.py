@@ -22,6 +22,7 @@ from bpa_ppl import (
     adapt,
     as_draws,
     compare_baselines,
+    from_lists,
     read_posterior,
     rerank,
     write_posterior,
@@ -59,7 +60,7 @@ TRUE = np.array([2.0, 1.0, 0.0])
 
 def lists_of(tables: Sequence[Any], **answers: Any) -> NBest:
     texts = [[f"{s} {k}" for k in range(len(table))] for s, table in enumerate(tables)]
-    return NBest.from_lists(texts, tables, NAMES).with_sentence_extras(**answers)
+    return from_lists(texts, tables, NAMES).with_sentence_extras(**answers)
 
 
 def judged(seed: int, count: int = 40, size: int = 2, answers: int = 1) -> NBest:
@@ -388,7 +389,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         quality = rng.normal(size=(10, 2, 1))
         scores = 0.45 * quality + rng.normal(size=(10, 2, 9)) if noise else quality + np.eye(9)[0]
         better = quality[..., 0].argmax(axis=1).tolist()
-        lists = NBest.from_lists([["a", "b"]] * 10, list(scores), [f"judge{k}" for k in range(9)])
+        lists = from_lists([["a", "b"]] * 10, list(scores), [f"judge{k}" for k in range(9)])
         answers = [[[first, 1 - first]] for first in better]
         with capture_notes() as notes:
             result = adapt(lists.with_sentence_extras(preferences=answers), None, sampler="laplace")

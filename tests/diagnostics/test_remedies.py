@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, check
+from bpa_ppl import check, from_lists
 from bpa_ppl.adapting import Problem, problem_of
 from bpa_ppl.diagnostics.checks import Remedies
 from bpa_ppl.posterior.draws import Draws
@@ -30,7 +30,7 @@ def problem(kind: str) -> Problem:
     features = rng.normal(size=(count, 5, len(NAMES))) * np.linspace(0.5, 3, len(NAMES))
     utility = features @ rng.normal(0, 0.4, len(NAMES)) + rng.gumbel(size=(count, 5))
     texts = [[f"{s} {k}" for k in range(5)] for s in range(count)]
-    lists = NBest.from_lists(texts, features, NAMES, extras={"gain": utility.tolist()})
+    lists = from_lists(texts, features, NAMES, extras={"gain": utility.tolist()})
     if kind == "preference":
         better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in utility]
         lists = lists.without("gain").with_sentence_extras(preferences=better)

@@ -15,7 +15,7 @@ from raising import raises
 from xarray import DataArray, DataTree
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior.adapter import as_draws
@@ -42,7 +42,7 @@ def lists() -> NBest:
     features = rng.normal(size=(60, 4))
     features[::2, 1] += 3
     texts = [["right", "wrong"]] * 30
-    return NBest.from_lists(texts, np.split(features, 30), (*NAMES, "UnknownWordPenalty0"))
+    return from_lists(texts, np.split(features, 30), (*NAMES, "UnknownWordPenalty0"))
 
 
 def adapted(lists: NBest, sampler: str, oracle: int = 0, **settings: Any) -> InferenceData:
@@ -122,7 +122,7 @@ def test_equal_effects_have_equal_shares_in_any_units(lists: NBest) -> None:
     effect[::2] += 1
     texts = [["right", "wrong"]] * 200
     features = np.split(effect * [1.0, 1000.0], 200)
-    two = NBest.from_lists(texts, features, ["small", "large"])
+    two = from_lists(texts, features, ["small", "large"])
     oracles = reference_model.given(*[0] * 200)
     posterior = adapt(two, None, sampler="map", oracle=oracles)
     raw = as_draws(posterior).mean

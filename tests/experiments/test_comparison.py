@@ -11,7 +11,7 @@ from external_posterior import autoregressive
 from raising import raises
 from scipy.stats import binom, energy_distance
 
-from bpa_ppl import DataError, Draws, NBest, corpus_score
+from bpa_ppl import DataError, Draws, corpus_score, from_lists
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -231,7 +231,7 @@ def two_choices(ours: list[str], theirs: list[str], references: list | None = No
     """Compare the first candidates of lists of two with the second ones."""
     texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
     table = [np.zeros((2, 1))] * len(texts)
-    lists = NBest.from_lists(texts, table, ["LM0"], references=references)
+    lists = from_lists(texts, table, ["LM0"], references=references)
     return changed_choices(lists, np.zeros(len(texts), int), np.ones(len(texts), int))
 
 

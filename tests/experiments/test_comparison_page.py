@@ -14,7 +14,7 @@ from external_posterior import autoregressive, external_posterior
 from html_outline import Outline
 from raising import raises
 
-from bpa_ppl import DataError, NBest
+from bpa_ppl import DataError, from_lists
 from bpa_ppl.experiments.calibration import Replication, calibrate, calibration_page
 from bpa_ppl.experiments.comparison.comparison import FAILED, Comparison, SamplerResult, compare
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
@@ -32,7 +32,7 @@ def comparison() -> Comparison:
         run["posterior"].attrs["sampling_time"] = seconds
     truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
     table = np.random.default_rng(0).normal(size=(2, 3, 2))
-    lists = NBest.from_lists([list("abc")] * 2, table, NAMES, references=["a", "b c"])
+    lists = from_lists([list("abc")] * 2, table, NAMES, references=["a", "b c"])
     result = compare({"<b>right": right, "wrong": wrong}, truth, test=lists)
     failed = SamplerResult("broken", dict.fromkeys(COLUMNS), FAILED, "install <i>nutpie</i>")
     return replace(result, samplers=(*result.samplers, failed))

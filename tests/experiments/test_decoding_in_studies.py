@@ -15,7 +15,7 @@ from raising import raises
 from small_demo import write_small_demo
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, corpus_score
+from bpa_ppl import DataError, UsageError, concatenate, corpus_score
 from bpa_ppl.experiments.redecoding import redecode
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material, run_study
@@ -131,7 +131,7 @@ def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> N
     assert sorted(decoded) == sorted(set(drawn.sources))
     other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
     tuned = redecode(
-        NBest.concatenate([replace(drawn, sources=None), other], renumber=True),
+        concatenate([replace(drawn, sources=None), other], renumber=True),
         data.weights,
         study.decoder.function(drawn.sources),
         tuner="mert",

@@ -14,7 +14,7 @@ import reference_model
 from raising import raises
 from targets import NAMES
 
-from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, rerank, write_posterior
+from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, from_lists, rerank, write_posterior
 from bpa_ppl.experiments.heuristic import perturbed
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
@@ -48,7 +48,7 @@ def lists() -> NBest:
     rng = np.random.default_rng(12)
     sizes = (4, 2, 3)
     texts = [[str(i) for i in range(n)] for n in sizes]
-    return NBest.from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
+    return from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
 
 
 CANONICAL = {"LM0": 0.7, "WP0": -0.3}

@@ -19,6 +19,7 @@ from bpa_ppl import (
     UsageError,
     Weights,
     corpus_score,
+    from_lists,
     read_nbest,
     write_nbest,
 )
@@ -42,7 +43,7 @@ def everything() -> NBest:
     ]
     features = [rng.normal(size=(60, 3)).round(3) for _ in texts]
     references = [(" ".join(WORDS),)] * len(texts)
-    return NBest.from_lists(texts, features, CANONICAL.names, references=references)
+    return from_lists(texts, features, CANONICAL.names, references=references)
 
 
 Decode = Callable[[Weights], NBest]
@@ -89,7 +90,7 @@ def test_limit_of_iterations_is_warned_about(toy: NBest) -> None:
     count = iter(range(100))
 
     def decode(weights: Weights) -> NBest:
-        return NBest.from_lists([[f"new {next(count)}"]], [np.zeros((1, 3))], toy.feature_names)
+        return from_lists([[f"new {next(count)}"]], [np.zeros((1, 3))], toy.feature_names)
 
     start = dict.fromkeys(toy.feature_names, 1.0)
     with pytest.warns(BpaWarning, match="stopped after 2 iterations"):
@@ -150,7 +151,7 @@ def first() -> NBest:
     texts = [["the cat sat down", "a", "b c", "d"]]
     features = [[[-1.0, 0, 0], [0.5, 0, 0], [0.6, 0, 0], [0.7, 0, 0]]]
     names = ["LM0", "TM0[0]", "TM0[1]"]
-    return NBest.from_lists(texts, features, names, references=["the cat sat down"])
+    return from_lists(texts, features, names, references=["the cat sat down"])
 
 
 START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
@@ -166,7 +167,7 @@ def test_best_iteration_is_returned(first: NBest) -> None:
             n = next(count)
             features = [[[0.0, 0, 0], [1.0 * n, 0, 0]]]
             texts = [["the cat sat down", f"worse {n}"]]
-            return NBest.from_lists(texts, features, first.feature_names)
+            return from_lists(texts, features, first.feature_names)
 
         options: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4}
         return redecode(first, START, decode, returned=returned, **options)
@@ -187,10 +188,10 @@ def test_best_iteration_is_returned(first: NBest) -> None:
 
 
 def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:
-    old = NBest.from_lists(
+    old = from_lists(
         [["a", "b", "a"], ["c"]], [[[1.0], [2.0], [1.0]], [[0.0]]], ["LM0"], references=["x", "y"]
     )
-    new = NBest.from_lists([["b", "a", "d"]], [[[2.0], [1.5], [9.0]]], ["LM0"])
+    new = from_lists([["b", "a", "d"]], [[[2.0], [1.5], [9.0]]], ["LM0"])
     both, added = merge(old, new)
     assert added == 2
     assert (both.texts(0), both.texts(1)) == (["a", "b", "a", "d"], ["c"])

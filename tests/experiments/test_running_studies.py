@@ -13,7 +13,7 @@ from raising import raises
 from sacrebleu.metrics import BLEU, TER
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest
+from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
 from bpa_ppl.experiments import running
 from bpa_ppl.experiments.redecoding import join
@@ -91,7 +91,7 @@ def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
     drawn = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
     folder = quick_study.parent
     other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
-    joined, seed = NBest.concatenate([drawn, other], renumber=True), seed_of(study, cell)
+    joined, seed = concatenate([drawn, other], renumber=True), seed_of(study, cell)
     tuned = reestimate(joined, lists.weights, seed=seed).weights
     posterior = bpa_ppl.adapt(joined, lists.weights, sampler="map", seed=seed)
     chosen = {

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 
-from bpa_ppl import NBest, add_features, read_nbest
+from bpa_ppl import NBest, add_features, concatenate, from_lists, read_nbest
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.features.consensus import Consensus
@@ -26,7 +26,7 @@ COLUMNS = (
 def test_lists_are_independent(toy: NBest) -> None:
     whole = add_features(toy, Consensus())
     assert whole.feature_names[3:] == tuple(f"consensus.{name}" for name in COLUMNS)
-    parts = NBest.concatenate([add_features(one, "consensus") for one in toy])
+    parts = concatenate([add_features(one, "consensus") for one in toy])
     assert np.array_equal(whole.features, parts.features)
     assert add_features(toy[:0], Consensus()).features.shape == (0, 3 + 8)
     with raises(UsageError, "invalid-setting", parameter="metric"):
@@ -47,7 +47,7 @@ TEXTS = [
 
 
 def of_texts(texts: list[list[str]]) -> NBest:
-    return NBest.from_lists(texts, [np.zeros((len(own), 1)) for own in texts], ["LM0"])
+    return from_lists(texts, [np.zeros((len(own), 1)) for own in texts], ["LM0"])
 
 
 @pytest.mark.parametrize("metric", THEIRS)

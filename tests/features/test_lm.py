@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.base import fold_of
 from bpa_ppl.features.lm import LanguageModel
@@ -37,7 +37,7 @@ def scores(lines: list[str], texts: list[str], order: int = 3) -> np.ndarray:
 def with_references(references: list[tuple[str, ...]]) -> NBest:
     """Return lists of two whose references are given."""
     texts = [[several[0], "the cat"] for several in references]
-    return NBest.from_lists(texts, [[[0.0]] * 2] * len(texts), ["LM0"], references=references)
+    return from_lists(texts, [[[0.0]] * 2] * len(texts), ["LM0"], references=references)
 
 
 def everything(nbest: NBest) -> list[str]:
@@ -79,7 +79,7 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
 
 
 def test_a_foreign_text_is_warned_about_once(text: Path) -> None:
-    lists = NBest.from_lists([["le chat the", "un chien"]], [[[0.0]] * 2], ["LM0"])
+    lists = from_lists([["le chat the", "un chien"]], [[[0.0]] * 2], ["LM0"])
     compute = LanguageModel(text=(str(text), str(text))).opened()
     with pytest.warns(BpaWarning, match=r"80% of the words .*domain\.txt"):
         compute(lists)
@@ -110,7 +110,7 @@ def test_learning_from_references_leaves_their_own_sentence_out() -> None:
     assert fitted.lines == tuple(different)
     assert fitted.needs == frozenset()
     assert fitted.files() == ()
-    new = NBest.from_lists([["the cat sat", "down"]], [[[0.0]] * 2], ["LM0"])
+    new = from_lists([["the cat sat", "down"]], [[[0.0]] * 2], ["LM0"])
     result = dict(fitted.columns(new))
     np.testing.assert_allclose(result["lm"], scores(different, ["the cat sat", "down"]), rtol=1e-12)
     # The lists that it is fitted to are cross-fitted whether it is fitted already or not.

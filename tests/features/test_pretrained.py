@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, add_features, point_weights, rerank
+from bpa_ppl import NBest, adapt, add_features, from_lists, point_weights, rerank
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.models.priors.base import Prior
@@ -27,7 +27,7 @@ def lists() -> NBest:
     """Lists of texts with one score and judgements."""
     rng = np.random.default_rng(5)
     texts = [[" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(6)] for _ in range(12)]
-    table = NBest.from_lists(texts, [rng.normal(size=(6, 1)) for _ in texts], ["qe"])
+    table = from_lists(texts, [rng.normal(size=(6, 1)) for _ in texts], ["qe"])
     return table.with_extras(judgement=rng.normal(size=72))
 
 

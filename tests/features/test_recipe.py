@@ -13,7 +13,16 @@ import numpy.typing as npt
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, add_features, read_posterior, rerank
+from bpa_ppl import (
+    DataError,
+    NBest,
+    UsageError,
+    adapt,
+    add_features,
+    from_lists,
+    read_posterior,
+    rerank,
+)
 from bpa_ppl.features.base import FEATURES, SELF, FeatureSource, TextSource, of_each_string
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.posterior.adapter import as_draws
@@ -77,7 +86,7 @@ def lists() -> NBest:
     words = [f"w{n}" for n in range(12)]
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(5)] for _ in range(20)]
     features = [rng.normal(size=(5, 1)) for _ in texts]
-    return NBest.from_lists(texts, features, ["LM0"], references=[[t[0]] for t in texts])
+    return from_lists(texts, features, ["LM0"], references=[[t[0]] for t in texts])
 
 
 @pytest.fixture
@@ -95,7 +104,7 @@ def saved(tmp_path: Path, lists: NBest, source: FeatureSource):
 
 
 def test_features_of_adaptation_lists_are_cross_fitted() -> None:
-    lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
     recipe = Recipe(sources=(Learned(),))
     assert recipe.for_training(lists).nbest.features.tolist() == [[1.0, 0.0], [2.0, 0.0]]
     assert recipe.apply(lists).features.tolist() == [[1.0, 1.0], [2.0, 1.0]]
@@ -134,7 +143,7 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
     assert not fitted.sources[0].unlearned
     # A new word of one reference is known to the other sentences alone.
     odd = lists.with_references([("odd",), *lists.references[1:]])
-    strange = NBest.from_lists(
+    strange = from_lists(
         [["odd", "w1"]] * 20, [[[0.0], [0.0]]] * 20, ["LM0"], references=odd.references
     )
     own = add_features(strange, source).features[:, 1].reshape(20, 2)

@@ -21,7 +21,16 @@ from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, to_arrow, write_nbest
+from bpa_ppl import (
+    NBest,
+    concatenate,
+    from_lists,
+    from_records,
+    iter_nbest,
+    read_nbest,
+    to_arrow,
+    write_nbest,
+)
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses import Marian
@@ -221,7 +230,7 @@ def test_lists_are_the_same_however_they_are_read(
         assert table_content(again) == table_content(lists)
     for chunk in (1, 2, 9):
         parts = iter_nbest(path, format=SAMPLES[name].format, chunk=chunk)
-        assert table_content(NBest.concatenate(parts)) == table_content(lists)
+        assert table_content(concatenate(parts)) == table_content(lists)
 
 
 @NOTES
@@ -327,7 +336,7 @@ def test_any_texts_and_numbers_read_back(
 ) -> None:
     path = tmp_path_factory.mktemp("out") / "nbest"
     table = np.array(values, np.float32)
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [[text.strip(" "), *(f"t{i}" for i in range(1, len(values)))]],
         [table[:, 1:]],
         ["score[0]", "score[1]"],
@@ -341,7 +350,7 @@ def test_any_texts_and_numbers_read_back(
 @NOTES
 @pytest.mark.parametrize("format", WHOLE, ids=repr)
 def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format) -> None:
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [['a "b"\n\t', "é,\\"], ["c\r"]],
         [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
         ["lm", 'odd, "name"'],
@@ -358,14 +367,14 @@ def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format) -> 
     path = tmp_path / "out.gz"
     write_nbest(nbest, path, format=format)
     reader = format if isinstance(format, Tsv) else "auto"
-    for read in (read_nbest, lambda *a, **k: NBest.concatenate(iter_nbest(*a, **k, chunk=1))):
+    for read in (read_nbest, lambda *a, **k: concatenate(iter_nbest(*a, **k, chunk=1))):
         assert table_content(read(path, format=reader)) == table_content(nbest)
 
 
 @NOTES
 @pytest.mark.parametrize("format", ["jsonl", "parquet", "csv"], ids=repr)
 def test_missing_values_read_back(tmp_path: Path, format: Format) -> None:
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [["a", "b"], ["c"]],
         [[[1], [2]], [[3]]],
         ["lm"],
@@ -395,7 +404,7 @@ def test_missing_values_read_back(tmp_path: Path, format: Format) -> None:
 def test_what_a_format_cannot_store(
     tmp_path: Path, format: Format, text: str, names: list[str], code: str
 ) -> None:
-    nbest = NBest.from_lists([[text]], [[range(len(names))]], names, totals=[[1]])
+    nbest = from_lists([[text]], [[range(len(names))]], names, totals=[[1]])
     with raises(DataError, code):
         write_nbest(nbest, tmp_path / "out", format=format)
     assert list(tmp_path.iterdir()) == []
@@ -425,7 +434,7 @@ def test_real_lists_are_the_same_in_every_table(demo_data: Path, tmp_path: Path)
     for name in ("jsonl", "tsv", "csv", "parquet"):
         write_nbest(nbest, tmp_path / name, format=name)
         assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
-        streamed = NBest.concatenate(iter_nbest(tmp_path / name, chunk=7))
+        streamed = concatenate(iter_nbest(tmp_path / name, chunk=7))
         assert table_content(streamed) == table_content(nbest)
     plain = f"plain:list_size=100,scores={tmp_path / 'scores.txt'}"
     write_nbest(nbest, tmp_path / "plain", format=plain)
@@ -434,4 +443,4 @@ def test_real_lists_are_the_same_in_every_table(demo_data: Path, tmp_path: Path)
     )
     assert table_content(again) == table_content(nbest.without("totals", "system"))
     frame = to_arrow(nbest).to_pandas()
-    assert table_content(NBest.from_records(frame)) == table_content(nbest)
+    assert table_content(from_records(frame)) == table_content(nbest)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 Write = Callable[..., Path]
@@ -104,7 +104,7 @@ def test_fields_that_are_bad_in_the_first_line(write: Write, line: str, value: s
 
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
     extras = {"comet": np.array([0.5, 0.25]), "thing": (object(), object())}
-    nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(**extras)
+    nbest = from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(**extras)
     with pytest.warns(BpaWarning, match="comet, thing left out"):
         write_nbest(nbest, tmp_path / "out.jsonl")
 

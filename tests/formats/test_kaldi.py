@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, iter_nbest, read_nbest
+from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.kaldi import Kaldi
 
@@ -22,7 +22,7 @@ TEXTS = [["THE CAT  SAT", "A CAT"], ["é"], [""]]
 @pytest.mark.parametrize("chunk", [1, 9])
 @pytest.mark.usefixtures("small_blocks")
 def test_scores_before_the_words_are_detected(write: Write, chunk: int) -> None:
-    lists = NBest.concatenate(iter_nbest(write(*SCORED), chunk=chunk))
+    lists = concatenate(iter_nbest(write(*SCORED), chunk=chunk))
     assert lists.feature_names == ("score",)
     assert [lists.texts(s) for s in range(3)] == TEXTS
     expected = np.array([[-1.5], [-2.25], [0.7], [0]], np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.weights import check_totals
@@ -49,7 +49,7 @@ def test_totals_are_not_held_against_the_weights(write: Write) -> None:
 
 
 def test_alignments_and_the_mark_read_back_until_totals_are_new(tmp_path: Path) -> None:
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [["a b", "c ||| d"], [""]],
         [np.float32([[0.1, -0.0], [1e-30, 3]]), np.float32([[7, 1e30]])],
         ["F0", "F1"],

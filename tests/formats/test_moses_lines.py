@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest, from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 
 Write = Callable[..., Path]
@@ -149,7 +149,7 @@ def test_fields_that_are_not_as_in_the_first_line(write: Write, first: str, seco
 
 def with_extras(**extras: Any) -> NBest:
     texts = [["a", "b"], [""]]
-    return NBest.from_lists(
+    return from_lists(
         texts, [[[1.0], [2.0]], [[3.0]]], ["LM0"], totals=[[-1, -2], [-3]], extras=extras
     )
 

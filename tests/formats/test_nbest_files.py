@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
+from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.weights import match
@@ -68,12 +68,12 @@ class TestWriting:
         assert not list(tmp_path.iterdir())
 
     def test_totals_of_new_weights(self, tmp_path: Path) -> None:
-        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
+        nbest = from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
         write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "LM0": 3})
         assert read_nbest(tmp_path / "out").totals.tolist() == [4]  # type: ignore[union-attr]
 
     def test_underscores_are_renamed_for_moses(self, tmp_path: Path) -> None:
-        nbest = NBest.from_lists([["a"]], [[[1]]], ["my_lm"])
+        nbest = from_lists([["a"]], [[[1]]], ["my_lm"])
         with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
             write_nbest(nbest, tmp_path / "out")
 

@@ -14,7 +14,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, adapt, point_weights, read_nbest, write_nbest
+from bpa_ppl import adapt, from_records, point_weights, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -77,9 +77,9 @@ def test_conversations_in_every_way(write: Write, tmp_path: Path) -> None:
     for rows, sources in ((battles(), ("hi", "so?")), (pairs, ("Un chat",) * 2)):
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lists.parquet")
         tables = [
-            NBest.from_records(rows),
-            NBest.from_records({name: [row[name] for row in rows] for name in rows[0]}),
-            NBest.from_records(pa.Table.from_pylist(rows)),
+            from_records(rows),
+            from_records({name: [row[name] for row in rows] for name in rows[0]}),
+            from_records(pa.Table.from_pylist(rows)),
             read_nbest(tmp_path / "lists.parquet"),
             read_nbest(write(*map(json.dumps, rows))),
         ]
@@ -89,7 +89,7 @@ def test_conversations_in_every_way(write: Write, tmp_path: Path) -> None:
             first = [[1, 0]] if "winner" in rows[0] else [[0, 1]]
             assert lists.sentence_extras["preferences"][0] == first
             assert not {"conversation_a", "chosen"} & lists.sentence_extras.keys()
-    assert NBest.from_records(battles()).features.tolist() == [[0.5], [2], [0.25], [-1]]
+    assert from_records(battles()).features.tolist() == [[0.5], [2], [0.25], [-1]]
 
 
 HELLO, SYSTEM = {"role": "user", "content": "hello"}, {"role": "system", "content": "s"}
@@ -166,8 +166,8 @@ def test_conversations_as_texts_of_json(write: Write) -> None:
     row |= {name: json.dumps(row[name]) for name in ("conversation_a", "conversation_b")}
     frame = pa.Table.from_pylist([row])
     for lists in (
-        NBest.from_records([row]),
-        NBest.from_records(frame),
+        from_records([row]),
+        from_records(frame),
         read_nbest(write(json.dumps(row))),
     ):
         assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
@@ -175,15 +175,15 @@ def test_conversations_as_texts_of_json(write: Write) -> None:
     lists = read_nbest(write(",".join(row), ",".join(cells)))
     assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
     sides = {"prompt": '["1?", "so?"]', "chosen": '["2", "yes"]', "rejected": '["3", "no"]'}
-    lists = NBest.from_records([sides])
+    lists = from_records([sides])
     assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
 
 
 def test_the_answer_is_the_last_turn_of_the_assistant() -> None:
-    lists = NBest.from_records([{"chosen": turns("q", "a", "thanks"), "rejected": turns("q", "b")}])
+    lists = from_records([{"chosen": turns("q", "a", "thanks"), "rejected": turns("q", "b")}])
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
     with raises(DataError, "bad-line", line=1, match="chosen"):
-        NBest.from_records([{"chosen": turns("q"), "rejected": turns("q", "b")}])
+        from_records([{"chosen": turns("q"), "rejected": turns("q", "b")}])
 
 
 CELL = "[{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': %s}]"
@@ -191,13 +191,13 @@ CELL = "[{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': %s}]
 
 def test_conversations_that_are_not_json_are_refused(write: Write) -> None:
     """Literals of Python are read; what is neither is no answer."""
-    lists = NBest.from_records([{"chosen": CELL % "'a'", "rejected": CELL % "'b'"}])
+    lists = from_records([{"chosen": CELL % "'a'", "rejected": CELL % "'b'"}])
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
     for odd in (CELL % "nan", CELL[:40], json.dumps(turns("q", "b"))[:-1]):
         with raises(
             DataError, "bad-line", line=1, match="that is not JSON: write it by json.dumps"
         ):
-            NBest.from_records([{"chosen": CELL % "'a'", "rejected": odd}])
+            from_records([{"chosen": CELL % "'a'", "rejected": odd}])
     whole = json.dumps(turns("q", "b"))
     arena = {"model_a": "X", "model_b": "Y", "winner": "tie", "conversation_b": whole}
     with raises(DataError, "bad-line", line=2, match="that is not JSON"):
@@ -238,13 +238,13 @@ def test_turns_of_sharegpt(write: Write, tmp_path: Path) -> None:
     for one in (row, texts, arena, prompt):
         pq.write_table(pa.Table.from_pylist([one]), tmp_path / "lists.parquet")
         for lists in (
-            NBest.from_records([one]),
+            from_records([one]),
             read_nbest(write(json.dumps(one))),
             read_nbest(tmp_path / "lists.parquet"),
         ):
             assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
     with raises(DataError, "bad-line", line=1, match="chosen has no turn of the assistant"):
-        NBest.from_records([{"chosen": sharegpt("q"), "rejected": sharegpt("q", "b")}])
+        from_records([{"chosen": sharegpt("q"), "rejected": sharegpt("q", "b")}])
 
 
 @pytest.mark.parametrize(
@@ -263,13 +263,13 @@ def test_texts_of_json_are_read_like_the_values_in_them(
     for printed in (form, lambda text: json.dumps(form(text)), lambda text: str(form(text))):
         rows = [{"prompt": "q", "chosen": printed("yes"), "rejected": printed("no")}]
         if is_read:
-            assert NBest.from_records(rows).texts(0) == ["yes", "no"]
+            assert from_records(rows).texts(0) == ["yes", "no"]
         else:
             with raises(DataError, "bad-line", line=1, match="chosen is .* a role and a content"):
-                NBest.from_records(rows)
+                from_records(rows)
     from_numpy = "[{'from': 'human', 'value': 'q'}\n {'from': 'gpt', 'value': 'yes'}]"
     with raises(DataError, "bad-line", line=1, match="not JSON"):
-        NBest.from_records([{"prompt": "q", "chosen": from_numpy, "rejected": "no"}])
+        from_records([{"prompt": "q", "chosen": from_numpy, "rejected": "no"}])
 
 
 def test_answers_of_json_that_are_no_conversations_are_texts() -> None:
@@ -278,5 +278,5 @@ def test_answers_of_json_that_are_no_conversations_are_texts() -> None:
         '{"role": "admin", "content": "x"}',
         '{"role": "model", "n": 1}',
     ):
-        lists = NBest.from_records([{"prompt": "q", "chosen": answer, "rejected": "no"}])
+        lists = from_records([{"prompt": "q", "chosen": answer, "rejected": "no"}])
         assert lists.texts(0) == [answer, "no"]

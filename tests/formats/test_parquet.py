@@ -13,7 +13,7 @@ from pyarrow import parquet
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest, from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases.table_files import read_table
 
@@ -107,7 +107,7 @@ def test_a_file_that_is_cut_short_or_empty(tmp_path: Path) -> None:
 
 def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bpa_ppl.formats.parquet._BATCH", 2)
-    lists = NBest.from_lists([["a", "b", "c"], ["d"]], [[[1], [2], [3]], [[4]]], ["lm"])
+    lists = from_lists([["a", "b", "c"], ["d"]], [[[1], [2], [3]], [[4]]], ["lm"])
     write_nbest(lists, tmp_path / "lists.parquet")
     again = read_nbest(tmp_path / "lists.parquet")
     assert table_content(again) == table_content(lists)

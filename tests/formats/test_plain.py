@@ -10,7 +10,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import concatenate, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.plain import Plain
 
@@ -31,7 +31,7 @@ def test_scores_of_several_kinds(texts: Path, tmp_path: Path, chunk: int) -> Non
     (tmp_path / "two").write_text("one other\n" + "".join(f"{k} {k}e1\n" for k in range(6)))
     files = ",".join(str(tmp_path / name) for name in ("comet.npy", "tm.npy", "lm.txt", "two"))
     parts = iter_nbest(texts, format=f"plain:list_size=2,scores={files}", chunk=chunk, first_id=1)
-    nbest = NBest.concatenate(parts)
+    nbest = concatenate(parts)
     assert nbest.feature_names == ("comet", "tm[0]", "tm[1]", "lm", "one", "other")
     k = np.arange(6)
     expected = np.stack([k / 4, 2 * k, 2 * k + 1, -k, k, 10 * k], axis=1)
@@ -89,7 +89,7 @@ def test_lines_that_are_not_whole_lists(texts: Path) -> None:
 
 @pytest.mark.parametrize("scores", ["s.txt", "s.txt.gz"])
 def test_written_lists_read_back(tmp_path: Path, scores: str) -> None:
-    nbest = NBest.from_lists(
+    nbest = from_lists(
         [["a ", "b"], ["", " d"]],
         np.array([[[0.1, -0.0], [1, 2]], [[3, 4e-40], [5, 6]]]),
         ["lm", "tm"],
@@ -100,11 +100,11 @@ def test_written_lists_read_back(tmp_path: Path, scores: str) -> None:
 
 
 def test_lists_that_plain_text_cannot_store(tmp_path: Path) -> None:
-    uneven = NBest.from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
+    uneven = from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
     for lists in (
         uneven,
-        NBest.from_lists([["a\nb"]], [[[]]], []),
-        NBest.concatenate([uneven[1:], uneven[:1].truncate(1)]),
+        from_lists([["a\nb"]], [[[]]], []),
+        concatenate([uneven[1:], uneven[:1].truncate(1)]),
     ):
         with raises(DataError, "not-supported"):
             write_nbest(lists, tmp_path / "hyps", format="plain")

@@ -12,7 +12,8 @@ from raising import raises
 
 from bpa_ppl import (
     BpaWarning,
-    NBest,
+    from_lists,
+    from_records,
     iter_nbest,
     read_nbest,
     read_references,
@@ -62,7 +63,7 @@ class TestPairing:
     )
     @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
     def test_by_value(self, ids: list[Any], expected: str, numbers: list[int]) -> None:
-        lists = NBest.from_records(records(ids), references=LINES, sources=LINES)
+        lists = from_records(records(ids), references=LINES, sources=LINES)
         assert lists.references == tuple((LINES[int(i)],) for i in expected)
         assert lists.sources == tuple(LINES[int(i)] for i in expected)
         assert lists.sentence_ids.tolist() == numbers
@@ -85,18 +86,18 @@ class TestPairing:
         self, ids: list[Any], line: int | None, parameter: str
     ) -> None:
         with raises(DataError, parameter=parameter, line=line):
-            NBest.from_records(records(ids), references=LINES)
+            from_records(records(ids), references=LINES)
         if isinstance(ids[0], str):
-            some = NBest.from_records(records(ids), references={ids[1]: ["x", "y"]}).references
+            some = from_records(records(ids), references={ids[1]: ["x", "y"]}).references
             assert some is not None
             assert some[:2] == ((), ("x", "y"))
 
     def test_the_order_of_texts_is_reported(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.INFO, "bpa_ppl"):
-            NBest.from_records(records(["d1", "d2", "d10"]), references=LINES)
+            from_records(records(["d1", "d2", "d10"]), references=LINES)
         assert "'d1' with line 1, …, 'd10' with line 3" in caplog.text
         with pytest.warns(BpaWarning, match="'d10' with line 1, …, 'd2' with line 3"):
-            NBest.from_records(records(["d10", "d1", "d2"]), references=LINES)
+            from_records(records(["d10", "d1", "d2"]), references=LINES)
 
     @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
     def test_references_with_ids(self, write: Write) -> None:
@@ -126,7 +127,7 @@ class TestPairing:
             read_nbest(["0 ||| t ||| LM0= 1"], references=files)
         with raises(DataError, "mismatch"):
             read_references(files[0])
-        lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
+        lists = from_lists([["a"]], [[[1.0]]], ["LM0"])
         with raises(DataError, "mismatch", parameter="references"):
             lists.with_references({"x": "a"})
 
@@ -335,12 +336,12 @@ class TestIdsThatAreOneNumber:
                 read_nbest(texts, references=given)
         with raises(DataError, "duplicate", line=2, parameter="sources"):
             read_nbest(texts, sources=["a", "b"])
-        assert NBest.from_records(records([0, 1]), references={"00": "a", 1: "b"}).references
+        assert from_records(records([0, 1]), references={"00": "a", 1: "b"}).references
 
 
 def test_ids_of_thousands_of_digits() -> None:
     names = [f"{n}{'1' * 5000}x" for n in (2, 10)]
-    assert NBest.from_records(records(names), references=LINES[:2]).references == (("r0",), ("r1",))
+    assert from_records(records(names), references=LINES[:2]).references == (("r0",), ("r1",))
 
 
 @pytest.mark.parametrize(

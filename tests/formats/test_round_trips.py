@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBEST_FORMATS, NBestFormat
 from bpa_ppl.formats.separated import Tsv
@@ -54,7 +54,7 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
     ids = IDS[rng.integers(len(IDS))][:count]
     starts = np.cumsum(sizes)[:-1]
     references = [("a cat", text()), *((text(), text())[: rng.integers(3)] for _ in range(count))]
-    lists = NBest.from_lists(
+    lists = from_lists(
         np.split([f"{text()}{row}" if row % 2 else text() for row in range(rows)], starts),
         np.split(features, starts),
         names,
@@ -121,7 +121,7 @@ def test_lists_read_back_or_are_refused(name: str, names: list[str], tmp_path: P
             assert any(lost in note.message and "left out" in note.message for note in notes)
             del expected[lost]
         assert actual == expected, seed
-        tables = NBest.concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
+        tables = concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
         assert content(tables, whole) == actual, seed
         read += 1
     needs_no_features = name not in ("moses", "marian")
@@ -132,7 +132,7 @@ def test_lists_read_back_or_are_refused(name: str, names: list[str], tmp_path: P
 def test_ids_that_are_texts(name: str, tmp_path: Path) -> None:
     """Formats of lines have none, and those of digits are no integers in tables of text."""
     ids, features = ("007", "08"), [] if name == "plain" else ["F0"]
-    lists = NBest.from_lists([["a", "b"]] * 2, np.ones((2, 2, len(features))), features)
+    lists = from_lists([["a", "b"]] * 2, np.ones((2, 2, len(features))), features)
     lists = lists.with_sentence_extras(id=ids)
     with capture_notes() as notes:
         write_nbest(lists, tmp_path / "lists", format=FORMATS[name])

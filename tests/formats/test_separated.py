@@ -11,7 +11,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import separated
 
@@ -51,11 +51,11 @@ def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -
     assert read_nbest(path, format="tsv:quoted=true").texts(0)[1] == '"Yes" he said'
     with pytest.raises(DataError, match=r":3: 2 cells, .* as tsv:quoted=true"):
         read_nbest(write("id\ttext\tlm", "0\ta\t1", '0\t"a', 'b"\t2'))
-    quotes = NBest.from_lists([['"a" b', '"', '""c""']], [[[1], [2], [3]]], ["lm"])
+    quotes = from_lists([['"a" b', '"', '""c""']], [[[1], [2], [3]]], ["lm"])
     write_nbest(quotes, tmp_path / "out.tsv")
     assert table_content(read_nbest(tmp_path / "out.tsv")) == table_content(quotes)
     for odd in "\t\n\r":
-        broken = NBest.from_lists([["a", f"b{odd}c"]], [[[1], [2]]], ["lm"], sentence_ids=[7])
+        broken = from_lists([["a", f"b{odd}c"]], [[[1], [2]]], ["lm"], sentence_ids=[7])
         with raises(DataError, "not-supported", match="sentence 7 has .* write csv or jsonl"):
             write_nbest(broken, tmp_path / "other.tsv")
 
@@ -127,7 +127,7 @@ def test_a_column_that_looks_like_numbers_is_noted(write: Write, cell: str) -> N
 
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:
-    nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"])
+    nbest = from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"])
     for year in (("1", "x"), ("x", "NA")):
         with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
             write_nbest(nbest.with_extras(year=year), tmp_path / "out.csv")

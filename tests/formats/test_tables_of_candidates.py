@@ -20,7 +20,7 @@ from pyarrow import parquet
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, concatenate, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
@@ -72,10 +72,10 @@ WAYS: dict[str, Make] = {
     "jsonl, nested": lambda rows, *more: json_lines(nested(rows), *more),
     "parquet": parquet_file,
     "parquet, nested": lambda rows, *more: parquet_file(nested(rows), *more),
-    "records": lambda rows, *_: NBest.from_records(rows),
-    "records, nested": lambda rows, *_: NBest.from_records(nested(rows)),
-    "pandas": lambda rows, *_: NBest.from_records(pd.DataFrame(rows)),
-    "arrow": lambda rows, *_: NBest.from_records(pa.Table.from_pylist(rows)),
+    "records": lambda rows, *_: from_records(rows),
+    "records, nested": lambda rows, *_: from_records(nested(rows)),
+    "pandas": lambda rows, *_: from_records(pd.DataFrame(rows)),
+    "arrow": lambda rows, *_: from_records(pa.Table.from_pylist(rows)),
 }
 FLAT = pytest.mark.parametrize("way", [way for way in WAYS if "nested" not in way])
 #: Sentence and fields of each candidate; None is a value that is missing.
@@ -125,7 +125,7 @@ def test_tables_of_a_stream_have_the_features_of_the_whole_file(tmp_path: Path) 
         first, _, third = iter_nbest(tmp_path / "lists", chunk=1)
     assert len(notes) == 1
     assert first.feature_names == third.feature_names == ("lm",)
-    joined = NBest.concatenate([first, third])
+    joined = concatenate([first, third])
     assert joined.feature_names == ("lm",)
     np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
 
@@ -139,7 +139,7 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
         pytest.warns(BpaWarning, match="total is missing for 1 of 2"),
         pytest.warns(BpaWarning, match="no source for 1 of 2 sentences"),
     ):
-        nbest = NBest.from_records(records)
+        nbest = from_records(records)
     assert (nbest.totals, nbest.sources) == (None, None)
     np.testing.assert_array_equal(nbest.extras["total"], [2, np.nan])
     assert nbest.sentence_extras["source"] == (None, "s")
@@ -195,7 +195,7 @@ def test_an_absent_column_is_named_with_the_nearest(
 
 def test_in_memory_columns_are_to_be_renamed() -> None:
     with raises(DataError, "missing-column", line=1, match=": rename mt to text$"):
-        NBest.from_records([{"id": 7, "mt": "a"}])
+        from_records([{"id": 7, "mt": "a"}])
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -291,7 +291,7 @@ def test_sentences_without_candidates(write: Write, tmp_path: Path, nothing: Rec
     for read in (
         lambda: read_nbest(path),
         lambda: read_nbest(table),
-        lambda: NBest.from_records(records),
+        lambda: from_records(records),
     ):
         with pytest.warns(BpaWarning, match="2 sentences without candidates, the first of id 1"):
             nbest = read()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, read_weights, write_weights
+from bpa_ppl import NBest, from_lists, read_weights, write_weights
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.weights import match
 
@@ -154,7 +154,7 @@ class TestTemplate:
 def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path) -> None:
     names = ["a: b", "#", '"', "'", "\\", '\\"', "{a}", "[0]x", "null", "a" * 1000, "a b", "="]
     names += ["\ufeff", "\u00a0", "é", "😀"]
-    NBest.from_lists([["a"]], [[range(len(names))]], names)
+    from_lists([["a"]], [[range(len(names))]], names)
     weights = {name: float(i) for i, name in enumerate(names)}
     write_weights(weights, tmp_path / "weights", format="json")
     assert dict(read_weights(tmp_path / "weights")) == weights

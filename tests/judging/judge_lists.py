@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.judging.session import Session
 
 TOKEN = "a-token_of-the-tests"
@@ -20,7 +20,7 @@ def judge_lists(count: int = 8) -> NBest:
     texts = [
         [f"the {word} cat sat on mat {s}" for word in ("red", "blue", "old")] for s in range(count)
     ]
-    return NBest.from_lists(
+    return from_lists(
         texts,
         rng.normal(size=(count, 3, 2)),
         ["quality", "noise"],

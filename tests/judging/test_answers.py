@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import t as student
 
-from bpa_ppl import NBest
+from bpa_ppl import from_lists
 from bpa_ppl import log_density as model_density
 from bpa_ppl.adapting import problem_of
 from bpa_ppl.judging.answers import (
@@ -60,7 +60,7 @@ def some_answers(count: int = 30) -> Answers:
 def test_the_density_is_that_of_the_likelihood_preference() -> None:
     """Differences of the log density are those of the NumPyro program, with ν."""
     rng, slip = np.random.default_rng(0), 0.2
-    lists = NBest.from_lists([["a", "b", "c"]] * 4, rng.normal(size=(4, 3, 2)), ["x", "y"])
+    lists = from_lists([["a", "b", "c"]] * 4, rng.normal(size=(4, 3, 2)), ["x", "y"])
     preferences, ties = [[[0, 1], [2, 0]], [[1, 2]], None, [[0, 2]]], [None, None, [[0, 1]], None]
     lists = lists.with_sentence_extras(preferences=preferences, ties=ties)
     given, table = [], lists.features.reshape(4, 3, 2).astype(np.float64)
@@ -178,7 +178,7 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
 def test_the_prior_is_that_of_adapt() -> None:
     """Of a session and of `adapt` with its answers."""
     features = np.random.default_rng(0).normal(size=(20, 3, 2))
-    lists = NBest.from_lists([["a", "b", "c"]] * 20, features, ["x", "y"])
+    lists = from_lists([["a", "b", "c"]] * 20, features, ["x", "y"])
     session = Session(lists)
     for _ in range(3):
         session.next()

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_lists import TOKEN, judge_lists
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.judging.journal import read_journal
 from bpa_ppl.judging.outlook import Outlook
 from bpa_ppl.judging.session import Session
@@ -243,7 +243,7 @@ def test_advice(changes: dict[str, Any], code: str) -> None:
 def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
     rng = np.random.default_rng(0)
     names = [f"f{k}" for k in range(25)]
-    lists = NBest.from_lists([["a", "b", "c"]] * 9, rng.normal(size=(9, 3, 25)), names)
+    lists = from_lists([["a", "b", "c"]] * 9, rng.normal(size=(9, 3, 25)), names)
     session = Session(lists)
     for _ in range(6):
         session.next()

@@ -15,7 +15,7 @@ from raising import raises
 from scipy.stats import norm
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, Prior, as_draws
+from bpa_ppl import DataError, Prior, as_draws, from_lists
 from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import Journal, JournalFile, Judgement, read_journal
 from bpa_ppl.judging.merging import with_judgements
@@ -233,7 +233,7 @@ def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, count: int) -> Non
 
 def test_lists_with_nothing_to_compare_are_refused() -> None:
     """All candidates read alike."""
-    lists = NBest.from_lists([["A cat.", "a cat"], ["dog"]], [[[0.0], [1.0]], [[0.0]]], ["x"])
+    lists = from_lists([["A cat.", "a cat"], ["dog"]], [[[0.0], [1.0]], [[0.0]]], ["x"])
     with raises(DataError, "no-data"):
         Session(lists)
 

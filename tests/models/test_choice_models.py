@@ -10,7 +10,7 @@ import pytest
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, Prior
+from bpa_ppl import NBest, Prior, from_arrays, from_lists
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.sampling.mode import find_mode
@@ -30,7 +30,7 @@ def choice_sets(seed: int, smallest: int, largest: int) -> NBest:
     starts = np.cumsum(sizes) - sizes
     best = np.repeat(np.maximum.reduceat(utility, starts), sizes)
     chosen = (utility == best).astype(float)
-    return NBest.from_arrays([""] * len(features), features, NAMES, sizes, extras={"y": chosen})
+    return from_arrays([""] * len(features), features, NAMES, sizes, extras={"y": chosen})
 
 
 @pytest.mark.parametrize(("seed", "smallest", "largest"), [(0, 4, 4), (1, 2, 9), (2, 1, 5)])
@@ -58,7 +58,7 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
 def estimates(field: str, observed: list[Any]) -> np.ndarray:
     """Return the modes of the strengths of items, one indicator for each, with the mean 0."""
     items = [f"item{k}" for k in range(len(STRENGTHS))]
-    lists = NBest.from_lists([items], [np.eye(len(items))], items)
+    lists = from_lists([items], [np.eye(len(items))], items)
     lists = lists.with_sentence_extras(**{field: [observed]})
     prior = Prior.isotropic(dict.fromkeys(items, 0.0), variance=FLAT)
     zero = dict.fromkeys(items, 0.0)

@@ -17,7 +17,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from bpa_ppl import NBest, UsageError, adapt
+from bpa_ppl import NBest, UsageError, adapt, from_lists
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin
@@ -43,7 +43,7 @@ def lists() -> NBest:
     features = [rng.normal(size=(n, 3)).round(1) for n in SIZES]
     features[0][2] = features[0][3] = features[0][4]
     features[2][4] = features[2][5]
-    return NBest.from_lists([[str(i) for i in range(n)] for n in SIZES], features, NAMES)
+    return from_lists([[str(i) for i in range(n)] for n in SIZES], features, NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
             setting: pytest.approx(value, rel=0.005),
         }
     assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
-    graded = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
+    graded = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
     scored = observe(graded, "grade", likelihood="risk")
     assert scored.edit == 4.0
     assert Risk().defaults(scored) == Risk(kappa=0.25)

@@ -10,7 +10,7 @@ import pytest
 import reference_model
 from raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.lists import Lists, in_order, tabulate
 from bpa_ppl.weights import match
@@ -23,7 +23,7 @@ def _random_lists(sizes: list[int], seed: int = 0, *, whole: bool = False) -> NB
     # Of whole numbers many rows are equal.
     tables = [rng.normal(size=(n, 2)).astype(np.float32) for n in sizes]
     tables = [np.round(table) for table in tables] if whole else tables
-    return NBest.from_lists([[f"w{h}" for h in range(n)] for n in sizes], tables, ["A", "B"])
+    return from_lists([[f"w{h}" for h in range(n)] for n in sizes], tables, ["A", "B"])
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -50,7 +50,7 @@ def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
     for table in features:
         table[1::3] = table[0]
     texts = [[str(i) for i in range(n)] for n in sizes]
-    pool = NBest.from_lists(texts, features, ["LM0", "WP0"])
+    pool = from_lists(texts, features, ["LM0", "WP0"])
     matched = match({"LM0": 0.1, "WP0": 0.7}, pool, fixed=["WP0"])
     data = tabulate(pool, matched, oracle)
     order, rows = in_order(data), np.arange(max(sizes))
@@ -84,7 +84,7 @@ def test_padding_is_bounded() -> None:
     assert rows < 0.8 * 400 * 500
 
 
-ONE = NBest.from_lists([["a", "b"]] * 2, [np.eye(2)] * 2, ["A", "B"])
+ONE = from_lists([["a", "b"]] * 2, [np.eye(2)] * 2, ["A", "B"])
 MATCHED = match(CANONICAL, ONE)
 
 

@@ -14,7 +14,7 @@ import reference_model
 from numpyro.infer.util import log_density
 from scipy.optimize import approx_fprime
 
-from bpa_ppl import NBest, Weights, read_weights
+from bpa_ppl import NBest, Weights, from_lists, read_weights
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.models.log_linear import log_linear
@@ -34,7 +34,7 @@ def ragged_lists() -> NBest:
     tables = [rng.normal([-40, -8, 3, -9], [3, 2, 1, 1], size=(n, 4)) for n in sizes]
     tables[0][4] = tables[0][ORACLE[0]]
     tables[3][[8, 9]] = tables[3][2]
-    return NBest.from_lists([[str(i) for i in range(n)] for n in sizes], tables, NAMES)
+    return from_lists([[str(i) for i in range(n)] for n in sizes], tables, NAMES)
 
 
 @jax.jit

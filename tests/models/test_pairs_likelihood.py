@@ -12,7 +12,7 @@ from numpyro import handlers
 from reference_model import Array
 from scipy.special import expit, log_expit
 
-from bpa_ppl import NBest, adapt, as_draws
+from bpa_ppl import NBest, adapt, as_draws, from_lists
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import PADDING, Lists, in_order, tabulate
 from bpa_ppl.weights import match
@@ -34,7 +34,7 @@ def made(sizes: tuple[int, ...], seed: int) -> tuple[NBest, Array]:
             own[2:5] = own[1]  # four derivations, of which three have one gain
             gain[2:4], gain[4] = gain[1], gain[1] - 0.5
     texts = [[str(i) for i in range(n)] for n in sizes]
-    return NBest.from_lists(texts, features, NAMES), np.concatenate(gains)
+    return from_lists(texts, features, NAMES), np.concatenate(gains)
 
 
 def by_hand(
@@ -141,7 +141,7 @@ def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
     count, rng = 200, np.random.default_rng(5)
     features, gain = rng.normal(size=(count, size, 3)), rng.normal(size=(count, size))
     features[:, 7], gain[:, 7] = [-8.0, 0.0, 0.0], 9.0
-    lists = NBest.from_lists([[str(i) for i in range(size)]] * count, list(features), NAMES)
+    lists = from_lists([[str(i) for i in range(size)]] * count, list(features), NAMES)
     prepared, log_likelihood = tabulated(lists, gain.ravel(), Pairs(), width=width)
     order = in_order(prepared)
     each = np.asarray(log_likelihood(WEIGHTS))[order]
@@ -166,7 +166,7 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     }
     rows = np.split(np.arange(len(gain)), lists.offsets[1:-1])
     rows = [own[~np.isnan(gain[own])] for own in rows]
-    rest = NBest.from_lists(
+    rest = from_lists(
         [[str(i) for i in own] for own in rows], [lists.features[own] for own in rows], NAMES
     )
     expected, slope = by_hand(rest, np.concatenate([gain[own] for own in rows]), draws.mean)

@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 from scipy.stats import multivariate_normal, norm
 from targets import by_domain, moments_of
 
-from bpa_ppl import NBest, UsageError, adapt
+from bpa_ppl import NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting import log_density as density_of
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -51,7 +51,7 @@ def lists() -> NBest:
     features = [rng.normal(size=(n, 3)).round(1) for n in SIZES]
     features[2][1] = features[2][3]
     features[0][4] = features[0][1]
-    return NBest.from_lists([[str(i) for i in range(n)] for n in SIZES], features, NAMES)
+    return from_lists([[str(i) for i in range(n)] for n in SIZES], features, NAMES)
 
 
 def with_judgements(
@@ -191,7 +191,7 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
         {"candidates": [0, 1] if first else [1, 0], "rater": str(name)}
         for first, name in zip(best, rater, strict=True)
     ]
-    pairs = NBest.from_lists([["a", "b"]] * 40, features, ["LM0"])
+    pairs = from_lists([["a", "b"]] * 40, features, ["LM0"])
     judged = pairs.with_sentence_extras(preferences=[[e] for e in entries])
     options: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": "laplace", "seed": 4}
     posterior = as_draws(adapt(judged, {"LM0": 0.4}, **options))

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import chi2, kstest, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
-from bpa_ppl import Draws, NBest, UsageError
+from bpa_ppl import Draws, UsageError, from_lists
 from bpa_ppl.models.priors.base import Prior, log_density_of_scale
 from bpa_ppl.models.priors.isotropic import with_shared_scale
 from bpa_ppl.nbest import correlation_within
@@ -100,7 +100,7 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     features = rng.normal(size=(50, 4, 3))
     features[..., 1] = 3 * features[..., 0] + rng.normal(size=(50, 4))
     features += 100 * rng.normal(size=(50, 1, 3))  # differences between lists do not count
-    lists = NBest.from_lists([["w", "x", "y", "z"]] * 50, features, NAMES[:3])
+    lists = from_lists([["w", "x", "y", "z"]] * 50, features, NAMES[:3])
     correlation = correlation_within(lists, NAMES[:2])
     centred = lists.features.reshape(50, 4, 3).astype(np.float64)
     centred -= centred.mean(axis=1, keepdims=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, UsageError, add_features
+from bpa_ppl import NBest, UsageError, add_features, from_lists
 from bpa_ppl.features.recipe import source_records, sources_from_records
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import Subdomains
@@ -45,7 +45,7 @@ def lists() -> NBest:
     features = [np.arange(len(part), dtype=float)[:, None] for part in texts]
     references = [part[1] for part in texts]
     sources = [source for source, _ in LISTS]
-    added = NBest.from_lists(texts, features, ["LM0"], references=references, sources=sources)
+    added = from_lists(texts, features, ["LM0"], references=references, sources=sources)
     return added.with_extras(segmentation=[spans for _, part in LISTS for _, spans in part])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features, from_lists
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.lexicon import Lexicon
@@ -32,7 +32,7 @@ def lists() -> NBest:
     texts = [[ref, "the dog", "the cat", "a cat", "x the cat", ref] for ref in references]
     texts = [*texts[:-1], ["the cat", ""]]
     features = [np.zeros((len(own), 1)) for own in texts]
-    return NBest.from_lists(texts, features, ["LM0"], sources=sources, references=references)
+    return from_lists(texts, features, ["LM0"], sources=sources, references=references)
 
 
 def split(texts: list[str]) -> list[list[str]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, add_features, iter_nbest
+from bpa_ppl import DataError, NBest, add_features, from_lists, iter_nbest
 from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases.invariance import Invariance
@@ -30,7 +30,7 @@ SOURCES = ["le chat noir Zoé", "noir zut"]
 def lists() -> NBest:
     """Lists with segmentations; the words that were copied are in no table."""
     features = [np.zeros((len(texts), 1)) for texts in TEXTS]
-    added = NBest.from_lists(TEXTS, features, ["LM0"], sources=SOURCES)
+    added = from_lists(TEXTS, features, ["LM0"], sources=SOURCES)
     return added.with_extras(segmentation=[text for part in SEGMENTATIONS for text in part])
 
 

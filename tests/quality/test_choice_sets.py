@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 from bpa_ppl.quality.rater_agreement import Agreement, agreement, ordinal_alpha
@@ -18,7 +18,7 @@ from bpa_ppl.quality.rater_agreement import Agreement, agreement, ordinal_alpha
 @pytest.fixture(scope="module")
 def lists() -> NBest:
     """Two sentences with four and three candidates, which have ids."""
-    return NBest.from_lists(
+    return from_lists(
         [["a", "b", "c", "d"], ["e", "f", "g"]],
         [[[1.0, 0.0], [2.0, 4.0], [5.0, 1.0], [8.0, 8.0]], [[0.0, 1.0], [3.0, 2.0], [6.0, 6.0]]],
         ["LM0", "TM0"],
@@ -139,7 +139,7 @@ def test_entries_with_weights_and_raters(lists: NBest) -> None:
 
 def test_alpha_by_hand(lists: NBest) -> None:
     """Ordinal α by Krippendorff's formula; a repeated answer does not count again."""
-    more = NBest.from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
+    more = from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
     first, second = [entry(0, 1, rater=name) for name in ("ann", "bob")]
     judged = more.with_sentence_extras(
         preferences=[[first, second, entry(1, 0, rater="bob")], [entry(1, 0, rater="bob")], None],

@@ -7,14 +7,14 @@ import pytest
 from judged_lists import judged_lists
 from raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles
+from bpa_ppl import DataError, UsageError, corpus_score, from_lists, gains, oracles
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import demote_to_extras
 from bpa_ppl.quality.column import Column
 from bpa_ppl.quality.gains import by_name, resolve
 from bpa_ppl.quality.oracle import headroom
 
-LISTS = NBest.from_lists(
+LISTS = from_lists(
     [["a", "b", "a"], ["c", "d"]],
     [[[1.0, 5.0], [2.0, 4.0], [3.0, 6.0]], [[4.0, 3.0], [4.0, 1.0]]],
     ["comet", "LM0"],

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 
-from bpa_ppl import NBest, adapt
+from bpa_ppl import NBest, adapt, from_lists
 from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.quality.gains import corpus_score
 from bpa_ppl.quality.oracle import Oracles, headroom, oracles
@@ -58,7 +58,7 @@ def assert_same(result: Oracles, expected: tuple[list, list, list, list]) -> Non
 
 def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:
     features = [np.zeros((len(t), 1)) for t in texts]
-    return NBest.from_lists(texts, features, ["LM0"], references=references, **arguments)
+    return from_lists(texts, features, ["LM0"], references=references, **arguments)
 
 
 LINE = st.lists(st.sampled_from("abcde"), max_size=7).map(" ".join)
@@ -84,9 +84,7 @@ def test_adapt_scores_each_text_once() -> None:
         scored.extend(hypotheses)
         return [float(len(text.split())) for text in hypotheses]
 
-    lists = NBest.from_lists(
-        [["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"]
-    )
+    lists = from_lists([["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"])
     adapt(lists, {"F": 0.5}, metric=words, likelihood="risk", sampler="map")
     assert sorted(scored) == ["a", "a b", "c", "d e"]
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, corpus_score, oracles
+from bpa_ppl import NBest, adapt, corpus_score, from_lists, oracles
 from bpa_ppl.component import Count
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.quality.base import METRICS, Averaged, Metric
@@ -52,7 +52,7 @@ class Lengths(Metric, frozen=True):
 
 def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
     tables = [np.arange(len(row), dtype=float)[:, None] for row in texts]
-    return NBest.from_lists(texts, tables, ["LM0"], references=[[r] for r in references])
+    return from_lists(texts, tables, ["LM0"], references=[[r] for r in references])
 
 
 LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, gains, oracles
+from bpa_ppl import DataError, NBest, from_arrays, gains, oracles
 from bpa_ppl.quality.gains import choice_score, statistics
 from bpa_ppl.quality.oracle import headroom
 from bpa_ppl.quality.scoreboard import compared
@@ -21,7 +21,7 @@ def partial_lists() -> NBest:
     sizes = rng.integers(1, 7, SENTENCES)
     count = int(sizes.sum())
     mqm = np.where(rng.uniform(size=count) < 0.5, -rng.integers(0, 4, count), np.nan)
-    return NBest.from_arrays(
+    return from_arrays(
         [f"candidate {k}" for k in range(count)],
         rng.normal(size=(count, 2)),
         ["lm", "length"],

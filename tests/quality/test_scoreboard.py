@@ -7,12 +7,12 @@ import pytest
 import sacrebleu.metrics as sacre
 from raising import raises
 
-from bpa_ppl import DataError, NBest
+from bpa_ppl import DataError, from_lists
 from bpa_ppl.quality.scoreboard import compared
 
 TEXTS = [["a b c d e", "a b", "a b c d"], ["x y", "x y z w v"]]
 REFERENCES = [("a b c d e",), ("x y z w",)]
-LISTS = NBest.from_lists(
+LISTS = from_lists(
     TEXTS,
     [np.arange(3.0)[:, None], np.arange(2.0)[:, None]],
     ["LM0"],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sacrebleu import metrics
 
-from bpa_ppl import NBest, corpus_score
+from bpa_ppl import NBest, corpus_score, from_lists
 from bpa_ppl.quality.gains import gains, statistics
 from bpa_ppl.quality.mixed import TERAndBLEU
 from bpa_ppl.quality.oracle import oracles
@@ -27,7 +27,7 @@ def lists(request: pytest.FixtureRequest) -> NBest:
     texts[3] = [texts[3][0]] * 2 + ["", "a b c d e"]
     references = [[sentence(rng) + " a" for _ in range(rng.integers(1, 4))] for _ in texts]
     features = [np.zeros((len(t), 1)) for t in texts]
-    return NBest.from_lists(texts, features, ["LM0"], references=references)
+    return from_lists(texts, features, ["LM0"], references=references)
 
 
 def test_counts_and_gains_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, corpus_score
+from bpa_ppl import DataError, NBest, corpus_score, from_lists
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.quality.gains import gains, resolve, statistics
 from bpa_ppl.quality.oracle import oracles
@@ -32,11 +32,11 @@ def random_lists(seed: int, count: int = 30) -> NBest:
     texts = [[random_text(rng) for _ in range(rng.integers(1, 8))] for _ in range(count)]
     features = [rng.normal(size=(len(t), 1)) for t in texts]
     references = [(random_text(rng),) for _ in texts]
-    return NBest.from_lists(texts, features, ["am"], references=references)
+    return from_lists(texts, features, ["am"], references=references)
 
 
 LISTS = random_lists(1)
-FEW = NBest.from_lists(
+FEW = from_lists(
     [["a b c d", "a x c d", "a b c"], ["e g", "e f", "E F"]],
     [[[3.0], [2.0], [1.0]], [[2.0], [1.0], [0.0]]],
     ["am"],

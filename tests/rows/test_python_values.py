@@ -15,7 +15,19 @@ import pyarrow as pa
 import pytest
 from raising import raises
 
-from bpa_ppl import Draws, NBest, Reranker, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import (
+    Draws,
+    NBest,
+    Reranker,
+    concatenate,
+    from_arrays,
+    from_lists,
+    from_records,
+    from_samples,
+    iter_nbest,
+    read_nbest,
+    write_nbest,
+)
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.quality.function import Function
@@ -28,7 +40,7 @@ HERE = [[1.0], [2.0]]
 
 def one_list(values: Any, **options: Any) -> NBest:
     """Return a list of two candidates with the features x, as given, and y."""
-    return NBest.from_lists([TEXTS], [[[1.0], [2.0]]], ["y"], extras={"x": [values]}, **options)
+    return from_lists([TEXTS], [[[1.0], [2.0]]], ["y"], extras={"x": [values]}, **options)
 
 
 def integers(masked: Any) -> Any:
@@ -36,7 +48,7 @@ def integers(masked: Any) -> Any:
 
 
 def records(*values: Any) -> NBest:
-    return NBest.from_records([{"id": 0, "text": f"t{n}", "x": x} for n, x in enumerate(values)])
+    return from_records([{"id": 0, "text": f"t{n}", "x": x} for n, x in enumerate(values)])
 
 
 @pytest.mark.filterwarnings("ignore:.* missing for 1 of 2 candidates")
@@ -58,9 +70,9 @@ def records(*values: Any) -> NBest:
 def test_missing_values_are_missing_everywhere(values: Any) -> None:
     expected = [np.nan, 2.0]
     table = {"id": [0, 0], "text": TEXTS, "x": values}
-    for lists in (one_list(values), NBest.from_records(table), records(*values)):
+    for lists in (one_list(values), from_records(table), records(*values)):
         np.testing.assert_array_equal(column_of(lists, "x"), expected)
-    features = NBest.from_arrays(TEXTS, np.ma.column_stack([HALF_MASKED, [3, 4]]), ["x", "y"], 2)
+    features = from_arrays(TEXTS, np.ma.column_stack([HALF_MASKED, [3, 4]]), ["x", "y"], 2)
     assert features.feature_names == ("y",)
     np.testing.assert_array_equal(features.extras["x"], expected)
 
@@ -68,13 +80,13 @@ def test_missing_values_are_missing_everywhere(values: Any) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda masked: NBest.from_arrays(TEXTS, HERE, ["x"], 2, totals=masked),
-        lambda masked: NBest.from_arrays(TEXTS, HERE, ["x"], integers(masked)),
-        lambda masked: NBest.from_arrays(TEXTS, HERE, ["x"], 1, sentence_ids=integers(masked)),
+        lambda masked: from_arrays(TEXTS, HERE, ["x"], 2, totals=masked),
+        lambda masked: from_arrays(TEXTS, HERE, ["x"], integers(masked)),
+        lambda masked: from_arrays(TEXTS, HERE, ["x"], 1, sentence_ids=integers(masked)),
         lambda masked: one_list([1, 2]).with_features("z", masked),
         lambda masked: one_list([1, 2])[integers(masked)],
-        lambda masked: NBest.from_samples([TEXTS], [[masked, [-1.0]]]),
-        lambda masked: NBest.from_arrays(TEXTS, np.ones((2, 2)), "xy", 2).scores(masked),
+        lambda masked: from_samples([TEXTS], [[masked, [-1.0]]]),
+        lambda masked: from_arrays(TEXTS, np.ones((2, 2)), "xy", 2).scores(masked),
         lambda masked: Function(function=lambda _: masked).sentences([TEXTS], []),
         lambda masked: reranker().choose(TEXTS, {"x": masked}),
         lambda masked: BayesianRanker().fit(masked[:, None], [1, 0], qid=[0, 0]),
@@ -104,7 +116,7 @@ def test_exact_numbers_and_scalars_are_numbers(one: Any) -> None:
     assert records(one, 1.0).features.tolist() == records(1.0, one).features[::-1].tolist()
     assert records(one).feature_names == ("x",)
     frame = {"id": [0], "text": ["a"], "scores": [{"lm": one}]}
-    assert NBest.from_records(frame).features.tolist() == [[0.5]]
+    assert from_records(frame).features.tolist() == [[0.5]]
     assert column_of(one_list([one, one]), "x").tolist() == [0.5, 0.5]
     assert reranker().choose(TEXTS, {"x": [one, 1]}).text == "b"
 
@@ -115,7 +127,7 @@ def test_values_of_numpy_anywhere_are_those_of_python() -> None:
     extras = {"day": np.int64(3), "share": one, "more": [one], "of": {"z": one}}
     flat = {"id": np.int64(7), **spans} | {f"sentence.{n}": v for n, v in extras.items()}
     for record in ({"id": np.int64(7), **extras, "candidates": [spans]}, flat):
-        lists = NBest.from_records([record])
+        lists = from_records([record])
         assert (lists.ids, lists.feature_names) == ((7,), ("x", "in.y"))
         assert lists.features.tolist() == [[0.5, 0.5]]
         assert repr(lists.extras["spans"]) == "([[0.5, 2], 0.5],)"
@@ -123,14 +135,14 @@ def test_values_of_numpy_anywhere_are_those_of_python() -> None:
         assert repr(lists.sentence_extras["more"]) == "([0.5],)"
         assert repr(lists.sentence_extras["of"]) == "({'z': 0.5},)"
     pair = {"chosen": "a", "rejected": "b", "share": one, "x_chosen": one, "x_rejected": one}
-    assert repr(NBest.from_records([pair]).sentence_extras["share"]) == "(0.5,)"
+    assert repr(from_records([pair]).sentence_extras["share"]) == "(0.5,)"
 
 
 def test_lists_in_arrays_are_lists_of_each_candidate() -> None:
-    lists = NBest.from_records([{"id": 0, "text": np.array(TEXTS), "x": np.array([1, 2])}])
+    lists = from_records([{"id": 0, "text": np.array(TEXTS), "x": np.array([1, 2])}])
     assert (lists.texts(0), lists.features.tolist()) == (TEXTS, [[1.0], [2.0]])
     frame = pd.DataFrame({"x": [1, 2]})
-    assert NBest.from_lists([TEXTS], [frame], ["x"]).features.tolist() == [[1.0], [2.0]]
+    assert from_lists([TEXTS], [frame], ["x"]).features.tolist() == [[1.0], [2.0]]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +154,7 @@ def test_lists_in_arrays_are_lists_of_each_candidate() -> None:
 )
 def test_what_is_not_a_number_is_no_feature(values: Any) -> None:
     with pytest.raises(BpaError):
-        NBest.from_arrays(TEXTS, [[value] for value in values], ["x"], 2)
+        from_arrays(TEXTS, [[value] for value in values], ["x"], 2)
     with pytest.raises(BpaError):
         reranker().choose(TEXTS, {"x": values})
 
@@ -151,19 +163,19 @@ def test_times_are_no_features_of_records() -> None:
     for kind in ("m8[s]", "m8[ns]", "M8[ns]"):
         values = np.array([1, 2], kind)
         assert records(*values).feature_names == ()
-        assert NBest.from_records({"id": [0, 0], "text": TEXTS, "x": values}).feature_names == ()
+        assert from_records({"id": [0, 0], "text": TEXTS, "x": values}).feature_names == ()
 
 
 def test_periods_of_time_are_no_features(tmp_path: Any) -> None:
     frame = pd.DataFrame({"id": [0, 0], "text": TEXTS, "x": pd.period_range("2020", periods=2)})
     frame.to_parquet(tmp_path / "lists.parquet")
     with raises(DataError, "wrong-type", match="the column x is of periods of time"):
-        NBest.from_records(frame)
+        from_records(frame)
     with raises(DataError, "wrong-type", match="the column x is of periods of time"):
         read_nbest(tmp_path / "lists.parquet")
-    assert NBest.from_records(frame.to_dict("records")).feature_names == ()
+    assert from_records(frame.to_dict("records")).feature_names == ()
     with raises(UsageError, "wrong-type", parameter="features"):
-        NBest.from_arrays(TEXTS, frame[["x"]], ["x"], 2)
+        from_arrays(TEXTS, frame[["x"]], ["x"], 2)
 
 
 @pytest.mark.filterwarnings("ignore:.* missing for")
@@ -176,7 +188,7 @@ def test_missing_numbers_are_joined_with_texts() -> None:
         ((texts, empty), ("u", "v", None, None)),
         ((empty, records(None, "u"), empty), (*(None,) * 3, "u", None, None)),
     ):
-        assert NBest.concatenate(tables, renumber=True).extras["x"] == expected
+        assert concatenate(tables, renumber=True).extras["x"] == expected
 
 
 def test_odd_values_of_records_are_refused_with_their_place() -> None:
@@ -199,32 +211,32 @@ def test_odd_values_of_records_are_refused_with_their_place() -> None:
 )
 def test_log_probabilities_are_those_of_tokens(logprobs: Any, shown: str) -> None:
     with raises(UsageError, "wrong-type", parameter="logprobs", match=f"not .*{shown}"):
-        NBest.from_samples([TEXTS], logprobs)
+        from_samples([TEXTS], logprobs)
 
 
 @pytest.mark.filterwarnings("ignore:.* missing for 1 of 2 candidates")
 def test_samples_without_log_probabilities() -> None:
-    lists = NBest.from_samples([TEXTS], [[None, [-2.0]]])
+    lists = from_samples([TEXTS], [[None, [-2.0]]])
     np.testing.assert_array_equal(column_of(lists, "logprob.sum"), [np.nan, -2.0])
     for empty in ([], [[]]):
         with raises(UsageError, "no-data", parameter="texts"):
-            NBest.from_samples(empty)
+            from_samples(empty)
 
 
 @pytest.mark.parametrize("ids", [(5, 6), ("s1", "s2"), (5, None), (5.0, 6.5)])
 def test_the_id_of_a_candidate_is_no_feature(ids: Any, tmp_path: Any) -> None:
     candidates = [{"text": text, "id": of, "x": 1} for text, of in zip(TEXTS, ids, strict=True)]
-    lists = NBest.from_records([{"id": 7, "candidates": candidates}])
+    lists = from_records([{"id": 7, "candidates": candidates}])
     assert (lists.ids, lists.feature_names, lists.extras["id"]) == ((7,), ("x",), ids)
     write_nbest(lists, tmp_path / "lists.jsonl")
     again = read_nbest(tmp_path / "lists.jsonl")
     assert (again.feature_names, again.extras["id"]) == (("x",), ids)
     with raises(DataError, "bad-name", line=1):
-        NBest.from_records([{"id": "q", "candidates": candidates}])
+        from_records([{"id": "q", "candidates": candidates}])
 
 
 def test_a_feature_called_id_is_not_written() -> None:
-    lists = NBest.from_lists([["a"]], [[[1.0]]], ["id"])
+    lists = from_lists([["a"]], [[[1.0]]], ["id"])
     with raises(DataError, "bad-name", match="column id"):
         write_nbest(lists, "-", format="jsonl")
 
@@ -232,12 +244,12 @@ def test_a_feature_called_id_is_not_written() -> None:
 def test_repeated_columns_of_a_frame_are_named() -> None:
     frame = pd.DataFrame([[0, "a", 1.0, 2.0]], columns=["id", "text", "lm", "lm"])
     with raises(DataError, "duplicate", match="columns lm:"):
-        NBest.from_records(frame)
+        from_records(frame)
 
 
 @pytest.mark.parametrize("key", [1.0, "1", True, np.True_, None, [1.0], {1}, slice(0.0, 1), 1j])
 def test_lists_are_selected_by_integers(key: Any) -> None:
-    lists = NBest.from_lists([["a"]], [[[1.0]]], ["x"])
+    lists = from_lists([["a"]], [[[1.0]]], ["x"])
     with raises(UsageError, "wrong-type", parameter="sentences"):
         lists[key]
 
@@ -245,35 +257,33 @@ def test_lists_are_selected_by_integers(key: Any) -> None:
 @pytest.mark.parametrize("key", [5, 10**30, [10**30], np.uint64(2**63)])
 def test_positions_out_of_range(key: Any) -> None:
     with pytest.raises(NoSuchSentence, match=r"no sentence at one of \[?\d+\]?: positions run"):
-        NBest.from_lists([["a"]], [[[1.0]]], ["x"])[key]
+        from_lists([["a"]], [[[1.0]]], ["x"])[key]
 
 
 @pytest.mark.parametrize("ids", [np.array([2**63 + 5], np.uint64), [2**63], [2**64], [1.0], ["q"]])
 def test_ids_are_integers_of_64_bits(ids: Any) -> None:
     with raises(UsageError, "wrong-type", parameter="sentence_ids"):
-        NBest.from_lists([["a"]], [[[1.0]]], ["x"], sentence_ids=ids)
+        from_lists([["a"]], [[[1.0]]], ["x"], sentence_ids=ids)
 
 
 @pytest.mark.parametrize("identifier", [np.uint64(2**63 + 5), 2**63])
 def test_larger_ids_of_records_are_refused(identifier: Any) -> None:
     for table in (pd.DataFrame, dict):
         with raises(DataError, line=1, match=str(int(identifier))):
-            NBest.from_records(table({"id": [identifier], "text": ["a"]}))
+            from_records(table({"id": [identifier], "text": ["a"]}))
 
 
 @pytest.mark.parametrize("identifier", [Decimal(7), Fraction(7), np.uint8(7), jnp.array(7), 7.0])
 def test_whole_numbers_are_ids(identifier: Any) -> None:
-    lists = NBest.from_records([{"id": identifier, "text": "a"}], references={7: "A"})
+    lists = from_records([{"id": identifier, "text": "a"}], references={7: "A"})
     assert (lists.ids, lists.references) == ((7,), (("A",),))
     column = pa.array([Decimal(7)], pa.decimal128(3, 0))
-    assert NBest.from_records(pa.table({"id": column, "text": ["a"]})).ids == (7,)
+    assert from_records(pa.table({"id": column, "text": ["a"]})).ids == (7,)
 
 
 def test_texts_are_those_of_python() -> None:
     texts = np.array(TEXTS)
-    lists = NBest.from_lists(
-        [texts], [[[1], [2]]], ["x"], references=texts[None], sources=texts[:1]
-    )
+    lists = from_lists([texts], [[[1], [2]]], ["x"], references=texts[None], sources=texts[:1])
     values = [*lists.strings, *(lists.references or ((),))[0], *(lists.sources or ())]
     assert set(map(type, values)) == {str}
     assert type(records(np.str_("u")).extras["x"][0]) is str
@@ -297,11 +307,11 @@ def test_an_id_of_a_sentence_without_candidates_occurs_once() -> None:
     other = {"id": 0, "candidates": [{"text": "b"}]}
     for twice in ([empty, other, one], [one, other, empty], [empty, other, empty]):
         with raises(DataError, "duplicate", line=twice.index(one) + 1 if one in twice else None):
-            NBest.from_records(twice)
+            from_records(twice)
 
 
 def test_lists_of_one_id_are_not_written() -> None:
-    lists = NBest.from_lists([["a"]], [[[1.0]]], ["x"])
+    lists = from_lists([["a"]], [[[1.0]]], ["x"])
     with raises(DataError, "duplicate"):
         write_nbest(lists[[0, 0]], "-")
 
@@ -313,7 +323,7 @@ def test_a_column_that_appears_late_is_an_extra_in_a_stream_too() -> None:
     tables = list(iter_nbest(lines, chunk=1))
     whole = read_nbest(lines)
     assert [table.feature_names for table in tables] == [whole.feature_names] * 3 == [("x",)] * 3
-    joined = NBest.concatenate(tables, fill_missing=True)
+    joined = concatenate(tables, fill_missing=True)
     np.testing.assert_array_equal(joined.extras["late"], whole.extras["late"])
 
 
@@ -322,12 +332,12 @@ def test_masked_texts_are_missing(kind: type) -> None:
     masked = np.ma.masked_array(np.array(TEXTS, kind), mask=[False, True])
     assert one_list(masked).extras["x"] == ("a", None)
     with raises(DataError, "bad-data", line=2, match="text is missing"):
-        NBest.from_records({"id": [0, 0], "text": masked})
+        from_records({"id": [0, 0], "text": masked})
 
 
 def test_numbers_as_texts_are_named_as_they_are() -> None:
     with raises(DataError, "bad-data", line=1, match="text is 5, not a text"):
-        NBest.from_records([{"id": 0, "text": 5}])
+        from_records([{"id": 0, "text": 5}])
 
 
 @pytest.mark.parametrize("ids", [[0, 0], [0]])
@@ -336,6 +346,6 @@ def test_ids_in_a_list_are_refused(ids: list[int]) -> None:
     for name in ("text", "candidates"):
         record = {"id": ids, name: TEXTS[: len(ids)], "lm": [1.5, 2][: len(ids)]}
         with raises(DataError, "bad-data", line=1, match="a list: give each sentence one id"):
-            NBest.from_records([record])
+            from_records([record])
         with raises(DataError, "bad-data", line=1):
             read_nbest([json.dumps(record)])

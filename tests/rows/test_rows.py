@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, iter_nbest, rerank
+from bpa_ppl import BpaWarning, DataError, Draws, from_records, iter_nbest, rerank
 from bpa_ppl.rows.readers import values_of
 
 COLUMNS = {
@@ -58,10 +58,10 @@ def test_references_share_characters_where_nothing_separates_words() -> None:
     records = [
         {"id": n, "text": f"{word}猫", "reference": f"小{word}"} for n, word in enumerate(words)
     ]
-    assert len(NBest.from_records(records)) == 12
+    assert len(from_records(records)) == 12
     other = [{**record, "reference": "狗"} for record in records]
     with pytest.warns(BpaWarning, match="12 of 12 lists have no word in common"):
-        NBest.from_records(other)
+        from_records(other)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_a_text_among_numbers_is_named_with_a_number() -> None:
         line=2,
         match=r"^record 2: candidates\[0\].lm is 'high'",
     ):
-        NBest.from_records(records)
+        from_records(records)
     match = r"^record 1: candidates\[1\].lm is 2.* candidates\[0\].lm of record 1 is 'high'"
     with raises(DataError, "bad-data", line=1, match=match):
-        NBest.from_records(records[1:])
+        from_records(records[1:])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_candidate_without_a_feature_is_named(value: object, named: str) -> 
     """All values are true, or one is missing."""
     odd = {"text": "b", "lm": value}
     first = odd if value else {"text": "a", "lm": 0.5}
-    lists = NBest.from_records([{"id": "doc-7", "candidates": [first, odd]}])
+    lists = from_records([{"id": "doc-7", "candidates": [first, odd]}])
     draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
     with raises(DataError, "missing-feature", parameter="without", match=f"^{named}"):
         rerank(lists, draws, unchecked=True)
@@ -110,4 +110,4 @@ def test_the_candidate_without_a_feature_is_named(value: object, named: str) -> 
 def test_notes_on_data_in_memory_name_no_file() -> None:
     records = [{"id": 0, "text": text, "lm": lm} for text, lm in (("a", 1.0), ("b", None))]
     with pytest.warns(BpaWarning, match="^lm is missing for 1 of 2"):
-        NBest.from_records(records)
+        from_records(records)

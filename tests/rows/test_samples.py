@@ -1,4 +1,4 @@
-"""Samples of language models: `NBest.from_samples`, and the recipes of the page."""
+"""Samples of language models: `from_samples`, and the recipes of the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest
+from bpa_ppl import from_samples
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.notes import capture_notes
 
@@ -29,13 +29,13 @@ EXPECTED = np.float32(
 
 def test_statistics_of_tokens_and_merged_texts() -> None:
     texts, logprobs = [[" a", "b"], ["c", "d"]], [LOGPROBS[:2], LOGPROBS[2:]]
-    lists = NBest.from_samples(texts, logprobs, sources=["s", "t"], references=["x", "y"])
+    lists = from_samples(texts, logprobs, sources=["s", "t"], references=["x", "y"])
     names = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")
     assert (lists.feature_names, lists.features.tolist()) == (names, EXPECTED)
     assert (lists.texts(0), lists.texts(1), lists.sources) == (["a", "b"], ["c", "d"], ("s", "t"))
     with capture_notes() as notes:
-        merged = NBest.from_samples([["a", "b", "a"], ["a"]], [LOGPROBS[:3], LOGPROBS[3:]])
-        counts = NBest.from_samples([["a", "b", "a"], []])
+        merged = from_samples([["a", "b", "a"], ["a"]], [LOGPROBS[:3], LOGPROBS[3:]])
+        counts = from_samples([["a", "b", "a"], []])
     assert merged.features.tolist() == [[*EXPECTED[0][:4], 2], EXPECTED[1], EXPECTED[3]]
     assert (counts.feature_names, counts.features.tolist()) == (("count",), [[2], [1]])
     assert sum("1 of 4 answers" in note.message for note in notes) == 1
@@ -54,7 +54,7 @@ def test_statistics_of_tokens_and_merged_texts() -> None:
 )
 def test_arguments_that_do_not_fit(texts: Any, logprobs: Any, error: Any, code: str) -> None:
     with raises(error, code, parameter="logprobs" if logprobs else "texts"):
-        NBest.from_samples(texts, logprobs)
+        from_samples(texts, logprobs)
 
 
 def padded(rows: list[list[Any]], value: float) -> np.ndarray:

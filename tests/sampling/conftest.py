@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from targets import EXACT, TARGETS
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, from_lists
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -33,7 +33,7 @@ def pool() -> NBest:
     rng = np.random.default_rng(5)
     texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
     features = [rng.normal(size=(8, 2)) for _ in texts]
-    return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
+    return from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
 
 
 @pytest.fixture(params=EXACT)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from bpa_ppl import NBest, Reranker, adapt, as_draws
+from bpa_ppl import NBest, Reranker, adapt, as_draws, from_arrays, from_lists
 from bpa_ppl.arrays import Float64
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -41,7 +41,7 @@ def judged_pairs(pairs: int, strength: float, seed: int) -> NBest:
     scores = rng.multivariate_normal(np.zeros(JUDGES), covariance / 2, size=(pairs, 2))
     first = rng.random(pairs) < expit((scores[:, 0] - scores[:, 1]) @ weights)
     names = [f"judge{number}" for number in range(JUDGES)]
-    lists = NBest.from_arrays([""] * (2 * pairs), scores.reshape(-1, JUDGES), names, 2)
+    lists = from_arrays([""] * (2 * pairs), scores.reshape(-1, JUDGES), names, 2)
     answers = [[[0, 1] if won else [1, 0]] for won in first]
     lists = lists.with_extras(chosen=np.stack([first, ~first], axis=1).ravel().astype(float))
     return lists.with_sentence_extras(preferences=answers)
@@ -77,7 +77,7 @@ def test_probabilities_of_pairs_are_calibrated(gain: str | None, strength: float
 def test_gains_of_two_candidates_are_preferences(size: int) -> None:
     """Also if they are two of a longer list, with the prior of answers about longer lists."""
     rng = np.random.default_rng(2)
-    lists = NBest.from_arrays([""] * (20 * size), rng.normal(size=(20 * size, 2)), ["a", "b"], size)
+    lists = from_arrays([""] * (20 * size), rng.normal(size=(20 * size, 2)), ["a", "b"], size)
     gains, answers = np.full((20, size), np.nan), []
     for row in gains:
         better, worse = rng.permutation(size)[:2].tolist()
@@ -120,7 +120,7 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
 def test_the_default_likelihood_of_choices_of_two() -> None:
     pairs = judged_pairs(8, 1.0, 0)
     graded = pairs.with_extras(chosen=np.arange(16.0))
-    three = NBest.from_lists([["a", "b", "c"]] * 2, [[[0.0], [1.0], [2.0]]] * 2, ["judge"])
+    three = from_lists([["a", "b", "c"]] * 2, [[[0.0], [1.0], [2.0]]] * 2, ["judge"])
     unjudged = three.with_extras(chosen=[1, None, 0] * 2)
     likelihoods = {
         Oracle: (

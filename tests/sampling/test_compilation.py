@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt
+from bpa_ppl import NBest, adapt, from_lists
 
 _EVENT = "/jax/core/compile/backend_compile_duration"
 
@@ -31,7 +31,7 @@ def _pool(sentences: int, size: int, seed: int) -> NBest:
     rng = np.random.default_rng(seed)
     texts = [[f"w{h}" for h in range(size)] for _ in range(sentences)]
     features = [rng.normal(size=(size, 3)) for _ in texts]
-    return NBest.from_lists(texts, features, ["A", "B", "C"], references=[("w0",)] * sentences)
+    return from_lists(texts, features, ["A", "B", "C"], references=[("w0",)] * sentences)
 
 
 CANONICAL = {"A": 0.1, "B": 0.2, "C": 0.3}

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from targets import integrated
 
 import bpa_ppl
-from bpa_ppl import NBest
+from bpa_ppl import from_lists
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.sampling.mode import require_mode
 
@@ -25,7 +25,7 @@ def test_evidence_is_the_integral() -> None:
     worth = rng.integers(-6, 1, size=(SENTENCES, SIZE)).astype(float)
     features = rng.normal(size=(SENTENCES, SIZE, 2)).astype(np.float32)
     texts = [[f"{s} {e}" for e in range(SIZE)] for s in range(SENTENCES)]
-    nbest, best = NBest.from_lists(texts, list(features), list(CANONICAL)), worth.argmax(axis=1)
+    nbest, best = from_lists(texts, list(features), list(CANONICAL)), worth.argmax(axis=1)
     mean = np.array(list(CANONICAL.values()))
 
     def log_density(weights: reference_model.Array) -> reference_model.Array:

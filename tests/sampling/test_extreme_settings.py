@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, check
+from bpa_ppl import UsageError, adapt, check, from_lists
 from bpa_ppl.sampling.base import SAMPLERS
 
-LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
+LISTS = from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from scipy.stats import multivariate_normal
 from targets import SENTENCES, TARGETS, Target, by_domain
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, check, rerank
+from bpa_ppl import DataError, NBest, UsageError, check, from_lists, rerank
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
@@ -33,7 +33,7 @@ def judged_lists() -> NBest:
     """Return lists of several sizes and two domains, with a gain."""
     rng = np.random.default_rng(5)
     sizes = rng.integers(2, 9, size=14)
-    lists = NBest.from_lists(
+    lists = from_lists(
         [[f"{s} {c}" for c in range(n)] for s, n in enumerate(sizes)],
         [rng.normal(size=(n, 3)) for n in sizes],
         NAMES,

@@ -10,7 +10,7 @@ import pytest
 from moment_checks import assert_moments, assert_weighted_moments
 from targets import EXACT, NAMES, STEPS, TARGETS
 
-from bpa_ppl import NBest, adapt, check, rerank
+from bpa_ppl import NBest, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws
 
 CANONICAL = {"LM0": 0.7, "WP0": -0.4}
@@ -23,7 +23,7 @@ def lists() -> NBest:
     rng = np.random.default_rng(31)
     sizes = rng.integers(1, 12, size=25)
     texts = [[str(i) for i in range(n)] for n in sizes]
-    return NBest.from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
+    return from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
 
 
 @pytest.fixture(scope="module")

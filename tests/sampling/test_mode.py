@@ -8,7 +8,17 @@ import reference_model
 from raising import raises
 from scipy.optimize import approx_fprime, minimize
 
-from bpa_ppl import DataError, Draws, NBest, Weights, adapt, check, log_density, point_weights
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    Weights,
+    adapt,
+    check,
+    from_lists,
+    log_density,
+    point_weights,
+)
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling.mode import find_mode
 
@@ -23,7 +33,7 @@ VARIANCE = 2.0
 def lists() -> NBest:
     rng = np.random.default_rng(21)
     texts = [[str(i) for i in range(n)] for n in SIZES]
-    return NBest.from_lists(texts, [rng.normal(0, 2, size=(n, 3)) for n in SIZES], NAMES)
+    return from_lists(texts, [rng.normal(0, 2, size=(n, 3)) for n in SIZES], NAMES)
 
 
 @pytest.fixture(scope="module")

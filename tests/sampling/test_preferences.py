@@ -12,7 +12,7 @@ from reference_model import given
 from scipy.special import expit
 from targets import by_domain
 
-from bpa_ppl import NBest, adapt, check, log_density
+from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
@@ -43,7 +43,7 @@ def lists() -> NBest:
         found["ties"].append([p for p, a in zip(pairs, answers, strict=True) if a == 2])
         won = [p[:: 1 - 2 * a] for p, a in zip(pairs, answers, strict=True) if a < 2]
         found["preferences"].append(won)
-    return NBest.from_lists(
+    return from_lists(
         [[f"{s} {c}" for c in range(CANDIDATES)] for s in range(SENTENCES)],
         features,
         NAMES,
@@ -121,7 +121,7 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
             of_list.append({"candidates": [0, 1] if first else [1, 0], "rater": name})
         entries.append(of_list)
     names = [f"F{k}" for k in range(4)]
-    lists = NBest.from_lists([["a", "b"]] * count, features, names)
+    lists = from_lists([["a", "b"]] * count, features, names)
     return lists.with_sentence_extras(preferences=entries)
 
 

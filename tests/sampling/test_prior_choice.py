@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import chi2, norm
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, from_lists, rerank
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import expected_scale
@@ -35,7 +35,7 @@ def simulated(
     gain = np.eye(size)[chosen]
     names = [f"f{k}" for k in range(len(weights))]
     texts = [[f"{s} {e}" for e in range(size)] for s in range(sentences)]
-    return NBest.from_lists(texts, list(unit * features), names, extras={"gain": gain.tolist()})
+    return from_lists(texts, list(unit * features), names, extras={"gain": gain.tolist()})
 
 
 def scale_of(pool: NBest, **options: Any) -> float:
@@ -73,7 +73,7 @@ def graded(sentences: int, weight: float) -> tuple[NBest, np.ndarray]:
     features = rng.normal(size=(sentences, SIZE, 1))
     gain = weight * features[..., 0] + rng.gumbel(size=features.shape[:2])
     texts = [[f"{s} {e}" for e in range(SIZE)] for s in range(sentences)]
-    return NBest.from_lists(texts, list(features), ["f0"], extras={"gain": gain.tolist()}), gain
+    return from_lists(texts, list(features), ["f0"], extras={"gain": gain.tolist()}), gain
 
 
 @pytest.mark.filterwarnings("ignore:the judged lists do not separate the features")

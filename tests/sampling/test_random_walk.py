@@ -8,7 +8,7 @@ import pytest
 from moment_checks import assert_moments
 from targets import TARGETS
 
-from bpa_ppl import NBest, adapt, check
+from bpa_ppl import adapt, check, from_lists
 from bpa_ppl.sampling.rwm import random_walk
 
 
@@ -51,7 +51,7 @@ def test_the_steps_of_a_draw_grow_with_the_number_of_weights(features: int, thin
     rng, names = np.random.default_rng(1), [f"F{k}" for k in range(features)]
     values, texts = rng.normal(size=(20, 4, features)), [list("abcd")] * 20
     gain = values.sum(axis=2) + 0.1 * rng.normal(size=(20, 4))
-    lists = NBest.from_lists(texts, values, names, extras={"gain": gain.tolist()})
+    lists = from_lists(texts, values, names, extras={"gain": gain.tolist()})
     options = {"metric": "gain", "likelihood": "oracle", "sampler": "rwm"}
     canonical = dict.fromkeys(names, 0.1)
     posterior = adapt(lists, canonical, **options)

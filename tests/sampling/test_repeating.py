@@ -11,7 +11,7 @@ import reference_model
 from raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, Draws, NBest, Prior, UsageError, recorded_options
+from bpa_ppl import DataError, Draws, NBest, Prior, UsageError, from_lists, recorded_options
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.features.length import Length
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -31,7 +31,7 @@ def lists_of(seed: int) -> NBest:
     rng = np.random.default_rng(seed)
     words = np.array(["a", "cat", "the", "dog", "sat"])
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(5)] for _ in range(12)]
-    return NBest.from_lists(
+    return from_lists(
         texts,
         rng.normal(size=(12, 5, 3)).round(3).tolist(),
         NAMES,

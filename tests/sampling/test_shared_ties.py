@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from targets import integrated, moments_of
 
-from bpa_ppl import DataError, NBest, adapt, as_draws, oracles, rerank
+from bpa_ppl import DataError, NBest, adapt, as_draws, from_lists, oracles, rerank
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.notes import capture_notes
@@ -33,7 +33,7 @@ def lists(seed: int = 0, sentences: int = SENTENCES) -> NBest:
     noise = rng.normal(size=(sentences, SIZE))
     mqm = np.minimum(np.round(features[..., 0] + noise), 1.0)
     texts = [[f"text {s} {rng.integers(10**6)}" for _ in range(SIZE)] for s in range(sentences)]
-    return NBest.from_lists(texts, list(features), NAMES, extras={"mqm": mqm.tolist()})
+    return from_lists(texts, list(features), NAMES, extras={"mqm": mqm.tolist()})
 
 
 def permuted(nbest: NBest, seed: int = 1) -> tuple[NBest, np.ndarray]:

@@ -39,7 +39,7 @@ barrier = threading.Barrier(4)
 def run(thread):
     barrier.wait()
     rng = np.random.default_rng(5)
-    lists = bpa.NBest.from_lists(
+    lists = bpa.from_lists(
         [[f"w{h}" for h in range(8)] for _ in range(20)],
         [rng.normal(size=(8, 2)) for _ in range(20)],
         ["A", "B"],

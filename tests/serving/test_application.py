@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import Draws, NBest, Reranker, UsageError, rerank
+from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.rows import readers
 from bpa_ppl.serving import app, web
@@ -45,7 +45,7 @@ def client(posterior: Path) -> Iterator[Any]:
 
 def test_one_list(client: Any, posterior: Path) -> None:
     answer = client.post("/rerank", json=GOOD).json()
-    lists = NBest.from_lists([["a cat", "the cat"]], [[[-1.5, 2], [0, 1]]], ["lm", "tm"])
+    lists = from_lists([["a cat", "the cat"]], [[[-1.5, 2], [0, 1]]], ["lm", "tm"])
     expected = rerank(lists, read_draws(posterior))
     assert answer["id"] == "news-1"
     assert answer["text"] == expected.texts[0] == "the cat"

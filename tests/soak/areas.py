@@ -34,7 +34,7 @@ from fuzzing import (
 )
 
 import bpa_ppl as bpa
-from bpa_ppl import Draws, NBest, Prior
+from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.experiments.study import read_study
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.features.base import FEATURES, resolve_sources
@@ -65,7 +65,7 @@ REFERENCES = "the cat\nun café noir\n".encode()
 
 def sample_lists() -> NBest:
     """Return two small lists."""
-    return NBest.from_lists(
+    return from_lists(
         [["a cat", "the cat"], ["un café", "b"]],
         [[[-1.5, 0.5], [-1.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]],
         ["LM0", "W"],
@@ -139,7 +139,7 @@ def references(rng: random.Random, folder: Path) -> str:
         lambda: bpa.read_references([path, lists, path][:: rng.choice((1, 2))]),
         lambda: bpa.gains(bpa.read_nbest(lists, references=path)),
         lambda: bpa.read_nbest(lists, sources=path),
-        lambda: NBest.from_records(records, references=given, first_id=rng.randint(0, 1)),
+        lambda: from_records(records, references=given, first_id=rng.randint(0, 1)),
         lambda: list(bpa.iter_nbest(lists, references=odd_value(rng), chunk=1)),
         lambda: bpa.read_references(odd_path(rng, folder, endless=False)),
     ]
@@ -501,7 +501,7 @@ def judgements(rng: random.Random, folder: Path) -> str:
         choice_sets,
         lambda nbest: bpa.rerank(nbest, draws, unchecked=True),
     ]
-    return verdict(lambda: rng.choice(uses)(NBest.from_records(records)))
+    return verdict(lambda: rng.choice(uses)(from_records(records)))
 
 
 @area("posteriors", 600)
@@ -633,7 +633,7 @@ def tables(rng: random.Random, folder: Path) -> str:
     table = pa.table(arrays, names=list(columns))
     if rng.random() < 0.3:
         bad = rng.choice(("error", "drop"))
-        return verdict(lambda: NBest.from_records(table, bad=bad))
+        return verdict(lambda: from_records(table, bad=bad))
     pq.write_table(table, path, row_group_size=rng.choice((1, 2, 1000)))
     return verdict(lambda: read(path), folder)
 
@@ -675,7 +675,7 @@ def _setting(registry: Any, name: str, **settings: Any) -> tuple[Callable[..., A
 
 #: Public functions with valid arguments, of which some are replaced.
 _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
-    *((NBest.from_lists, _LISTS), (NBest.from_arrays, _ARRAYS), (NBest.from_records, _RECORDS)),
+    *((from_lists, _LISTS), (from_arrays, _ARRAYS), (from_records, _RECORDS)),
     _of_lists("with_features", ["new"], [[1.0], [2.0], [3.0], [4.0]]),
     _of_lists("with_references", ["a", "b"]),
     _of_lists("with_extras", mqm=[1, 2, 3, 4]),
@@ -742,7 +742,7 @@ def extreme_numbers(rng: random.Random, folder: Path) -> str:
 
     def use() -> None:
         texts = [[f"w{h} x" for h in range(size)] for size in sizes]
-        lists = NBest.from_lists(texts, features, names, references=["w0 x"] * len(sizes))
+        lists = from_lists(texts, features, names, references=["w0 x"] * len(sizes))
         draws = bpa.as_draws(bpa.adapt(lists, weights, sampler=sampler, **options))
         bpa.rerank(lists, draws, unchecked=True)
 

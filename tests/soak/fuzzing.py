@@ -24,7 +24,7 @@ from unittest import mock
 import numpy as np
 from table_content import bits, table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
+from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
 from bpa_ppl.formats import moses_lines
 from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
@@ -128,7 +128,7 @@ def random_edits(rng: random.Random) -> list[Edit]:
 def _table(names: list[str], totals: bool, known: bool) -> NBest:
     rng = np.random.default_rng(5)
     texts = [["un café noir", "a cat", "a cat"], ["the|dog = 3", "日本 ok"], ['"last", one']]
-    return NBest.from_lists(
+    return from_lists(
         texts,
         [rng.normal(-3, 9, size=(len(t), len(names))).astype(np.float32) for t in texts],
         names,
@@ -307,7 +307,7 @@ def outcome(work: Callable[[], Any], folder: Path | None = None) -> Any:
 
 def _content(tables: list[NBest]) -> dict[str, Any]:
     """Return all that some tables hold, as it can be compared."""
-    lists = NBest.concatenate(tables, fill_missing=True)
+    lists = concatenate(tables, fill_missing=True)
     texts = [lists.text(row) for row in range(len(lists.features))]
     return {**table_content(lists, "strings", "string_index"), "texts": texts}
 

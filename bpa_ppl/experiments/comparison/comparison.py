@@ -338,8 +338,9 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
         how many texts `changed`, the number of `sentences`, and differences of `scores`: of the
         corpus, and of the ratio of lengths; none without references.
 
+    >>> from bpa_ppl import from_lists
     >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
-    >>> lists = NBest.from_lists(texts, features, ["LM0"], references=["a cat"])
+    >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
     >>> result = changed_choices(lists, np.array([0]), np.array([1]))
     >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
     (1, 'ter', -50.0)

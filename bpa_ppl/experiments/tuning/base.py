@@ -141,8 +141,9 @@ def tuning_lists(
     Raises:
         DataError: if lists and weights do not fit together, or lack what the metric needs.
 
+    >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.quality.ter import TER
-    >>> nbest = NBest.from_lists(
+    >>> nbest = from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
     >>> _, lists = tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])

@@ -83,7 +83,8 @@ def reestimate(
         DataError: if lists, references and weights do not fit together.
         UsageError: if a tuner, metric or setting does not exist or is invalid.
 
-    >>> lists = NBest.from_lists(
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
     ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
     ... )
     >>> result = reestimate(lists, {"LM0": 1.0}, metric="ter")
