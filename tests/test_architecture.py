@@ -161,7 +161,7 @@ IMPORT = """
 import bpa_ppl, bpa_ppl.decoding.outputs, bpa_ppl.diagnostics.checks, bpa_ppl.diagnostics.raters
 import bpa_ppl.features.base, bpa_ppl.features.length, bpa_ppl.formats.nbest_files
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
-import bpa_ppl.posterior.files, bpa_ppl.quality.pairs, bpa_ppl.quality.scoring
+import bpa_ppl.posterior.files, bpa_ppl.quality.pairs, bpa_ppl.quality.gains
 import bpa_ppl.sampling.base, bpa_ppl.describing, bpa_ppl.serving.app
 """
 RUN = """

@@ -345,8 +345,8 @@ def test_what_is_printed_is_what_is_used(
     assert lists.references == expected.references
     assert lists.sources == expected.sources
     metric = resolve(gain, expected)
-    assert used.metric is not None
-    assert used.metric.key == metric.key == printed["plan"]["gain"]
+    assert used.gain is not None
+    assert used.gain.key == metric.key == printed["plan"]["gain"]
     assert len(lists) == printed["plan"]["judged"]
     known = gains(expected, gain)
     assert used.gains is None or used.gains.tolist() == known.tolist()
