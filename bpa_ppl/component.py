@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
@@ -37,8 +38,10 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     bpa_ppl.errors.UsageError: draws must be an integer ≥ 1, not 0
     """
 
-    #: The setting that may be written behind the name of the component, after a colon.
+    #: The setting that is a part of the name of the component: `numpyro:BarkerMH`.
     variant: ClassVar[str] = ""
+    #: The setting that may be written without its name: `lm=domain.txt`.
+    main: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         for field in msgspec.structs.fields(self):
@@ -108,6 +111,15 @@ def settings_in(text: str, title: str) -> dict[str, Any]:
             problem = f"settings of {title} are written NAME=VALUE, not {quoted(part)}"
             raise UsageError(problem, code="invalid-setting")
     return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
+
+
+def name_in(text: str) -> str:
+    """Return the name of a component in a text that may have settings after it.
+
+    >>> name_in("margin:gamma=2"), name_in("lm=domain.txt,order=5"), name_in("nuts")
+    ('margin', 'lm', 'nuts')
+    """
+    return re.split("[:=]", text, maxsplit=1)[0]
 
 
 def number_or_text(text: str) -> Any:

@@ -1,8 +1,10 @@
 """Registries of everything that is chosen by name: samplers, metrics, formats, and so on.
 
 A member is a class, a `Component` with settings, given as `module:Class` and imported on first use.
-A component with variants is chosen as `name:variant`, such as `numpyro:BarkerMH`; it is registered
-with a placeholder, `numpyro:NAME`, which help shows.
+It is chosen by a text, in Python, on the command line and in study files alike: its name, with
+settings after a colon, `nuts:warmup=500,chains=2`. A component with variants is named with one of
+them, `numpyro:BarkerMH,step_size=0.5`; it is registered with a placeholder, `numpyro:NAME`, for
+help. The main setting of a component may follow an equals sign, `lm=domain.txt,order=5`.
 Another package can offer one in its metadata,
 
     [project.entry-points."bpa_ppl.samplers"]
@@ -18,7 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import Any, Generic, TypeVar, cast
 
-from bpa_ppl.component import Component
+from bpa_ppl.component import Component, name_in, settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.notes import warn_user
 
@@ -61,7 +63,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """
         if name not in self:
             one_of(name, self.titles, self.kind)
-        name = name if name in self._members else name.partition(":")[0]
+        name = name if name in self._members else name_in(name)
         member = self._members[name]
         if not isinstance(member, type):
             package = f" of the package {member.dist.name}" if member.dist else ""
@@ -137,8 +139,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """Return a component with its settings.
 
         Args:
-            chosen: its name, or the component itself.
-            settings: of the component, if only its name is given.
+            chosen: its name, with settings after it or without, or the component itself.
+            settings: of the component, if it is given by name; they replace those after the name.
 
         Raises:
             UsageError: if there is no such component, or a setting is invalid.
@@ -146,11 +148,15 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         >>> from bpa_ppl.quality.base import METRICS
         >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
+        >>> METRICS.resolve("chrf:word_order=2,beta=3")
+        CHRF(char_order=6, word_order=2, beta=3)
         """
         if isinstance(chosen, str):
-            member, variant = self[chosen], chosen.partition(":")[2]
-            fixed = {member.variant: variant} if member.variant and variant else {}
-            return member.configured(f"{self.kind} {chosen}", {**(settings or {}), **fixed})
+            name, written = self.parsed(chosen)
+            member, variant = self[name], name.partition(":")[2]
+            fixed = {member.variant: variant} if variant else {}
+            values = {**written, **(settings or {}), **fixed}
+            return member.configured(f"{self.kind} {name}", values)
         if settings:
             name = next(iter(settings))
             problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
@@ -160,6 +166,29 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             rule = f"a {self.kind} is a name ({names}) or a component with its settings"
             raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
         return cast("C", chosen)
+
+    def parsed(self, text: str) -> tuple[str, dict[str, Any]]:
+        """Return the name in a text, with that of a variant, and the settings after it.
+
+        Raises:
+            UsageError: if there is no such component, or the text has another form.
+
+        >>> from bpa_ppl.features.base import FEATURES
+        >>> FEATURES.parsed("lm=domain.txt,order=5"), FEATURES.parsed("length:ratio=true")
+        (('lm', {'text': 'domain.txt', 'order': 5}), ('length', {'ratio': True}))
+        """
+        name = name_in(text)
+        mark, written = text[len(name) : len(name) + 1], text[len(name) + 1 :]
+        member = self[name]
+        if mark == "=":
+            if member.main is None:
+                problem = f"{name} takes no file: settings are written {name}:NAME=VALUE"
+                raise UsageError(problem, code="invalid-setting")
+            written = f"{member.main}={written}"
+        elif member.variant:
+            variant, _, written = written.partition(",")
+            name = f"{name}:{variant}" if variant else name
+        return name, settings_in(written, f"the {self.kind} {name}")
 
     def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component that a posterior records, with its settings.

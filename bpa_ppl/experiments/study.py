@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.arrays import Int64
-from bpa_ppl.component import Component, CountOrNone, Positive
+from bpa_ppl.component import Component, CountOrNone, Positive, name_in
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.redecoding import Decoder
@@ -68,8 +68,8 @@ class Method(Component, frozen=True):
         kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
         metric: the criterion of the oracles, or of the tuner.
-        likelihood: of a sampler; empty uses the default of `adapt`: that of a published sampler,
-            or of the metric.
+        likelihood: of a sampler, with settings after its name or without; empty uses the default
+            of `adapt`: that of a published sampler, or of the metric.
         rule: the decision rule of `rerank`.
         prior_variance: σ_T.
         nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
@@ -131,7 +131,8 @@ class Method(Component, frozen=True):
         likelihood, engine = values.get("likelihood", self.likelihood), dict(self.engine_settings)
         of_likelihood = dict(self.likelihood_settings) if likelihood == self.likelihood else {}
         # The engine comes first, and reports the settings that nobody has.
-        shared = set(LIKELIHOODS[likelihood].__struct_fields__ if likelihood in LIKELIHOODS else ())
+        kind = name_in(likelihood)
+        shared = set(LIKELIHOODS[kind].__struct_fields__ if kind in LIKELIHOODS else ())
         if self.kind == SAMPLER:
             shared -= set(SAMPLERS[self.engine].__struct_fields__)
         common: dict[str, Any] = {}
@@ -149,7 +150,7 @@ class Method(Component, frozen=True):
 
     def check(self) -> None:
         """Raise a UsageError unless the settings are valid together."""
-        one_of(self.rule, tuple(RULES), "rule")
+        RULES.resolve(self.rule)
         for key, kinds in _KINDS.items():
             if getattr(self, key) and self.kind not in kinds:
                 message = f"the method {self.name} has no {key}: it is not a {' or '.join(kinds)}"
@@ -400,12 +401,13 @@ def read_study(path: str | Path) -> Study:
                 raise UsageError("like is missing: name the method that this is a variant of")
             like = settings.pop("like")
             require(like, str, "like is the name of a method")
-            family = str(like).partition(":")[0]
-            if like not in methods and family in methods and like in SAMPLERS:
-                # A name with a colon is no file name, so it is not a method itself.
-                base = Method(name=like, kind=SAMPLER, engine=like)
-            else:
+            family = methods.get(name_in(like))
+            if like in methods or family is None or family.kind == CANONICAL:
                 base = _named_method(like, methods)
+            else:  # the sampler or tuner has settings after its name
+                registry, written = _ENGINES[family.kind], like[len(family.name) :]
+                engine, own = registry.parsed(family.engine + written)
+                base, settings = msgspec.structs.replace(family, engine=engine), {**own, **settings}
             methods[name] = base.with_settings(settings, name)
     with _located(path):
         names = msgspec.convert(table.get("methods", []), list[str])

@@ -37,7 +37,6 @@ class FeatureSource(Component, frozen=True):
     defines `columns`, or `opened` if it reads or trains something first.
 
     Attributes:
-        main: the setting that may be given without its name: `--add lm=domain.txt`.
         paths: the settings that name files; a posterior records the hashes of these files.
         learned: the settings that hold what was learned, or texts that are carried along: `fitted`
             sets them, a posterior stores them, and the source then reads no file.
@@ -48,7 +47,6 @@ class FeatureSource(Component, frozen=True):
     ('lm', ('domain.txt',), ('texts/domain.txt',))
     """
 
-    main: ClassVar[str | None] = None
     paths: ClassVar[tuple[str, ...]] = ()
     learned: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.component import settings_in
+from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
@@ -272,12 +272,9 @@ def _format_of(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
     """Return a format; a name may have settings, `plain:list_size=50`."""
-    if not isinstance(format, str):
-        return NBEST_FORMATS.resolve(format)
-    name, _, settings = format.partition(":")
-    if name not in NBEST_FORMATS:
-        one_of(name, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
-    return NBEST_FORMATS.resolve(name, settings_in(settings, f"the format {name}"))
+    if isinstance(format, str) and format not in NBEST_FORMATS:
+        one_of(name_in(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
+    return NBEST_FORMATS.resolve(format)
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:

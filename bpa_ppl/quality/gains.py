@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.building import from_lists
+from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
@@ -24,11 +25,10 @@ _CHUNK = 16  # sentences between two reports of progress, and handed to a worker
 
 
 def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
-    """Return a metric with its settings, by its name (in upper or lower case) with defaults.
+    """Return a metric by its name in upper or lower case, with settings after it or defaults.
 
     A name that is not registered may be that of a column of the lists: a feature, or an extra of
-    numbers; `-NAME` is a column for which lower is better. `column:column=NAME` on the command
-    line, and `Column(column=NAME)` in Python, always are a column.
+    numbers; `-NAME` is a column for which lower is better. `column:column=NAME` always is a column.
 
     Args:
         metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists of
@@ -41,14 +41,17 @@ def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = Non
     >>> from bpa_ppl import from_lists
     >>> resolve("BLEU")
     BLEU(tokenize='none', lowercase=False)
+    >>> resolve("chrf:word_order=2")
+    CHRF(char_order=6, word_order=2, beta=2)
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
     >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
     (Column(column='comet', negative=False), True)
     """
     if isinstance(metric, str):
-        for name in (metric, metric.lower()):
+        written = name_in(metric)
+        for name in (written, written.lower()):
             if name in METRICS:
-                return METRICS.resolve(name)
+                return METRICS.resolve(name + metric.removeprefix(written))
         return named_column(metric, nbest)
     if callable(metric) and not isinstance(metric, type | Metric):
         return Function(function=metric)
