@@ -19,19 +19,21 @@ from bpa_ppl.weights import AnyWeights
 def adapt(
     *nbest: shared.NBestPaths,
     output: shared.OutputPath,
-    weights: shared.Weights = "",
-    like: Path | None = None,
+    weights: shared.Weights | None = None,
     references: shared.References = None,
-    sources: shared.Sources = None,
-    judgements: list[Path] | None = None,
-    timed: bool = False,
-    quiet: shared.Quiet = False,
-    extra: Path | None = None,
-    extra_references: shared.References = None,
+    judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
+    flags: shared.AdaptFlags = shared.AdaptFlags(),
+    extra: Annotated[Path | None, Parameter(group=shared.SAMPLING)] = None,
+    extra_references: Annotated[list[Path] | None, Parameter(group=shared.SAMPLING)] = None,
+    sources: Annotated[shared.Sources, Parameter(group=shared.READING)] = None,
     reading: shared.Reading = shared.Reading(),
-    options: shared.AdaptFlags = shared.AdaptFlags(),
+    like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
+    timed: Annotated[bool, Parameter(group=shared.OTHERS)] = False,
+    quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
 ) -> None:
     """Adapt the weights to a few lists with judgements or references.
+
+    Example: `bpa adapt dev.jsonl --weights none --metric comet --output posterior.nc`
 
     Args:
         output: Posterior file (NetCDF).
@@ -54,20 +56,18 @@ def adapt(
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
         raise UsageError(problem, parameter="weights", code="missing-argument")
-    if options.prior_only and references:
+    if flags.prior_only and references:
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="prior_only", code="conflict")
     canonical: AnyWeights = shared.canonical(weights) if weights else None
     extra_lists = None if extra is None else reading.read(extra, extra_references)
-    prior = shared.prior(options.prior)
-    chosen: AdaptOptions = replace(options, prior=prior, extra=extra_lists, progress=not quiet)
+    arguments = {**flags.arguments(), "progress": not quiet}
+    arguments |= {} if extra_lists is None else {"extra": extra_lists}
     repeated = None if like is None else read_draws(like)
     if repeated is not None:
-        changes = {name: getattr(chosen, name) for name in (*options.given, "progress")}
-        changes |= {"weights": canonical} if weights else {}
-        changes |= {} if chosen.extra is None else {"extra": chosen.extra}
-        canonical, recorded = repeated_options(repeated, changes)
-        chosen = AdaptOptions(**recorded)
+        arguments |= {"weights": canonical} if weights else {}
+        canonical, arguments = repeated_options(repeated, arguments)
+    chosen = AdaptOptions(**arguments)
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:

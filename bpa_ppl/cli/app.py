@@ -14,7 +14,7 @@ from importlib.metadata import entry_points, version
 from typing import Any
 
 import cyclopts
-from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts import App, CycloptsError, Group, Parameter, Token
 
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty, with_outputs
@@ -39,9 +39,18 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
     """
     refuse_empty(tokens)
     tokens = [one.evolve(value=one.value.replace(_STANDARD, "-")) for one in tokens]
-    if kind is int and not re.fullmatch(r"[+-]?\d+", tokens[0].value):
+    if kind in (int, int | None) and not re.fullmatch(r"[+-]?\d+", tokens[0].value):
         raise UsageError(f"expected an integer, not {quoted(tokens[0].value)}")
     return cyclopts.convert(kind, tokens)
+
+
+def shown_default(value: object) -> str | None:
+    """Return a default value as help shows it; None where an option that is not given does nothing.
+
+    >>> shown_default(8), shown_default(False)
+    ('8', None)
+    """
+    return None if value is None or value is False else str(value)
 
 
 app = App(
@@ -53,9 +62,13 @@ app = App(
     "terminated.",
     help_format="plaintext",
     version=f"bpa_ppl {version('bpa_ppl')}",
-    group_parameters="Options",
+    group_parameters=Group("Options", sort_key=0),
     default_parameter=Parameter(
-        converter=converted, allow_repeating=True, negative_bool="", negative_iterable=""
+        converter=converted,
+        allow_repeating=True,
+        negative_bool="",
+        negative_iterable="",
+        show_default=shown_default,
     ),
 )
 lm_app = App(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -16,7 +16,9 @@ def lists_(
     *nbest: shared.NBestPaths,
     references: shared.References = None,
     sources: shared.Sources = None,
-    metric: Annotated[Any, shared.gain("The gain (default: as `bpa adapt` would find it).")] = None,
+    metric: Annotated[
+        str | None, shared.gain("The gain (default: as `bpa adapt` would find it).")
+    ] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:

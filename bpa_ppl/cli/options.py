@@ -2,8 +2,8 @@
 
 A command is a function that Cyclopts calls: its positional parameters are arguments, its keywords
 options, and the `Args` section of its docstring has their help. An option that several commands
-share is an annotated type, and a group of them a dataclass, such as `Reading`. `AdaptFlags` and
-`RerankFlags` are the options of Python; fields that take texts here have another type.
+share is an annotated type, and a group of them a dataclass, such as `Reading`. A command with many
+options shows them in boxes: those that everybody needs first, the others by what they are about.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, fields
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import msgspec
-from cyclopts import UNSET, Parameter, Token
+from cyclopts import UNSET, Group, Parameter, Token
 
 from bpa_ppl.building import concatenate
 from bpa_ppl.columns import natural_order
-from bpa_ppl.component import Component, number_or_text, settings_in
-from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.component import number_or_text
+from bpa_ppl.decoding.reranking import Reranker
+from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.base import NBEST_FORMATS
@@ -37,20 +36,24 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.quality.base import METRICS
-from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.base import FeatureSource
     from bpa_ppl.models.priors.base import PriorFamily
-    from bpa_ppl.quality.base import Metric as AnyMetric
     from bpa_ppl.weights import Weights as Canonical
 
-C = TypeVar("C", bound=Component)
+#: Boxes of help, in their order, below those options that everybody needs first.
+OBSERVED = Group("What is observed", sort_key=1)
+FEATURES_USED = Group("Features", sort_key=2)
+PRIOR = Group("Weights and prior", sort_key=3)
+SAMPLING = Group("Sampling", sort_key=4)
+CHOICE = Group("How candidates are chosen", sort_key=5)
+READING = Group("Reading files", sort_key=6)
+OTHERS = Group("Other options", sort_key=7)
 
 
 def parsed(
@@ -138,44 +141,6 @@ def moved_files(pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(str(files).split(",")) for name, files in assignments(pairs).items()}
 
 
-def component(registry: Registry[C], text: str) -> C:
-    """Read `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`.
-
-    >>> component(METRICS, "chrf:word_order=2")
-    CHRF(char_order=6, word_order=2, beta=2)
-    """
-    name, _, settings = text.partition(":")
-    return registry.resolve(name, settings_in(settings, name))
-
-
-def metric(text: str) -> str | AnyMetric:
-    """Read a metric with settings, `chrf:word_order=2`, or a name.
-
-    >>> metric("TER"), metric("column:column=ter,negative=true").key
-    ('TER', '-ter')
-    """
-    name, colon, settings = text.partition(":")
-    if not colon or name.lower() not in METRICS:
-        return text
-    return component(METRICS, f"{name.lower()}:{settings}")
-
-
-def feature_source(text: str) -> FeatureSource:
-    """Read what `--add` names: `NAME`, `NAME=FILE` with settings after it, or `NAME:SETTING=VALUE`.
-
-    >>> feature_source("length:ratio=true")
-    Length(words=True, characters=False, ratio=True)
-    >>> feature_source("indicators=system")
-    Indicators(column='system', values=())
-    """
-    name, mark, settings = re.fullmatch(r"([^=:]*)([=:]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-    main = FEATURES[name].main
-    if mark == "=" and main is None:
-        raise UsageError(f"{name} takes no file: settings are written {name}:NAME=VALUE")
-    written = f"{main}={settings}" if mark == "=" else settings
-    return FEATURES.resolve(name, settings_in(written, name))
-
-
 def prior(text: str) -> str | Prior | PriorFamily:
     """Read a prior from a file, or a family of priors by name with its settings.
 
@@ -191,7 +156,7 @@ def prior(text: str) -> str | Prior | PriorFamily:
         return Prior.read(path)
     if path.suffix == ".nc" or path.is_file():
         return Prior.of(read_draws(path))
-    return component(PRIORS, text)
+    return PRIORS.resolve(text)
 
 
 def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFamily:
@@ -214,8 +179,6 @@ def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFami
 
     return Isotropic(**variances(float(plain[0])), single=single)
 
-
-likelihood = partial(component, LIKELIHOODS)
 
 _LISTS = "N-best lists; plain, gzip, xz or zstd; - for stdin."
 NBestPath = Annotated[str, Parameter(help=_LISTS)]
@@ -259,7 +222,7 @@ Defaults = Annotated[
 Add = Annotated[
     list[Any] | None,
     parsed(
-        lambda texts: [feature_source(text) for text in texts],
+        lambda texts: [FEATURES.resolve(text) for text in texts],
         f"Add features: {names_in(FEATURES)}. Examples: lm=domain.txt, "
         "lexicon=memory.fr,memory.en, phrases=table.parquet; with settings lm=domain.txt,order=5; "
         "learned from the adaptation sentences lm=self.",
@@ -277,7 +240,7 @@ Fixed = Annotated[
 Likelihood = Annotated[
     Any,
     parsed(
-        likelihood,
+        LIKELIHOODS.resolve,
         f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or pairs:gain_scale=raw "
         "(default: margin if --metric is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
         "preference for lists with preferences and no references).",
@@ -287,97 +250,146 @@ Likelihood = Annotated[
 
 def gain(help: str = "") -> Parameter:
     """Return the parameter of a metric, `--metric` or `--gain`; `-ter` is no option here."""
-    return parsed(metric, help, name=("--metric", "--gain"), allow_leading_hyphen=True)
+    described = {"help": help} if help else {}  # else by the command
+    return Parameter(name=("--metric", "--gain"), allow_leading_hyphen=True, **described)
 
 
 Metric = Annotated[
-    Any,
+    str | None,
     gain(
-        f"Metric of the oracle: {names_in(METRICS)}; or a numeric column of the lists, such as "
-        "comet, or -ter if lower is better (default: ter if there are canonical weights or totals, "
-        "else chrf)."
+        f"Metric of the oracle: {names_in(METRICS)}, with settings as in chrf:word_order=2; or a "
+        "numeric column of the lists, such as comet, or -ter if lower is better (default: ter if "
+        "there are canonical weights or totals, else chrf)."
     ),
 ]
-#: A field that only Python has.
-Hidden = Annotated[Any, Parameter(parse=False)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AdaptFlags(AdaptOptions):
-    """The options of `bpa adapt`; the others are those of the base class.
-
-    Attribute `given` has the names of those that were given, even with their default values.
+class AdaptFlags:
+    """How weights are adapted: options of `bpa adapt`, of which None is one that is not given.
 
     Args:
-        prior_variance: Variance σ_T of the prior, or NAME=VALUE for a single feature (default: 0.1,
-            and learned for features without a canonical weight).
+        ties: Ties between oracles: canonical, broken by the canonical scores or, without canonical
+            weights, by the totals of the lists; or shared, each of k tied candidates counts 1/k
+            (default: canonical if there are canonical weights or totals, else shared).
         prior_only: Skip adaptation; the posterior equals the prior. Needs no references; for a
             --prior learned from other domains, or --weights equal.
-        settings: Setting of the sampler, as NAME=VALUE: draws, warmup, chains, delta, …
+        jobs: Processes that score candidates; -1 uses every core (default: 1).
+        features: Use only these columns as features, by name or label (default: every column of
+            numbers).
+        exclude: Do not use these columns as features, by name or label.
+        categorical: Columns whose values, such as names of systems, become features of 0 and 1.
+        prior: isotropic or horseshoe, with settings as in isotropic:scale=0.5; a file of `bpa
+            learn-prior`; or a posterior of other lists, whose mean and covariance are then the
+            prior (default: isotropic).
+        prior_variance: Variance σ_T of the isotropic prior, or NAME=VALUE for a single feature
+            (default: 0.1, and learned for features without a canonical weight).
+        lower_is_better: With --weights equal: features of which less is better.
+        pretrained: Without canonical weights: start the weights of added consensus and length
+            features at values learned from public judged lists, or at 0 (default: pretrained).
+        preset: Sampler, likelihood and prior variance of a paper: published (2015),
+            published-2010, or published-sspr (needs --extra). Other options have precedence.
+        draws: Number of draws, of each chain.
+        chains: Number of chains.
+        seed: The same seed gives the same draws (default: 0).
     """
 
-    given: ClassVar[frozenset[str]]
-
-    def __new__(cls, **given: Any) -> Self:
-        """Return options that know which of them were given."""
-        options = super().__new__(cls)
-        object.__setattr__(options, "given", frozenset(given))
-        return options
-
-    sampler: Annotated[
-        str | None, Parameter(help=f"{names_in(SAMPLERS.titles)} (default: auto).")
-    ] = None
-    likelihood: Likelihood = None
-    prior: Annotated[
-        Any,
-        Parameter(
-            help=f"{names_in(PRIORS)}; a file of `bpa learn-prior`; or a posterior of other lists, "
-            "whose mean and covariance are then the prior."
-        ),
-    ] = AdaptOptions.prior
-    prior_variance: Annotated[Any, parsed(prior_variance, several=True)] = None
     metric: Metric = None
-    lower_is_better: list[str] | None = None
-    oracle: Hidden = None
-    prior_only: Annotated[bool, Parameter(name="--no-sentences")] = False
-    fixed: Fixed = None
-    defaults: Defaults = None
-    categorical: list[str] | None = None
-    add: Add = None
-    pretrained: Annotated[bool, Parameter(negative_bool="no-")] = True
-    extra: Hidden = None
-    model: Hidden = None
-    progress: Hidden = False
-    settings: Annotated[dict[str, Any], parsed(assignments, several=True, name="--set")] = field(
-        default_factory=dict
-    )
+    sampler: Annotated[
+        str | None,
+        Parameter(
+            help=f"{names_in(SAMPLERS.titles)}, with settings as in nuts:warmup=500 (default: "
+            "auto)."
+        ),
+    ] = None
+    likelihood: Annotated[Likelihood, Parameter(group=OBSERVED)] = None
+    ties: Annotated[str | None, Parameter(group=OBSERVED)] = None
+    prior_only: Annotated[bool | None, Parameter(name="--no-sentences", group=OBSERVED)] = None
+    features: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
+    exclude: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
+    categorical: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
+    add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
+    prior: Annotated[str | None, Parameter(group=PRIOR)] = None
+    prior_variance: Annotated[Any, parsed(prior_variance, several=True, group=PRIOR)] = None
+    fixed: Annotated[Fixed, Parameter(group=PRIOR)] = None
+    defaults: Annotated[Defaults, Parameter(group=PRIOR)] = None
+    lower_is_better: Annotated[list[str] | None, Parameter(group=PRIOR)] = None
+    pretrained: Annotated[bool | None, Parameter(negative_bool="no-", group=PRIOR)] = None
+    preset: Annotated[str | None, Parameter(group=SAMPLING)] = None
+    draws: Annotated[int | None, Parameter(group=SAMPLING)] = None
+    chains: Annotated[int | None, Parameter(group=SAMPLING)] = None
+    seed: Annotated[int | None, Parameter(group=SAMPLING)] = None
+    jobs: Annotated[int | None, Parameter(group=OTHERS)] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of `adapt` that were given.
+
+        >>> AdaptFlags(sampler="nuts:warmup=500", draws=200).arguments()
+        {'sampler': 'nuts:warmup=500', 'settings': {'draws': 200}}
+        """
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        settings = {name: given.pop(name) for name in ("draws", "chains")}
+        if self.prior is not None:
+            given["prior"] = prior(self.prior)
+        given["settings"] = {n: v for n, v in settings.items() if v is not None} or None
+        return {name: value for name, value in given.items() if value is not None}
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=CHOICE)
 @dataclass(frozen=True, kw_only=True)
-class RerankFlags(RerankOptions):
-    """The options of `bpa rerank`; the others are those of the base class.
+class RerankFlags:
+    """How candidates are chosen: the options that `bpa rerank` and `bpa serve` share.
 
     Args:
+        derivations: How equal texts are scored: separate, each derivation separately, as published;
+            or summed.
+        draws: Number of draws to use, or all (default: 800 for the rules predictive and mbr, which
+            average over draws, and all where the two best candidates are nearly equal; all for
+            other rules).
         moved_files: New path of a moved feature file, as NAME=FILE.
+        without: A feature of the posterior, or the label of several, that the lists lack: its
+            weight is left out (default: an error).
     """
 
     rule: Annotated[
-        Any,
+        Rule | None,
         parsed(
-            partial(component, RULES),
+            RULES.resolve,
             f"Decision rule: {names_in(RULES)}; with settings as in mbr:gain=bleu (default: what "
             "the posterior records: mean without canonical weights, else predictive).",
         ),
     ] = None
-    draws: str | None = None
+    derivations: str = "separate"
+    draws: Annotated[int | str | None, parsed(number_or_text)] = None
     defaults: Defaults = None
     moved_files: MovedFiles = None
-    progress: Hidden = False
+    without: list[str] | None = None
+
+    def reranker(
+        self,
+        posterior: Path | Draws,
+        *,
+        unchecked: bool = False,
+        jobs: int = 1,
+        progress: bool = False,
+    ) -> Reranker:
+        """Return what chooses from lists in this way."""
+        return Reranker(
+            posterior,
+            rule=self.rule,
+            derivations=self.derivations,
+            draws=self.draws,
+            defaults=self.defaults,
+            moved_files=self.moved_files,
+            without=self.without,
+            unchecked=unchecked,
+            jobs=jobs,
+            progress=progress,
+        )
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=READING)
 @dataclass(frozen=True)
 class Reading:
     """How n-best lists are read: the options of every command that reads lists.
@@ -467,7 +479,7 @@ class Reading:
                     f"only the format {owner} has {next(iter(given))}, not {name}: leave out one"
                 )
                 raise UsageError(problem, parameter="format", code="conflict")
-            format = NBEST_FORMATS.resolve(owner, settings_in(text, "the format") | given)
+            format = NBEST_FORMATS.resolve(f"{owner}:{text}", given)
         texts = {"references": references or None, "sources": sources}
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
 
@@ -576,7 +588,9 @@ def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
 def _texts(value: object) -> Iterator[str]:
     """Yield the texts in a value, and their parts where they are lists or have settings."""
     if isinstance(value, str):
-        yield from {"/dev/stdin" if value == "-" else value, *re.split("[,=:]", value)}
+        parts = value.split(",")
+        yield from {"/dev/stdin" if value == "-" else value, *parts}
+        yield from (re.split("[=:]", part)[-1] for part in parts)  # without names of settings
     elif isinstance(value, dict | list | tuple):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _texts(one)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -125,9 +124,11 @@ def rerank(
     references: shared.References = None,
     sources: shared.Sources = None,
     gaps: str = "error",
+    unchecked: shared.Unchecked = False,
+    jobs: int = 1,
     quiet: shared.Quiet = False,
+    flags: shared.RerankFlags = shared.RerankFlags(),
     reading: shared.Reading = shared.Reading(),
-    options: shared.RerankFlags = shared.RerankFlags(),
 ) -> None:
     """Rerank n-best lists by the posterior predictive distribution.
 
@@ -141,22 +142,22 @@ def rerank(
             distribution; except of preferences, not the probability that a candidate is right.
         gaps: Missing sentences, and those without candidates: fail (error), write an empty line
             (empty), or copy the source (source), which --sources or the lists give.
+        jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
     from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to
     from bpa_ppl.formats.references import sources_of
 
-    draws = read_draws(posterior)
+    reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
     lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = AlignedWriter(gaps, lines, reading.first_id, empty)
     summary = rerank_to(
         iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
-        draws,
+        reranker,
         output,
         details,
         probabilities=probabilities,
         aligned=aligned,
-        options=replace(options, progress=not quiet),
     )
     if aligned.filled:
         missing = counted(aligned.filled, "sentence")
@@ -168,10 +169,10 @@ def rerank(
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         shared.print_result(f"\n{summary.baselines}\n{summary.baselines.summary}", output)
-    elif (recorded := recorded_comparison(draws)) is not None and recorded.best:
+    elif (recorded := recorded_comparison(reranker.draws)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
-    rule = RULES.name_of(options.rule_for(draws))
-    shared.echo_status(f"{signature(draws)}|rule:{rule}", quiet)
+    rule = RULES.name_of(reranker.rule)
+    shared.echo_status(f"{signature(reranker.draws)}|rule:{rule}", quiet)
 
 
 def weights(

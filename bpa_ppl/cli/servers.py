@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -87,16 +88,11 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     allowed_hosts: list[str] | None = None,
-    rule: str | None = None,
-    derivations: str = "separate",
-    draws: str | None = None,
-    defaults: shared.Defaults = None,
-    moved_files: shared.MovedFiles = None,
-    without: list[str] | None = None,
     max_body: int = 2**24,
     max_candidates: int = 100_000,
     timeout: float = 30.0,
     quiet: shared.Quiet = False,
+    flags: shared.RerankFlags = shared.RerankFlags(),
 ) -> None:
     """Serve a posterior over HTTP: POST lists to /rerank.
 
@@ -107,12 +103,6 @@ def serve(
         host: Address to listen on.
         port: Port; 0 chooses a free one.
         allowed_hosts: Name that requests may use besides the host; `*` stands for any.
-        rule: predictive, viterbi, map, mean or mbr (default: the recorded one).
-        derivations: separate, or summed: add up equal strings.
-        draws: Number of draws to use, or all (default: 800 where the rule averages over draws).
-        moved_files: New path of a moved feature file, as NAME=FILE.
-        without: A feature of the posterior, or the label of several, that the lists lack (by
-            default an error).
         max_body: Largest body of a request, in bytes.
         max_candidates: Largest number of candidates of a request.
         timeout: Seconds until a request is given up.
@@ -121,13 +111,17 @@ def serve(
     from bpa_ppl.serving.app import Limits
     from bpa_ppl.serving.app import serve as run
 
-    options: dict[str, Any] = {"rule": rule, "derivations": derivations, "draws": draws}
-    options |= {"defaults": defaults, "moved_files": moved_files, "without": without}
-    options["limits"] = Limits(body=max_body, candidates=max_candidates, seconds=timeout)
+    limits = Limits(body=max_body, candidates=max_candidates, seconds=timeout)
 
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)
 
-    hosts = allowed_hosts or ()
     restore_signals()
-    run(posterior, host=host, port=port, allowed_hosts=hosts, ready=ready, **options)
+    run(
+        partial(flags.reranker, posterior),
+        host=host,
+        port=port,
+        allowed_hosts=allowed_hosts or (),
+        limits=limits,
+        ready=ready,
+    )

@@ -6,12 +6,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.reranking import Reranked, Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
@@ -25,15 +24,11 @@ from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.gains import one_each, statistics
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
-
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
@@ -270,22 +265,21 @@ class AlignedWriter:
 
 def rerank_to(
     nbest: NBest | Iterable[NBest],
-    posterior: Posterior,
+    reranker: Reranker,
     output: AnyPath,
     details: AnyPath | None = None,
     *,
     probabilities: AnyPath | None = None,
     aligned: AlignedWriter | None = None,
-    options: RerankOptions | None = None,
 ) -> Summary:
-    r"""Rerank lists as `rerank` does, and write the choices as they come.
+    r"""Rerank lists, and write the choices as they come.
 
     Memory does not grow with the number of lists. The files appear under their names when all is
     done; after an error none of them is there.
 
     Args:
         nbest: as for `rerank`.
-        posterior: as for `rerank`.
+        reranker: chooses from each list.
         output: the chosen texts, one per line; or JSON lines with `id` and `text`, which texts with
             line breaks need, if the path ends in .jsonl or .ndjson. `-` is the standard output.
         details: a table of the choices, their probabilities and both texts of each list: JSON lines
@@ -296,30 +290,24 @@ def rerank_to(
             `Predictions.json_lines`.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
             as they come.
-        options: as for `rerank`, in one object.
 
     Raises:
-        DataError: as `rerank`, if a file cannot be written or a text does not fit its format, or
-            `aligned` refuses a list.
-        NotConverged: as `rerank`.
-        UsageError: as `rerank`.
+        DataError: if lists and posterior do not have the same features, a file cannot be written,
+            a text does not fit its format, or `aligned` refuses a list.
+        UsageError: if there is no list.
 
     >>> from pathlib import Path
     >>> from bpa_ppl import Draws, from_lists
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
-    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
-    >>> options = RerankOptions(unchecked=True)
-    >>> summary = rerank_to(lists, draws, "chosen.txt", options=options)
+    >>> reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("LM0",)), unchecked=True)
+    >>> summary = rerank_to(lists, reranker, "chosen.txt")
     >>> summary.sentences, Path("chosen.txt").read_text()
     (2, 'b\nc\n')
     """
-    options = options or RerankOptions()
-    draws = as_draws(posterior)
-    parts = Reranker(draws, **vars(options)).parts(nbest)
-    summary = Summary(draws)
+    summary = Summary(reranker.draws)
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
-        for part in parts:
+        for part in reranker.parts(nbest):
             result = Reranked.of(part)
             rows = text_rows(_ids(result), result.texts, output)
             texts.writelines(rows if aligned is None else aligned.lines(result, output))

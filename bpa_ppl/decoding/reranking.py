@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain
+from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +20,24 @@ from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.building import from_lists
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.decider import Decider, Decisions
-from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
-from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor, recorded_scales
-from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.features.recipe import Recipe, columns_of, gain_column, invalid_record_error
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.features.recipe import (
+    MovedFiles,
+    Recipe,
+    columns_of,
+    gain_column,
+    invalid_record_error,
+)
 from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.nbest import NBest
-from bpa_ppl.options import with_options
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.progress import reporter
+from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import parallel_workers, worker_count
@@ -42,6 +47,9 @@ if TYPE_CHECKING:
 
 #: A number for one candidate from those of its features.
 Reward: TypeAlias = Callable[[Sequence[float]], float]
+
+#: The candidates of a list: derivations, or strings with their derivations summed.
+DERIVATIONS: Final = ("separate", "summed")
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
@@ -127,6 +135,7 @@ class Reranker:
         feature_names: these, and those with fixed weights: the order of the columns of `choose`.
         recipe: how the columns of lists become features.
         rule: by which it chooses.
+        unchecked: whether it is used although it may fail its check.
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
@@ -140,14 +149,47 @@ class Reranker:
     (['b'], [0.25, 0.75])
     """
 
-    @with_options(RerankOptions)
-    def __init__(self, posterior: Posterior | str | Path, options: RerankOptions) -> None:
+    def __init__(
+        self,
+        posterior: Posterior | str | Path,
+        *,
+        rule: str | Rule | None = None,
+        derivations: str = "separate",
+        draws: int | str | None = None,
+        defaults: Mapping[str, float] | None = None,
+        moved_files: MovedFiles | None = None,
+        without: Iterable[str] | None = None,
+        unchecked: bool = False,
+        jobs: int = 1,
+        progress: bool | Reporter = False,
+    ) -> None:
         """Check a posterior and settle how it chooses.
 
         Args:
             posterior: from `adapt`, any other with a variable `weights` and feature names, or the
                 path of a file of one.
-            options: the fields of `bpa_ppl.decoding.options.RerankOptions`, as keyword arguments.
+            rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
+                (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
+                (the candidate with the highest expected gain), with settings as in `mbr:gain=bleu`,
+                or a `Rule`. None takes what the posterior records, else `predictive`: `adapt`
+                records `mean` where there were no canonical weights.
+            derivations: How equal strings are scored: `separate`, each derivation separately, as
+                published, or `summed`.
+            draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched
+                so that their mean and covariance are those of all. By default the rules that
+                average over draws, `predictive` and `mbr`, use 800, and all where the two highest
+                probabilities differ by less than 2 %; the other rules use all.
+            defaults: Weights of features that the posterior does not know, such as one that was
+                fixed when somebody else made it.
+            moved_files: New paths of files that features are computed from, by the label of the
+                feature source, where they have moved since the adaptation:
+                `{"lm": "texts/domain.txt"}`.
+            without: A feature of the posterior, or the label of several, that some lists lack: its
+                weight is left out. By default that is an error.
+            unchecked: Use the posterior although it fails its check.
+            jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
+                and the choices are the same.
+            progress: True draws a bar on standard error.
 
         Raises:
             NotConverged: if the posterior fails `check` and `unchecked` is false.
@@ -155,21 +197,35 @@ class Reranker:
                 missing or has changed.
             UsageError: if there is no such rule or treatment of derivations, or no worker.
         """
+        self._derivations = one_of(
+            derivations, DERIVATIONS, "treatment of derivations", "derivations"
+        )
+        worker_count(jobs)
+        named = draws is None or (isinstance(draws, str) and draws == "all")
+        if not named and not (isinstance(draws, Integral) and draws >= 1):
+            problem = f"draws must be an integer ≥ 1, or all, not {quoted(draws)}"
+            raise UsageError(problem, parameter="draws")
+        chosen = None if rule is None else RULES.resolve(rule)
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
-        self.options = options
-        draws = without_features(as_draws(posterior), options.without)
-        self.draws = with_defaults(draws, options.defaults)
-        if not options.unchecked:
+        self.unchecked = unchecked
+        self._count, self._moved_files, self._jobs, self._progress = (
+            draws,
+            moved_files,
+            jobs,
+            progress,
+        )
+        self.draws = with_defaults(without_features(as_draws(posterior), without), defaults)
+        if not unchecked:
             refuse_unconverged(self.draws)
         attrs = self.draws.attrs
         with invalid_record_error():
             gain = gain_column(attrs)
             metric = str(attrs.get("oracle_metric"))
-            self.rule = options.rule_for(self.draws)
+            self.rule = chosen or RULES.recorded(attrs.get("rule", "predictive"))
         # The texts of a list cannot be compared by other metrics, such as a column.
         self._metric = metric if gain is None and metric in PAIRED else None
-        self.recipe = Recipe.of(self.draws, options.moved_files)
+        self.recipe = Recipe.of(self.draws, moved_files)
         self.needs = tuple(sorted({n for s in self.recipe.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
         absent = frozenset(self.recipe.absent)
@@ -186,8 +242,17 @@ class Reranker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It was checked, and its draws have the weights of `defaults`.
-        options = replace(self.options, unchecked=True, defaults=None)
-        return partial(Reranker, **vars(options)), (self.draws,)
+        settled = partial(
+            Reranker,
+            rule=self.rule,
+            derivations=self._derivations,
+            draws=self._count,
+            moved_files=self._moved_files,
+            unchecked=True,
+            jobs=self._jobs,
+            progress=self._progress,
+        )
+        return settled, (self.draws,)
 
     def __repr__(self) -> str:
         rule = RULES.name_of(self.rule)
@@ -230,13 +295,13 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        tables, options = self._prepared(nbest), self.options
-        if worker_count(options.jobs) == 1:
+        tables = self._prepared(nbest)
+        if worker_count(self._jobs) == 1:
             decided = self._in_this_process(tables)
         else:
             decided = self._in_workers(tables)
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
-        with reporter(options.progress, "rerank") as report:
+        with reporter(self._progress, "rerank") as report:
             for lists, of in decided:
                 numbers = of.choice, of.canonical, of.support, of.probability
                 yield Predictions(lists, list(lists.ids), *numbers, self._metric)
@@ -376,17 +441,15 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self.recipe.stream(_tables(nbest), self.options.progress):
+        for lists in self.recipe.stream(_tables(nbest), self._progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()
 
     def _new_decider(self, names: tuple[str, ...]) -> Decider:
         """Return the decider for lists with some columns."""
-        lists, options = from_lists([], [], names), self.options
-        return Decider.of(
-            self.draws, lists, self.rule, options.draws, derivations=options.derivations
-        )
+        lists = from_lists([], [], names)
+        return Decider.of(self.draws, lists, self.rule, self._count, derivations=self._derivations)
 
     def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, Decisions]]:
         for lists in tables:
@@ -409,7 +472,7 @@ class Reranker:
 
         queued = (first.popleft() for _ in range(len(first)))
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
-        with parallel_workers(self.options.jobs) as parallel:
+        with parallel_workers(self._jobs) as parallel:
             yield from parallel.in_order(calls)
 
 
@@ -459,9 +522,19 @@ def _weighted_sum(
     return float(values @ weights + constant)
 
 
-@with_options(RerankOptions)
 def rerank(
-    nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
+    nbest: NBest | Iterable[NBest],
+    posterior: Posterior,
+    *,
+    rule: str | Rule | None = None,
+    derivations: str = "separate",
+    draws: int | str | None = None,
+    defaults: Mapping[str, float] | None = None,
+    moved_files: MovedFiles | None = None,
+    without: Iterable[str] | None = None,
+    unchecked: bool = False,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
 ) -> Reranked:
     """Choose from each list by the posterior.
 
@@ -470,7 +543,28 @@ def rerank(
     Args:
         nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
-        options: the fields of `bpa_ppl.decoding.options.RerankOptions`, as keyword arguments.
+        rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
+            (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
+            (the candidate with the highest expected gain), with settings as in `mbr:gain=bleu`,
+            or a `Rule`. None takes what the posterior records, else `predictive`: `adapt`
+            records `mean` where there were no canonical weights.
+        derivations: How equal strings are scored: `separate`, each derivation separately, as
+            published, or `summed`.
+        draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched
+            so that their mean and covariance are those of all. By default the rules that
+            average over draws, `predictive` and `mbr`, use 800, and all where the two highest
+            probabilities differ by less than 2 %; the other rules use all.
+        defaults: Weights of features that the posterior does not know, such as one that was
+            fixed when somebody else made it.
+        moved_files: New paths of files that features are computed from, by the label of the
+            feature source, where they have moved since the adaptation:
+            `{"lm": "texts/domain.txt"}`.
+        without: A feature of the posterior, or the label of several, that some lists lack: its
+            weight is left out. By default that is an error.
+        unchecked: Use the posterior although it fails its check.
+        jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
+            and the choices are the same.
+        progress: True draws a bar on standard error.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
@@ -489,7 +583,19 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    return Reranker(as_draws(posterior), **vars(options))(nbest)
+    reranker = Reranker(
+        as_draws(posterior),
+        rule=rule,
+        derivations=derivations,
+        draws=draws,
+        defaults=defaults,
+        moved_files=moved_files,
+        without=without,
+        unchecked=unchecked,
+        jobs=jobs,
+        progress=progress,
+    )
+    return reranker(nbest)
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:

@@ -19,6 +19,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
@@ -189,7 +190,7 @@ def calibrate(
     weights: shared.Weights,
     references: shared.References = None,
     samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
-    likelihood: Annotated[Any, shared.parsed(shared.likelihood)] = "oracle",
+    likelihood: Annotated[Any, shared.parsed(LIKELIHOODS.resolve)] = "oracle",
     metric: shared.Metric = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
@@ -270,7 +271,7 @@ def tune(
     references: shared.References = None,
     sources: shared.Sources = None,
     tuner: Annotated[str, Parameter(help=f"{shared.names_in(TUNERS)}.")] = "mert",
-    metric: Annotated[Any, shared.gain()] = "bleu",
+    metric: Annotated[str, shared.gain()] = "bleu",
     template: Path | None = None,
     fixed: shared.Fixed = None,
     defaults: shared.Defaults = None,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -170,7 +169,7 @@ class Service:
             "rule": RULES.name_of(reranker.rule),
             "draws": len(reranker.draws.flat),
             "drift": list(reranker.drift),
-            "check": "skipped" if reranker.options.unchecked else "passed",
+            "check": "skipped" if reranker.unchecked else "passed",
             "version": version("bpa_ppl"),
             "signature": signature(reranker.draws),
             "limits": vars(self.limits),
@@ -350,38 +349,32 @@ def openapi_description(service: Service) -> dict[str, Any]:
 
 
 def serve(
-    path: str | Path,
+    load: Callable[[], Reranker],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
     allowed_hosts: Sequence[str] = (),
     limits: Limits | None = None,
     ready: Callable[[str], None] | None = None,
-    **options: Any,
 ) -> None:
     """Serve a posterior over HTTP until the process is stopped.
 
-    SIGTERM and Ctrl-C finish the requests in work; SIGHUP loads the file again.
+    SIGTERM and Ctrl-C finish the requests in work; SIGHUP loads the posterior again.
 
     Args:
-        path: the file of the posterior.
+        load: returns the reranker, such as `partial(Reranker, "posterior.nc")`.
         host: the address to listen on; by default only this machine can connect.
         port: 0 chooses a free one.
         allowed_hosts: names that requests may use, besides the host, 127.0.0.1 and localhost; `*`
             stands for any.
         limits: what a request may take.
         ready: called with the URL when connections are accepted.
-        options: of `Reranker`.
 
     Raises:
         NotConverged: if the posterior fails its check.
         DataError: if the posterior cannot be read.
         UsageError: if the address cannot be used.
     """
-
-    def load() -> Reranker:
-        return Reranker(path, **options)
-
     app = application(load, limits, hosts=[host, *allowed_hosts], started=_reload_on_hangup)
     if not LOGGER.handlers:
         LOGGER.addHandler(logging.StreamHandler())

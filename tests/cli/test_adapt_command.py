@@ -30,7 +30,7 @@ def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> No
     Path("prior.json").unlink()
     assert "the draws are those of new.nc" in succeed(*like).err
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
-    other = ("--seed", 0, "--sampler", "laplace", "--set", "draws=500", "--timed")
+    other = ("--seed", 0, "--sampler", "laplace", "--draws", "500", "--timed")
     assert "other options, sampler, draws, seed" in succeed(*like, *other).err
     attrs = read_draws("again.nc").attrs
     assert (attrs["seed"], attrs["settings"]["draws"]) == (0, 500)
@@ -47,11 +47,11 @@ def test_fixed_features_default_weights_and_standard_output(folder: Path) -> Non
 
 
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:
-    published = ("--sampler", "weight-trace", "--likelihood", "oracle")
+    published = ("--sampler", "weight-trace:restarts=2,delta=20", "--likelihood", "oracle")
     trace = (*ADAPT, "-o", "new.nc", *published)
     refused(*trace, mention="weight-trace needs the lists")
     extra = ("--extra", "nbest", "--extra-references", "ref")
-    succeed(*trace, *extra, "--set", "restarts=2", "--set", "delta=20")
+    succeed(*trace, *extra)
     draws = read_draws("new.nc")
     assert (draws.kind, draws.attrs["extra"]) == ("weighted", "nbest")
     assert draws.attrs["likelihood_exponent"] == 1 / 20

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import fields
+from inspect import signature
 
 import pytest
 from command_line import run
@@ -11,7 +13,8 @@ from cyclopts import App
 from cyclopts.argument import Argument
 
 from bpa_ppl.cli.app import app
-from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.cli.options import AdaptFlags
+from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.base import NBEST_FORMATS
@@ -20,7 +23,7 @@ from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.options import AdaptOptions
 
 #: Parameters that are groups of options.
-GROUPS = {"reading", "options", "extra"}
+GROUPS = {"reading", "flags"}
 
 
 def commands_of(group: App) -> list[App]:
@@ -52,7 +55,9 @@ def test_every_option_has_a_help_text() -> None:
     [
         ("adapt x --metrc ter", "Did you mean --metric?"),
         ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
-        ("adapt x -w none -o x.nc --set drws=5", "no setting drws: did you mean draws?"),
+        ("adapt x -w none -o x.nc --sampler imh:drws=5", "no setting drws: did you mean draws?"),
+        ("adapt x -w none -o x.nc --likelihood margin:gama=5", "gama: did you mean gamma?"),
+        ("rerank x -p x.nc --rule mbr:gian=ter", "no setting gian: did you mean gain?"),
         ("adapt x -o x.nc", "--weights"),
         ("adapted x", '"adapt"'),
     ],
@@ -74,10 +79,37 @@ def test_help_names_every_choice() -> None:
         assert set(registry) - words == set(), option
 
 
-@pytest.mark.parametrize(("command", "kind"), [("adapt", AdaptOptions), ("rerank", RerankOptions)])
-def test_the_options_of_a_command_are_those_of_python(command: str, kind: type) -> None:
-    shown, library = options_of(command), {field.name: field for field in fields(kind)}
-    assert set(library) - {"oracle", "extra", "model", "progress"} <= set(shown)
-    assert {"model", "progress", "oracle"}.isdisjoint(shown)
-    for name in set(library) & set(shown) - {"settings", "extra"}:
+def test_the_options_of_rerank_are_those_of_python() -> None:
+    shown, library = options_of("rerank"), signature(Reranker).parameters
+    for name in set(library) - {"posterior", "progress"}:
         assert shown[name].field_info.default == library[name].default, name
+
+
+def test_options_of_adapt_that_are_not_given_are_none() -> None:
+    shown, library = options_of("adapt"), {field.name for field in fields(AdaptOptions)}
+    assert library - {"oracle", "model", "progress", "settings"} <= set(shown)
+    assert {"oracle", "model", "progress"}.isdisjoint(shown)
+    assert AdaptFlags().arguments() == {}
+    assert all(shown[field.name].field_info.default is None for field in fields(AdaptFlags))
+
+
+def test_what_everybody_needs_comes_first() -> None:
+    printed = run("adapt", "--help").out
+    boxes = re.findall(r"^╭─ (.*?) ─", printed, re.MULTILINE)
+    assert boxes[:3] == ["Arguments", "Options", "What is observed"]
+    (first,) = re.findall("╭─ Options ─.*?╰─", printed, re.DOTALL)
+    first_options = ["--output", "--weights", "--references", "--metric", "--sampler"]
+    assert re.findall(r"│[ *]*(--[\w-]+)", first) == first_options
+    assert "bpa adapt dev.jsonl" in printed.partition("╭")[0]
+
+
+@pytest.mark.parametrize("command", commands_of(app), ids=lambda command: "-".join(command.name))
+def test_a_box_of_help_has_few_options_and_a_name_stands_for_one(command: App) -> None:
+    if command.default_command is None:
+        return
+    options = command.assemble_argument_collection(parse_docstring=True)
+    shown = [one for one in options if one.parse and one.field_info.name not in GROUPS]
+    names = [name for one in shown for name in one.names]
+    assert len(names) == len(set(names))
+    sizes = Counter(group.name for one in shown for group in one.parameter.group or ())
+    assert max(sizes.values(), default=0) <= 11, sizes

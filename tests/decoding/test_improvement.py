@@ -11,7 +11,7 @@ import pytest
 from html_outline import Outline
 from raising import raises
 
-from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score, from_lists
+from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.improvement import (
     Change,
@@ -19,7 +19,6 @@ from bpa_ppl.decoding.improvement import (
     evaluate_improvement,
     improvement_section,
 )
-from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import changes_section
@@ -137,8 +136,8 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
         words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
         unit = name if metric.columns else f"{name} gain{words}"
         assert f"than a random candidate (mean {unit} " in str(improvement)
-        paths, unchecked = (tmp_path / "out", tmp_path / "details"), RerankOptions(unchecked=True)
-        summary = rerank_to(pool, posterior, *paths, options=unchecked)
+        reranker = Reranker(posterior, unchecked=True)
+        summary = rerank_to(pool, reranker, tmp_path / "out", tmp_path / "details")
         assert summary.scores is not None
         keys = [score.metric for score in summary.scores.after]
         related = {"ter", "bleu"} if name in ("ter", "bleu", "ter+bleu") else set()

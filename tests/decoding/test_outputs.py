@@ -17,12 +17,10 @@ from raising import raises
 from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
 
-from bpa_ppl import DataError, NBest, Reranked, UsageError, from_lists, rerank
-from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl import DataError, NBest, Reranked, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.quality.scoreboard import compared
 
-UNCHECKED = RerankOptions(unchecked=True)
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
 
 
@@ -38,20 +36,26 @@ def posterior() -> Any:
     return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
 
 
+@pytest.fixture(scope="module")
+def reranker(posterior: Any) -> Reranker:
+    return Reranker(posterior, unchecked=True)
+
+
 ODD = "a\r\nb\n\tc"
 
 
 def test_texts_with_line_breaks_are_written_unchanged_or_refused(tmp_path: Path) -> None:
     lists = from_lists([[ODD], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
     ones = external_posterior(np.ones((1, 2, 3)), NAMES)
+    reranker = Reranker(ones, unchecked=True)
     out, table = tmp_path / "out.jsonl", tmp_path / "out.tsv"
     with raises(DataError, "not-supported", parameter="output", match="jsonl"):
-        rerank_to(lists, ones, tmp_path / "out.txt", options=UNCHECKED)
+        rerank_to(lists, reranker, tmp_path / "out.txt")
     with raises(DataError, "not-supported", parameter="details", match="jsonl"):
-        rerank_to(lists, ones, out, table, options=UNCHECKED)
+        rerank_to(lists, reranker, out, table)
     assert list(tmp_path.iterdir()) == []
     details = tmp_path / "details.jsonl"
-    rerank_to(lists, ones, out, details, options=UNCHECKED)
+    rerank_to(lists, reranker, out, details)
     for path in (out, details):
         rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         assert [(row["id"], row["text"]) for row in rows] == [(0, ODD), (1, "c")]
@@ -74,13 +78,13 @@ def test_missing_sentences_in_json_lines() -> None:
 
 @pytest.mark.parametrize("piece", [1, 64])
 def test_files_and_scores_agree_with_rerank(
-    lists: NBest, posterior: Any, piece: int, tmp_path: Path
+    lists: NBest, posterior: Any, reranker: Reranker, piece: int, tmp_path: Path
 ) -> None:
     # Other chunks have other padding, which may change the last bits.
     reranked = rerank(lists.chunks(piece), posterior, unchecked=True)
     write_texts(reranked, tmp_path / "texts")
     paths = tmp_path / "ours", tmp_path / "details"
-    summary = rerank_to(lists.chunks(piece), posterior, *paths, options=UNCHECKED)
+    summary = rerank_to(lists.chunks(piece), reranker, *paths)
     assert paths[0].read_bytes() == (tmp_path / "texts").read_bytes()
     assert paths[0].read_text().splitlines() == reranked.texts
     header, *rows = [line.split("\t") for line in paths[1].read_text().splitlines()]
@@ -110,23 +114,23 @@ def test_files_and_scores_agree_with_rerank(
         assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)
 
 
-def test_no_scores_without_references(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+def test_no_scores_without_references(lists: NBest, reranker: Reranker, tmp_path: Path) -> None:
     bare = lists.without("references")
-    summary = rerank_to(bare, posterior, tmp_path / "out", options=UNCHECKED)
+    summary = rerank_to(bare, reranker, tmp_path / "out")
     assert (summary.scores, summary.sentences) == (None, 90)
     assert os.listdir(tmp_path) == ["out"]
 
 
 def test_texts_to_standard_output(
-    lists: NBest, posterior: Any, capfdbinary: pytest.CaptureFixture[bytes]
+    lists: NBest, posterior: Any, reranker: Reranker, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    rerank_to(lists, posterior, "-", options=UNCHECKED)
+    rerank_to(lists, reranker, "-")
     expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
     assert capfdbinary.readouterr().out == expected.encode()
 
 
 def test_error_keeps_existing_files(
-    lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    lists: NBest, reranker: Reranker, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     def broken() -> Iterator[NBest]:
         yield lists
@@ -135,19 +139,17 @@ def test_error_keeps_existing_files(
     (tmp_path / "out").write_text("old")
     for output in (tmp_path / "out", "-"):
         with raises(DataError, line=7):
-            rerank_to(broken(), posterior, output, tmp_path / "details", options=UNCHECKED)
+            rerank_to(broken(), reranker, output, tmp_path / "details")
     with raises(UsageError, "no-data", parameter="nbest"):
-        rerank_to([], posterior, tmp_path / "out", options=UNCHECKED)
+        rerank_to([], reranker, tmp_path / "out")
     with pytest.raises(DataError, match="nowhere"):
-        rerank_to(
-            lists, posterior, tmp_path / "out", tmp_path / "nowhere/details", options=UNCHECKED
-        )
+        rerank_to(lists, reranker, tmp_path / "out", tmp_path / "nowhere/details")
     assert (tmp_path / "out").read_text() == "old"
     assert os.listdir(tmp_path) == ["out"]
     assert capfdbinary.readouterr().out == b""
 
 
-def test_stream_is_not_kept_in_memory(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+def test_stream_is_not_kept_in_memory(lists: NBest, reranker: Reranker, tmp_path: Path) -> None:
     """A table is released before the third table after it is read."""
     alive: list[weakref.ref[NBest]] = []
     most = 0
@@ -161,7 +163,7 @@ def test_stream_is_not_kept_in_memory(lists: NBest, posterior: Any, tmp_path: Pa
             del table
             most = max(most, sum(ref() is not None for ref in alive))
 
-    rerank_to(stream(), posterior, tmp_path / "out", options=UNCHECKED)
+    rerank_to(stream(), reranker, tmp_path / "out")
     assert most <= 2
 
 

@@ -10,9 +10,8 @@ import pytest
 from external_posterior import external_posterior
 from random_lists import NAMES, random_lists, random_sizes
 
-from bpa_ppl import NBest, rerank
+from bpa_ppl import NBest, Reranker, rerank
 from bpa_ppl.decoding import reranking
-from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.rules import Rule
 
@@ -52,14 +51,15 @@ def test_result_does_not_depend_on_processes(
     result, shown = {}, {1: list[int](), 2: list[int]()}
     for jobs in (1, 2):
         names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
-        options = RerankOptions(
+        reranker = Reranker(
+            posterior,
             rule=rule,
             derivations="summed",
             unchecked=True,
             jobs=jobs,
             progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
         )
-        summary = rerank_to(lists.chunks(50), posterior, *names, options=options)
+        summary = rerank_to(lists.chunks(50), reranker, *names)
         result[jobs] = [name.read_bytes() for name in names], str(summary.scores)
     assert result[1] == result[2]
     assert result[1][0][0].count(b"\n") == LISTS

@@ -23,13 +23,13 @@ from bpa_ppl import (
     DataError,
     Draws,
     NBest,
+    Reranker,
     adapt,
     as_draws,
     compare_baselines,
     from_lists,
     rerank,
 )
-from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.reranking import without_features
 from bpa_ppl.diagnostics.baselines.comparing import (
@@ -364,12 +364,12 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     assert found.baselines == selected
     assert found.best == comparison.best
     assert found.evaluation == "new lists"
-    options = RerankOptions(unchecked=True)
-    parts = rerank_to(new.chunks(7), draws, tmp_path / "out.txt", options=options)
+    reranker = Reranker(draws, unchecked=True)
+    parts = rerank_to(new.chunks(7), reranker, tmp_path / "out.txt")
     assert str(parts.baselines) == str(found)
     # A later file without the column, but with references, leaves no comparison and no scores.
     later = new[:5].without("mqm").with_references(["0 0"] * 5)
-    mixed = rerank_to(iter([new, later]), draws, tmp_path / "out.txt", options=options)
+    mixed = rerank_to(iter([new, later]), reranker, tmp_path / "out.txt")
     assert (mixed.sentences, mixed.scores, mixed.baselines) == (35, None, None)
 
 

@@ -13,7 +13,6 @@ import pytest
 from pyarrow import parquet
 
 from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
-from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
@@ -53,18 +52,12 @@ def written(rows: list[Record], format: str, folder: Path) -> Path:
 
 def outcome(lists: Any, posterior: Draws, folder: Path, **options: Any) -> Any:
     """Return what `rerank_to` writes, with the message of the error where there is one."""
-    options = {"unchecked": True, **options}
     paths = folder / "chosen.jsonl", folder / "probabilities.jsonl"
     for path in paths:
         path.unlink(missing_ok=True)
     try:
-        rerank_to(
-            lists(),
-            posterior,
-            paths[0],
-            probabilities=paths[1],
-            options=RerankOptions(**options),
-        )
+        reranker = Reranker(posterior, **{"unchecked": True, **options})
+        rerank_to(lists(), reranker, paths[0], probabilities=paths[1])
     except DataError as error:
         assert not any(path.exists() for path in paths)
         return str(error)

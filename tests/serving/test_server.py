@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from threading import Event, Thread
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import Draws, UsageError, write_posterior
+from bpa_ppl import Draws, Reranker, UsageError, write_posterior
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 serve = pytest.importorskip("bpa_ppl.serving.app", reason="no extra `serve`").serve
@@ -66,14 +67,14 @@ def test_a_port_in_use_is_an_error(posterior: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with raises(UsageError, parameter="port", match=str(port)):
-            serve(posterior, port=port)
+            serve(partial(Reranker, posterior), port=port)
 
 
 def test_standard_output_may_be_closed(posterior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: started.extend(sockets))
-    serve(posterior, port=0)
+    serve(partial(Reranker, posterior), port=0)
     assert len(started) == 1
 
 
@@ -86,9 +87,12 @@ def test_answers_are_sent_at_once() -> None:
 
 IMPATIENT = """
 import sys
-from bpa_ppl.serving import app, web
+from functools import partial
+from bpa_ppl import Reranker
+from bpa_ppl.serving import web
+from bpa_ppl.serving.app import serve
 web._PATIENCE, web._GRACE, web._CONNECTIONS = float(sys.argv[2]), 0.5, 8
-app.serve(sys.argv[1], port=0, ready=lambda url: print(url, flush=True))
+serve(partial(Reranker, sys.argv[1]), port=0, ready=lambda url: print(url, flush=True))
 """
 
 
