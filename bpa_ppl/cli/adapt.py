@@ -25,7 +25,7 @@ def adapt(
     flags: shared.AdaptFlags = shared.AdaptFlags(),
     extra: Annotated[Path | None, Parameter(group=shared.SAMPLING)] = None,
     extra_references: Annotated[list[Path] | None, Parameter(group=shared.SAMPLING)] = None,
-    sources: Annotated[shared.Sources, Parameter(group=shared.READING)] = None,
+    sources: shared.Sources = None,
     reading: shared.Reading = shared.Reading(),
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     timed: Annotated[bool, Parameter(group=shared.OTHERS)] = False,
@@ -94,6 +94,8 @@ def learn_prior(
     quiet: shared.Quiet = False,
 ) -> None:
     """Learn a prior for a new domain from the posteriors of other domains.
+
+    Example: `bpa learn-prior news.nc medical.nc legal.nc --output prior.json`
 
     Args:
         posteriors: Posteriors (NetCDF) written by `bpa adapt`, one for each domain.

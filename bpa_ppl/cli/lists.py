@@ -17,12 +17,14 @@ def lists_(
     references: shared.References = None,
     sources: shared.Sources = None,
     metric: Annotated[
-        str | None, shared.gain("The gain (default: as `bpa adapt` would find it).")
+        str | None, shared.gain("Gain of the candidates (default: that of `bpa adapt`).")
     ] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Show what was read from n-best lists, and what `bpa adapt` would do with them.
+
+    Example: `bpa lists dev.jsonl`
 
     Args:
         as_json: Print JSON instead of a table.
@@ -58,6 +60,8 @@ def oracle(
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.
 
     With a column of judgements as the metric, also print the scores of simple baselines.
+
+    Example: `bpa oracle dev.nbest --references dev.ref --metric bleu`
 
     Args:
         output: Oracle texts, one per line; or JSON lines if the name ends in .jsonl, which texts
@@ -110,8 +114,10 @@ def features(
     `bpa adapt --add` does not need this command: the posterior records how to compute the features
     of new lists.
 
+    Example: `bpa features dev.nbest --add lm=domain.txt --output dev.jsonl`
+
     Args:
-        output: N-best lists; the suffix gives the format: .jsonl …
+        output: N-best lists; the ending of the name gives the format, such as .jsonl.
     """
     from bpa_ppl.features.base import add_features
     from bpa_ppl.formats.nbest_files import write_nbest

@@ -206,8 +206,10 @@ References = Annotated[
     list[Path] | None,
     Parameter(alias="-r", help="References, one per line; or of some sentences, as `id<TAB>text`."),
 ]
-Sources = Annotated[Path | None, Parameter(alias="-s", help="Source sentences, one per line.")]
-Unchecked = Annotated[bool, Parameter(help="Use the posterior although it fails its check.")]
+Sources = Annotated[
+    Path | None, Parameter(alias="-s", group=READING, help="Source sentences, one per line.")
+]
+Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
 Settings = Annotated[dict[str, Any] | None, parsed(assignments, several=True, name="--set")]
 MovedFiles = Annotated[
@@ -216,7 +218,7 @@ MovedFiles = Annotated[
 Defaults = Annotated[
     dict[str, float] | None,
     parsed(
-        numbers, "Weight of a feature that has none, as NAME=VALUE.", several=True, name="--default"
+        numbers, "Weight of a feature without one, as NAME=VALUE.", several=True, name="--default"
     ),
 ]
 Add = Annotated[
@@ -233,7 +235,8 @@ Fixed = Annotated[
     list[str] | None,
     parsed(
         lambda names: [] if names == ["none"] else names,
-        "Fix a feature at its canonical weight; `none` fixes none.",
+        "Fix a feature at its canonical weight; `none` fixes no feature (default: "
+        "UnknownWordPenalty0).",
         several=True,
     ),
 ]
@@ -396,9 +399,9 @@ class Reading:
 
     Args:
         first_id: Id of the first sentence: 0, or 1 for some tools.
-        bad: Values that are not finite numbers, and failed responses of LLMs: error, or drop the
-            hypothesis.
-        list_size: For plain text, one hypothesis per line: hypotheses per sentence.
+        bad: For values that are not finite numbers, and failed responses of LLMs: error, or drop,
+            which leaves the candidate out.
+        list_size: For plain text with one candidate per line: candidates per sentence.
         score_files: With --list-size: feature scores of the lines, .npy or text.
         extract: For responses of LLMs: regular expression that finds the candidate in an answer,
             its first group or the whole match.

@@ -33,6 +33,8 @@ def check(
 
     For preferences, also the agreement and the slip rates of the raters.
 
+    Example: `bpa check posterior.nc`
+
     Args:
         as_json: Print JSON instead of a table.
     """
@@ -65,15 +67,17 @@ def report(
 ) -> None:
     """Write a self-contained HTML page about a posterior.
 
+    Example: `bpa report posterior.nc --nbest new.jsonl --output report.html`
+
     Args:
-        posterior: Posterior of `bpa adapt`.
+        posterior: Posterior (NetCDF) written by `bpa adapt`.
         output: Page (HTML); - for stdout.
-        nbest: New n-best lists: show which choices changed, and why. With --references,
-            judgements or preferences: evaluate the adaptation on them.
+        nbest: New n-best lists, to show which choices changed, and why. With references,
+            judgements or preferences, the adaptation is evaluated on them.
         moved_files: New path of a moved feature file, as NAME=FILE.
-        without: A feature of the posterior, or the label of several, that the lists lack (by
-            default an error).
-        top: Draw the chains of so many weights, those that mix worst.
+        without: A feature of the posterior, or the label of several, that the lists lack (default:
+            an error).
+        top: Number of weights whose chains are drawn: those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page
 
@@ -96,15 +100,17 @@ def trace(
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Draw the traces of the chains, the warm-up on grey, and the ranks of their draws.
+    """Plot the traces of the chains, with the warm-up on grey, and the ranks of their draws.
 
     Weights are multiplied by the standard deviation of their feature within the adaptation lists,
     so that they can be compared.
 
+    Example: `bpa trace posterior.nc --output trace.png`
+
     Args:
         output: Figure (.png, .svg or .pdf) or page (.html).
-        weights: Features, or other sites of the model, to draw; by default those that mix worst.
-        top: Without --weights: how many.
+        weights: Features, or other sites of the model, to plot (default: those that mix worst).
+        top: Number of features to plot if --weights names none.
     """
     from bpa_ppl.diagnostics.traces import write_traces
 
@@ -132,16 +138,18 @@ def rerank(
 ) -> None:
     """Rerank n-best lists by the posterior predictive distribution.
 
+    Example: `bpa rerank test.nbest --posterior posterior.nc --output chosen.txt`
+
     Args:
-        posterior: Posterior (NetCDF) from `bpa adapt`.
+        posterior: Posterior (NetCDF) written by `bpa adapt`.
         output: Chosen texts, one per line; or JSON lines if the name ends in .jsonl, which texts
             with line breaks need; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
             tab-separated.
-        probabilities: Also write p(e | f) of every candidate, as JSON lines: the predictive
-            distribution; except of preferences, not the probability that a candidate is right.
-        gaps: Missing sentences, and those without candidates: fail (error), write an empty line
-            (empty), or copy the source (source), which --sources or the lists give.
+        probabilities: Also write the predictive probability p(e | f) of every candidate, as JSON
+            lines. Only of preferences it is the probability that a candidate is right.
+        gaps: For sentences without a list or without candidates: fail (error), write an empty line
+            (empty), or copy the source (source) of --sources or of the lists.
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
     from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to
@@ -188,6 +196,8 @@ def weights(
     """Write the posterior mean, the mode or a draw as weights for the decoder.
 
     The adapted weights are divided by the sum of their absolute values.
+
+    Example: `bpa weights posterior.nc --template moses.ini --output adapted.ini`
 
     Args:
         output: Weight file; - for stdout.

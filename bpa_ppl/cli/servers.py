@@ -6,11 +6,14 @@ import secrets
 from functools import partial
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError, require_extra
+
+#: A box of help.
+SERVER = Group("Server", sort_key=8)
 
 
 def judge(
@@ -22,22 +25,24 @@ def judge(
     prior: Annotated[str | None, Parameter(alias="-p")] = None,
     rater: str | None = None,
     sources: shared.Sources = None,
-    features: list[str] | None = None,
-    exclude: list[str] | None = None,
-    categorical: list[str] | None = None,
-    add: shared.Add = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    allowed_hosts: list[str] | None = None,
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,
     quiet: shared.Quiet = False,
+    features: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
+    exclude: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
+    categorical: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
+    add: Annotated[shared.Add, Parameter(group=shared.FEATURES_USED)] = None,
+    host: Annotated[str, Parameter(group=SERVER)] = "127.0.0.1",
+    port: Annotated[int, Parameter(group=SERVER)] = 8000,
+    allowed_hosts: Annotated[list[str] | None, Parameter(group=SERVER)] = None,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Compare candidates in the browser, two at a time.
 
-    Each answer is in the output before the next question is shown; the same command goes on where
-    it was stopped. `bpa adapt NBEST --judgements FILE` then adapts to the answers.
+    Each answer is written before the next question is shown; the same command continues after an
+    interruption. `bpa adapt NBEST --judgements FILE` then adapts to the answers.
+
+    Example: `bpa judge lists.jsonl --rater anna --output anna.jsonl`
 
     Args:
         output: File of judgements (JSON lines).
@@ -98,6 +103,8 @@ def serve(
 
     The page at / reranks a list that is pasted there, /model says what the model expects, and
     /openapi.json describes the service. A hangup signal loads the posterior again.
+
+    Example: `bpa serve posterior.nc --port 8080`
 
     Args:
         host: Address to listen on.

@@ -19,6 +19,8 @@ def estimate(
 ) -> None:
     """Estimate a language model (modified Kneser–Ney), and print its size and perplexity.
 
+    Example: `bpa lm domain.txt --order 4 --output domain.arpa --test dev.txt`
+
     Args:
         texts: Text with one sentence per line, words separated by spaces; several files are one
             text; - for stdin. Or one language model, an ARPA file.
@@ -57,13 +59,16 @@ def mix(
 ) -> None:
     """Fit a linear mixture of language models to other text, and print weights and perplexities.
 
-    `--add lm=IN,OUT,dev=DEV` computes features of lists with the same mixture.
+    `bpa adapt --add lm=IN,OUT,dev=DEV` computes features of lists with the same mixture.
+
+    Example: `bpa lm mix domain.txt general.arpa --dev dev.txt`
 
     Args:
-        texts: Texts, or ARPA files of models, each with a model of its own: of the domain, general.
+        texts: Two or more texts or language models (ARPA files), such as one of the domain and a
+            general one.
         dev: Text of the domain; the weights maximise its likelihood.
         order: Length of the longest n-grams of the models of texts, 1 to 5.
-        test: Text to compute the perplexity of, too.
+        test: Other text to compute the perplexity of.
     """
     from bpa_ppl.text.lm_mixtures import MixtureModel
     from bpa_ppl.text.model_files import evaluate_text, model_of

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
@@ -21,6 +21,9 @@ from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 
+#: Boxes of help.
+TEST = Group("Lists to rerank", sort_key=5)
+DECODING = Group("Decoding again", sort_key=5)
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 #: Packages of extras that may be installed.
@@ -66,7 +69,9 @@ def settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[
 
 Samplers = Annotated[
     Any,
-    shared.parsed(names_of, "Names, separated by commas.", show_default=",".join, metavar="STR"),
+    shared.parsed(
+        names_of, "Names of samplers, separated by commas.", show_default=",".join, metavar="STR"
+    ),
 ]
 SamplerSettings = Annotated[
     dict[str, Any] | None,
@@ -92,19 +97,19 @@ def compare(
     references: shared.References = None,
     var_names: list[str] | None = None,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
-    runs: int = 4,
-    reference_sampler: str = "nuts",
-    reference_draws: int = 5000,
+    runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
+    reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
+    reference_draws: Annotated[int, Parameter(group=shared.SAMPLING)] = 5000,
     posterior: Annotated[
         dict[str, Any] | None, shared.parsed(shared.moved_files, several=True)
     ] = None,
-    test: str | None = None,
-    test_references: list[Path] | None = None,
-    prior_variance: float = 0.1,
-    likelihood: shared.Likelihood = None,
-    metric: shared.Metric = None,
-    setting: SamplerSettings = None,
-    seed: int = 0,
+    test: Annotated[str | None, Parameter(group=TEST)] = None,
+    test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
+    prior_variance: Annotated[float, Parameter(group=shared.PRIOR)] = 0.1,
+    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
+    metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
+    setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
@@ -114,6 +119,8 @@ def compare(
     continuous variables that both have; exit with 3 if they do not. With lists, samplers are run,
     and compared with a long run: cost, errors, and choices. A sampler that fails does not stop the
     others; exit with 2 if there is one.
+
+    Example: `bpa compare dev.nbest -r dev.ref -w moses.ini --samplers imh,nuts -o comparison`
 
     Args:
         output: Folder of the page and the tables.
@@ -190,18 +197,22 @@ def calibrate(
     weights: shared.Weights,
     references: shared.References = None,
     samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
-    likelihood: Annotated[Any, shared.parsed(LIKELIHOODS.resolve)] = "oracle",
-    metric: shared.Metric = None,
+    likelihood: Annotated[
+        Any, shared.parsed(LIKELIHOODS.resolve, group=shared.OBSERVED)
+    ] = "oracle",
+    metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
-    prior_variance: float = 0.1,
-    setting: SamplerSettings = None,
-    jobs: int = 1,
-    seed: int = 0,
+    prior_variance: Annotated[float, Parameter(group=shared.PRIOR)] = 0.1,
+    setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
+    seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
+
+    Example: `bpa calibrate dev.nbest -w moses.ini --samplers imh,nuts -o calibration.html`
 
     Args:
         likelihood: Likelihood that observations are simulated from, with its settings: oracle,
@@ -273,18 +284,20 @@ def tune(
     tuner: Annotated[str, Parameter(help=f"{shared.names_in(TUNERS)}.")] = "mert",
     metric: Annotated[str, shared.gain()] = "bleu",
     template: Path | None = None,
-    fixed: shared.Fixed = None,
-    defaults: shared.Defaults = None,
+    fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
+    defaults: Annotated[shared.Defaults, Parameter(group=shared.PRIOR)] = None,
     setting: shared.Settings = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
-    decoder: str | None = None,
-    iterations: int = 25,
-    returned: Annotated[str, Parameter(name="--return")] = "best",
-    folder: Annotated[Path | None, Parameter(name="--rounds")] = None,
+    decoder: Annotated[str | None, Parameter(group=DECODING)] = None,
+    iterations: Annotated[int, Parameter(group=DECODING)] = 25,
+    returned: Annotated[str, Parameter(name="--return", group=DECODING)] = "best",
+    folder: Annotated[Path | None, Parameter(name="--rounds", group=DECODING)] = None,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
+
+    Example: `bpa tune dev.nbest -r dev.ref -w moses.ini --tuner mira -o tuned.ini`
 
     Args:
         output: Weight file; - for stdout.
@@ -350,6 +363,8 @@ def experiment(
 ) -> None:
     """Compare methods over numbers of adaptation sentences (learning curves).
 
+    Example: `bpa experiment study.toml --output results`
+
     Args:
         study: Study file (TOML). A shell runs its decoder command, if it has one.
         output: Folder of the results; an unfinished run resumes.
@@ -401,18 +416,20 @@ def sweep(
     ],
     references: shared.References = None,
     sampler: str = "rwm-isotropic",
-    runs: int = 4,
-    test: str | None = None,
-    test_references: list[Path] | None = None,
-    prior_variance: float = 0.1,
-    likelihood: shared.Likelihood = None,
-    metric: shared.Metric = None,
-    setting: shared.Settings = None,
-    seed: int = 0,
+    runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
+    test: Annotated[str | None, Parameter(group=TEST)] = None,
+    test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
+    prior_variance: Annotated[float, Parameter(group=shared.PRIOR)] = 0.1,
+    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
+    metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
+    setting: Annotated[shared.Settings, Parameter(group=shared.SAMPLING)] = None,
+    seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Run a sampler over values of its settings: R-hat, acceptance, ESS, and held-out scores.
+
+    Example: `bpa sweep dev.nbest -r dev.ref -w moses.ini --vary draws=500,2000 -o sweep`
 
     Args:
         output: Folder of the table and the figure.
@@ -447,6 +464,8 @@ def sweep(
 
 def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False) -> None:
     """Plot learning curves: figures, tables, and a self-contained HTML page.
+
+    Example: `bpa figures results --kind pdf`
 
     Args:
         results: Folder of results of `bpa experiment`.

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 from bpa_ppl.tables import text_table
 
+#: A box of help.
+MODEL = Group("Model of the counts", sort_key=1)
 TableOutput = Annotated[
     str,
     Parameter(
@@ -36,6 +38,8 @@ def extract(
     quiet: shared.Quiet = False,
 ) -> None:
     """Count the phrase pairs that are consistent with the alignment of a corpus.
+
+    Example: `bpa phrases extract corpus.fr corpus.en corpus.align --output counts.parquet`
 
     Args:
         source: One sentence per line, words separated by spaces.
@@ -77,6 +81,8 @@ def mix(
 ) -> None:
     """Mix a phrase table of the domain with a general one: p(t|s) and p(s|t).
 
+    Example: `bpa phrases mix in.parquet out.parquet --dev dev.parquet --output table.parquet`
+
     Args:
         inner: Phrase table of the domain. Counts: Parquet, `source ||| target ||| count`, or an
             extract file or phrase table of Moses.
@@ -111,17 +117,20 @@ def weigh(
     dev: str,
     in_corpus: tuple[str, str],
     out_corpus: tuple[str, str],
-    form: str = "weighted",
-    mixture: str = "map",
-    scale: Literal["plain", "log"] | None = None,
-    negatives: Literal["no-common", "source"] = "no-common",
-    prior_deviation: float | None = None,
-    published: bool = False,
+    form: Annotated[str, Parameter(group=MODEL)] = "weighted",
+    mixture: Annotated[str, Parameter(group=MODEL)] = "map",
+    scale: Annotated[Literal["plain", "log"] | None, Parameter(group=MODEL)] = None,
+    negatives: Annotated[Literal["no-common", "source"], Parameter(group=MODEL)] = "no-common",
+    prior_deviation: Annotated[float | None, Parameter(group=MODEL)] = None,
+    published: Annotated[bool, Parameter(group=MODEL)] = False,
     best: int | None = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
     """Mix a table of the domain with a general one whose counts are weighted by features.
+
+    Example: `bpa phrases weigh in.parquet out.parquet --dev dev.parquet --in-corpus in.fr in.en
+    --out-corpus out.fr out.en --output weighted.parquet`
 
     Args:
         inner: Counts of the domain.
@@ -209,6 +218,8 @@ def subdomains(
     quiet: shared.Quiet = False,
 ) -> None:
     """Induce latent subdomains of a parallel corpus, for domain-invariance features.
+
+    Example: `bpa subdomains corpus.fr corpus.en --output subdomains.parquet`
 
     Args:
         source: One sentence per line, words separated by spaces; plain, gzip, xz or zstd.
