@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar, cast
 
 from bpa_ppl.component import Component, name_in, settings_in
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.notes import warn_user
 
 C = TypeVar("C", bound=Component)
@@ -182,8 +182,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         member = self[name]
         if mark == "=":
             if member.main is None:
-                problem = f"{name} takes no file: settings are written {name}:NAME=VALUE"
-                raise UsageError(problem, code="invalid-setting")
+                problem = f"settings of the {self.kind} {name} are written {name}:NAME=VALUE"
+                raise UsageError(f"{problem}, not {quoted(text)}", code="invalid-setting")
             written = f"{member.main}={written}"
         elif member.variant:
             variant, _, written = written.partition(",")

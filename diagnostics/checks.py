@@ -352,8 +352,8 @@ def refuse_unconverged(posterior: Posterior) -> None:
 class Remedies:
     """Advice for failed diagnostics, in terms of the sampler of some draws and its settings.
 
-    A setting is named with a value to try, `draws=4000`, as Python and `--set` take it. For draws
-    of other programs, whose settings are unknown, the advice names no values.
+    A setting is named with a value to try, `draws=4000`, as Python takes it. For draws of other
+    programs, whose settings are unknown, the advice names no values.
 
     Args:
         draws: with the attributes `sampler`, `settings`, `chosen` and `step_setting`, if they are

@@ -42,12 +42,28 @@ def test_settings_are_read(study_file: Path) -> None:
     assert study.domains[0].adapt == study_file.parent / "nbest"
 
 
-def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
-    kernel = 'like = "numpyro:BarkerMH"\nstep_size = 0.5'
-    method = read_study(edited_study(study_file, VARIANT, kernel)).methods[-1]
+@pytest.mark.parametrize(
+    "kernel", ['"numpyro:BarkerMH"\nstep_size = 0.5', '"numpyro:BarkerMH,step_size=0.5"']
+)
+def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path, kernel: str) -> None:
+    method = read_study(edited_study(study_file, VARIANT, f"like = {kernel}")).methods[-1]
+    assert method.engine == "numpyro:BarkerMH"
     assert method.component() == SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.5})
     with raises(DataError, "unknown-setting"):
         read_study(edited_study(study_file, "step_size", "stepsize"))
+
+
+def test_settings_may_follow_a_name(study_file: Path) -> None:
+    text = 'like = "imh:draws=50"\nlikelihood = "margin:gamma=4"\nrule = "mbr:gain=chrf"'
+    method = read_study(edited_study(study_file, VARIANT, text)).methods[-1]
+    assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
+    assert method.resolved_likelihood() == Margin(gamma=4)
+    assert method.with_settings({"gamma": 1}).resolved_likelihood() == Margin(gamma=1)
+    for other in ('"canonical:draws=2"', '"mapp:draws=2"', '"imh=2"'):
+        study_file.write_text(study_file.read_text("utf-8").replace('"imh:draws=50"', other))
+        with pytest.raises(DataError, match=other.strip('"')):
+            read_study(study_file)
+        study_file.write_text(study_file.read_text("utf-8").replace(other, '"imh:draws=50"'))
 
 
 @pytest.mark.parametrize(
