@@ -253,7 +253,7 @@ Likelihood = Annotated[
 
 def gain(help: str = "") -> Parameter:
     """Return the parameter of a metric, `--metric` or `--gain`; `-ter` is no option here."""
-    described = {"help": help} if help else {}  # else by the command
+    described: dict[str, Any] = {"help": help} if help else {}  # else by the command
     return Parameter(name=("--metric", "--gain"), allow_leading_hyphen=True, **described)
 
 

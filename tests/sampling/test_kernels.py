@@ -55,7 +55,7 @@ def test_parameters_of_a_kernel_are_settings(kernel: str) -> None:
     ("sampler", "settings", "code", "parameter"),
     [
         ("numpyro:Nuts", {}, "unknown-name", "kernel"),
-        ("nuts:HMC", {}, "unknown-name", "sampler"),
+        ("nuts:HMC", {}, "invalid-setting", None),
         ("numpyro:BarkerMH", {"step_size": float("inf")}, "invalid-setting", "step_size"),
         ("numpyro:NUTS", {"inverse_mass_matrix": np.eye(2)}, "invalid-setting", None),
         ("numpyro:HMC", {"trajectory_length": None}, "invalid-setting", "sampler"),
