@@ -361,10 +361,11 @@ class RerankFlags:
             RULES.resolve,
             f"Decision rule: {names_in(RULES)}; with settings as in mbr:gain=bleu (default: what "
             "the posterior records: mean without canonical weights, else predictive).",
+            metavar="STR",
         ),
     ] = None
     derivations: str = "separate"
-    draws: Annotated[int | str | None, parsed(number_or_text)] = None
+    draws: Annotated[int | str | None, parsed(number_or_text, metavar="INT|all")] = None
     defaults: Defaults = None
     moved_files: MovedFiles = None
     without: list[str] | None = None
