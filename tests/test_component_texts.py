@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bpa_ppl as bpa
-from bpa_ppl import Draws, NBest, UsageError
+from bpa_ppl import Draws, UsageError, from_lists
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.base import NBEST_FORMATS
@@ -19,7 +19,7 @@ from bpa_ppl.quality.base import METRICS
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS
 
-LISTS = NBest.from_lists(
+LISTS = from_lists(
     [["a b", "a c", "b"]] * 4, [[[0.0], [1.0], [2.0]]] * 4, ["x"], references=["a b"] * 4
 )
 
