@@ -8,6 +8,7 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 
 from bpa_ppl.adapting import log_density
+from bpa_ppl.building import from_lists
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Observations
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import log_linear
@@ -25,7 +26,7 @@ CANONICAL = {"a": 0.5, "b": -0.2}
 def lists() -> NBest:
     rng = np.random.default_rng(0)
     texts = [[f"text {n}" for n in range(4)] for _ in range(30)]
-    lists = NBest.from_lists(texts, rng.normal(size=(30, 4, 2)), list(CANONICAL))
+    lists = from_lists(texts, rng.normal(size=(30, 4, 2)), list(CANONICAL))
     preferences = [[[int(winner), int((winner + 1) % 4)]] for winner in rng.integers(4, size=30)]
     return lists.with_extras(grade=rng.integers(5, size=120)).with_sentence_extras(
         preferences=preferences
