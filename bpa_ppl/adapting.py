@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.caching import prepare_jax
+from bpa_ppl.columns import to_floats
 from bpa_ppl.diagnostics.baselines.comparing import (
     left_out_note,
     recorded_comparison,
@@ -40,12 +43,12 @@ from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, Draws
+from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import judgement_note, numeric_columns
 from bpa_ppl.quality.gains import default_metric, resolve
 from bpa_ppl.quality.preferences import has_preferences
-from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import (
@@ -58,8 +61,20 @@ from bpa_ppl.sampling.observations import (
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
 from bpa_ppl.sampling.repeating import OPTIONS, record_of
-from bpa_ppl.sampling.target import Model, Sampled, Target
-from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.sampling.target import (
+    NUMPYRO_LOCK,
+    Model,
+    Sampled,
+    Target,
+    constrained,
+    constrained_draws,
+    evaluate,
+    log_priors,
+    model_info,
+    prior_draws,
+    require_sites,
+    unflatten,
+)
 from bpa_ppl.sampling.updating import SHIFT, gaussian_shift, report_shift
 from bpa_ppl.weights import (
     CANONICAL,
@@ -127,7 +142,7 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     (True, ['the cat', 'the dog'])
     """
     draws = adapt_draws(nbest, weights, options)
-    with tracing():  # SciPy fails in a thread while xarray imports Dask in another
+    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         return to_arviz(checked(draws)[0])
 
 
@@ -177,7 +192,11 @@ class Problem:
         name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
         if _keeps(engine, self.represented):
             target = replace(target, earlier=self.represented)
-        with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+        with (
+            NUMPYRO_LOCK,
+            jax.enable_x64(True),
+            reporter(options.progress, f"adapt {name}") as report,
+        ):
             start = clock()
             sampled = engine.sample(replace(target, progress=report))
             seconds = clock() - start
@@ -199,7 +218,7 @@ class Problem:
         if self.represented is not None and draws.kind != "point":
             record: dict[str, Any] = {}
             if self.target.earlier is None:
-                with tracing(), jax.enable_x64(True):
+                with NUMPYRO_LOCK, jax.enable_x64(True):
                     record = gaussian_shift(self.target, self.represented, draws)
             report_shift(record, self.represented, draws)
             draws = draws.with_attrs(**({SHIFT: record} if record else {}))
@@ -222,7 +241,7 @@ class Problem:
             return draws
         if recorded_comparison(draws) is None:
             return draws
-        with tracing(), jax.enable_x64(True):
+        with NUMPYRO_LOCK, jax.enable_x64(True):
             target = self.without_indicators()
             if not mode_of(target).converged:
                 return draws
@@ -236,40 +255,37 @@ class Problem:
     def plain_draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records but comparisons.
 
-        The prior is recorded only if the density depends on it: a custom model may have another
-        one.
-
         Args:
             sampled: as for `draws`.
             sampler: as for `draws`.
         """
         require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
         target, observed, match = self.target, self.observed, self.target.match
-        density.require_sites(sampled.z, target.start)
-        with tracing(), jax.enable_x64(True):
-            info, likelihood = density.model_info(target), sampled.log_likelihood
+        require_sites(sampled.z, target.start)
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            info, likelihood = model_info(target), sampled.log_likelihood
             if likelihood is None:
-                likelihood = density.evaluate(target, sampled.z)[1]
-            fields = info.prior_fields - {"other"}
-            prior = {n: value for n, value in target.prior._asdict().items() if n in fields}
+                likelihood = evaluate(target, sampled.z)[1]
+            recorded = target.uses_prior and target.prior.other is None
+            prior = target.prior._asdict() if recorded else {}
             constants = {
                 "canonical": match.values[match.free],
-                **{f"prior_{name}": value for name, value in prior.items()},
+                **{f"prior_{name}": value for name, value in prior.items() if value is not None},
                 **sampled.constants,
             }
             if sampled.mode is not None:
-                mode = density.unflatten(sampled.mode, target.start)
-                constants["mode"] = density.constrained(target, mode)[WEIGHTS]
-            from_prior = density.prior_draws(target, _PRIOR_DRAWS, target.seed)
+                mode = unflatten(sampled.mode, target.start)
+                constants["mode"] = constrained(target, mode)[WEIGHTS]
+            from_prior = prior_draws(target, _PRIOR_DRAWS, target.seed)
             values, warmup, from_prior, constants = jax.device_get(
                 (
-                    density.constrained_draws(target, sampled.z),
-                    density.constrained_draws(target, sampled.warmup),
+                    constrained_draws(target, sampled.z),
+                    constrained_draws(target, sampled.warmup),
                     {name: draws[None] for name, draws in from_prior.items()},
                     constants,
                 )
             )
-            log_prior = density.log_priors(target, values)
+            log_prior = log_priors(target, values)
         dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
         return Draws(
             values,
@@ -332,23 +348,19 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     prepared, observed, likelihood = setup.prepared, setup.observed, setup.likelihood
     represented = _represented(setup, engine)
     prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
-    with tracing(), jax.enable_x64(True):
+    with NUMPYRO_LOCK, jax.enable_x64(True):
         target = setup.target(prior, seed=int(options.seed))
-        info = density.model_info(target)
-    if not info.observes:
+        observes = model_info(target).observes
+    if not observes:
         warn_user(
             f"the model {_name(setup.model)} observes nothing, so its posterior equals its prior: "
             "call likelihood.observe(lists, weights)"
         )
-    # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
-    # anyway.
-    uses_likelihood = info.uses_likelihood or target.likelihood != likelihood
-    settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
     origin, recipe = prepared.match.origin, prepared.recipe
     started = "" if origin == CANONICAL else origin
     attrs = {
-        **({"likelihood": settings} if uses_likelihood else {}),
-        **({"prior": prior_record} if info.prior_fields - {"mean"} else {}),
+        "likelihood": {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()},
+        **({"prior": prior_record} if target.uses_prior else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({"pretrained": prepared.pretrained} if prepared.pretrained else {}),
         **({"indicators": indicators} if indicators else {}),
@@ -429,7 +441,7 @@ class _SetUp(NamedTuple):
 
     def log_evidence_of_order(self) -> float:
         """Return the log evidence of the order of the candidates."""
-        with tracing(), jax.enable_x64(True):
+        with NUMPYRO_LOCK, jax.enable_x64(True):
             return mode_of(self.target(likelihood=_OF_ORDER)).log_evidence
 
 
@@ -671,7 +683,7 @@ def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Tar
     [0.8083]
     """
     problem = problem_of(nbest, weights, options)
-    return replace(problem.target, problem=problem)
+    return replace(problem.target, recorder=problem)
 
 
 def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
@@ -786,3 +798,89 @@ def _versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
     names = (*_PACKAGES, *engine.packages)
     return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}
+
+
+def to_posterior(
+    density: Target,
+    z: npt.ArrayLike,
+    *,
+    sampler: str = "unknown sampler",
+    warmup: npt.ArrayLike | None = None,
+    log_weight: npt.ArrayLike | None = None,
+    statistics: Mapping[str, npt.ArrayLike] | None = None,
+) -> InferenceData:
+    """Return draws of any algorithm as the posterior that `adapt` would return.
+
+    `check`, `report`, `compare` and `rerank` take it.
+
+    Args:
+        density: from `log_density`.
+        z: (chains, draws, d) unconstrained values.
+        sampler: a name that the posterior records.
+        warmup: (chains, draws, d) of the warm-up, if they are to be kept.
+        log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
+            constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
+        statistics: (chains, draws) each, under ArviZ's names. `n_steps` is the number of
+            evaluations of the density that a draw took; where it is missing it is unknown.
+
+    Raises:
+        DataError: if shapes do not fit together, or a value is not finite.
+        UsageError: if the density was not made by `log_density`.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> density = log_density(lists, {"LM0": 0.5})
+    >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
+    >>> posterior = to_posterior(density, z, sampler="mine")
+    >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
+    ((4, 100, 1), 'mine')
+    """
+    if density.recorder is None:
+        problem = "only a density made by log_density has what a posterior records"
+        raise UsageError(problem, code="missing-setting")
+    values = _draws(density, "z", z)
+    shape, attrs, weights = values.shape[:2], {}, None
+    if log_weight is not None:
+        weights, attrs["pareto_k"] = pareto_smoothed(_columns("log_weight", log_weight, shape))
+    arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
+    sites = unflatten(values, density.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        log_density, log_likelihood = evaluate(density, sites)
+    sampled = Sampled(
+        z=sites,
+        kind="chains" if weights is None else "weighted",
+        log_density=log_density,
+        log_weight=weights,
+        statistics=arrays,
+        warmup=(
+            {} if warmup is None else unflatten(_draws(density, "warmup", warmup), density.start)
+        ),
+        log_likelihood=log_likelihood,
+        attrs=attrs,
+    )
+    draws = density.recorder.draws(sampled, {"sampler": str(sampler)})
+    return to_arviz(checked(draws)[0])
+
+
+def _draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
+    """Return draws as finite numbers, (chains, draws, d)."""
+    values = to_floats(z, name)
+    if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
+        problem = f"must be (chains, draws, {density.dimension})"
+        raise DataError(
+            f"{name} has the shape {values.shape}: it {problem}",
+            parameter=name,
+            code="mismatch",
+        )
+    if not np.isfinite(values).all():
+        problem = f"{name} has values that are not finite: leave out the draws that diverged"
+        raise DataError(problem, parameter=name, code="bad-number")
+    return values
+
+
+def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one value per draw, (chains, draws), in its own type."""
+    if to_floats(values, name).shape != shape:
+        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
+        raise DataError(problem, parameter=name, code="mismatch")
+    return np.asarray(values)

@@ -9,10 +9,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
 
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.probabilities import normalised
 
@@ -28,6 +30,29 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     # One product a sentence; a single product would need the table with features first.
     of_sentences = jnp.broadcast_to(weights, features.shape[:2])
     return jnp.einsum("sq,sqn->sn", of_sentences, features) + base
+
+
+def require_weights(lists: Lists, weights: Any) -> None:
+    """Refuse weights that do not fit the lists.
+
+    Raises:
+        UsageError: if a model observes with other weights than one value for each free feature, or
+            such values for each domain of the lists.
+    """
+    shape, features, domains = np.shape(weights), lists.features, len(lists.domains)
+    problem = ""
+    if len(shape) not in (1, 2) or shape[-1] != features:
+        problem = (
+            f"likelihood.observe takes weights of shape ({features},), one value for each of the "
+            f"{features} free features, or (domains, {features}), not {shape}"
+        )
+    elif len(shape) == 2 and shape[0] < domains:
+        problem = (
+            f"likelihood.observe got the weights of {shape[0]} domains, but the lists are of "
+            f"{domains}: give it one row for each domain"
+        )
+    if problem:
+        raise UsageError(problem, parameter="model", code="mismatch")
 
 
 class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
@@ -63,6 +88,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     pytree_data_fields: tuple[str, ...] = ("lists", "weights")
 
     def __init__(self, lists: Lists, weights: Any, *, validate_args: bool | None = None):
+        require_weights(lists, weights)
         self.lists, self.weights = lists, weights
         super().__init__(batch_shape=lists.oracle.shape, validate_args=validate_args)
 
@@ -166,6 +192,7 @@ def per_sentence(
         weights: as for `OracleChoice`.
         columns: the columns of the buckets that hold the other values.
     """
+    require_weights(lists, weights)
     fields = itemgetter(*columns)
     parts = [
         per_list(function, bucket["features"], bucket["base"], fields(bucket), part).reshape(-1)

@@ -65,6 +65,7 @@ class Lists(NamedTuple):
         oracle: (S,) int32, the row of the observed choice in its list: 0.
         sentence: (S,) int32, the position of each sentence in the n-best table, or −1.
         domain: (S,) int32, the number of the domain of each sentence, from 0.
+        domains: (K,) int32, the number of sentences of each domain.
         weight: (S,) float32, the exponent of the probability of each observation; None if all are
             1.
         rater: (R, S) float32, 1 where one of R raters made an observation, else 0, so that the
@@ -84,6 +85,7 @@ class Lists(NamedTuple):
     oracle: Any
     sentence: Any
     domain: Any
+    domains: Any
     weight: Any = None
     rater: Any = None
 
@@ -166,6 +168,7 @@ def tabulate(
         np.zeros_like(sentence),
         sentence,
         np.append(domains, 0).astype(np.int32)[sentence],
+        np.bincount(domains.astype(np.int32), minlength=1).astype(np.int32),
         None if weights is None else np.append(weights, 1).astype(np.float32)[sentence],
         None if numbers is None else np.float32(np.arange(numbers.max() + 1)[:, None] == numbers),
     )

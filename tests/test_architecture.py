@@ -46,7 +46,7 @@ LAYERS = (
 )
 HEIGHT = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 #: Modules that import each other.
-KNOWN_CIRCLES = [{"bpa_ppl.sampling.density", "bpa_ppl.sampling.target"}]
+KNOWN_CIRCLES: list[set[str]] = []
 #: What commands that only choose and describe do not load.
 HEAVY = {
     *("arviz", "arviz_stats", "jax", "matplotlib", "numba", "numpyro", "pandas", "scipy.optimize"),

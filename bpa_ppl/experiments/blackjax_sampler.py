@@ -12,8 +12,7 @@ import numpy as np
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.density import unflatten
-from bpa_ppl.sampling.target import Sampled, Target
+from bpa_ppl.sampling.target import Sampled, Target, unflatten
 
 _PIECES = 10
 

@@ -13,8 +13,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.density import evaluate
-from bpa_ppl.sampling.target import Sampled, Target, with_evaluations
+from bpa_ppl.sampling.target import Sampled, Target, evaluate, with_evaluations
 
 _SAME = 1e-9  # relative difference of two equal values of δ
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains

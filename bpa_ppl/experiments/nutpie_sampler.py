@@ -13,8 +13,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.density import unflatten
-from bpa_ppl.sampling.target import Sampled, Target
+from bpa_ppl.sampling.target import Sampled, Target, unflatten
 
 #: Statistics that nutpie names as ArviZ does.
 _STATISTICS = ("energy", "n_steps", "diverging")

@@ -45,11 +45,17 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
-from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.observations import Compared, default_likelihood
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.sampling.target import Model, Target
-from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.sampling.target import (
+    NUMPYRO_LOCK,
+    Model,
+    Target,
+    constrained,
+    constrained_draws,
+    evaluate,
+    model_info,
+)
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
@@ -329,7 +335,7 @@ def calibrate_sampler(
     if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    with tracing(), jax.enable_x64(True):
+    with NUMPYRO_LOCK, jax.enable_x64(True):
         labels = _labels(target)
     return calibrate(
         partial(_replicated, engine, target, seed),
@@ -345,7 +351,7 @@ def calibrate_sampler(
 def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
-    with tracing(), jax.enable_x64(True):
+    with NUMPYRO_LOCK, jax.enable_x64(True):
         names = _parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
         truth, oracle, likelihood = simulated(target, names, key)

@@ -16,7 +16,6 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.density import constrained_draws, model_info
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,

@@ -20,10 +20,9 @@ from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import UsageError, one_of, quoted
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
-from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.sampling.laplace import starting_points
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.sampling.target import Sampled, Sites, Target
+from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, potential
 
 #: The kernels of NumPyro that sample any density of real values.
 KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")

@@ -24,10 +24,18 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import repeat_start
-from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, dispersed_starts, mode_of, require_mode
 from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture, log_student
-from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
+from bpa_ppl.sampling.target import (
+    Sampled,
+    Sites,
+    Target,
+    evaluate,
+    gradients,
+    model_info,
+    unflatten,
+    with_evaluations,
+)
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.

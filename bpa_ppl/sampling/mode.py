@@ -16,14 +16,16 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.density import (
+from bpa_ppl.sampling.target import (
+    Model,
+    Sampled,
+    Sites,
+    Target,
     model_info,
     potential,
-    require_weights,
     starting_point,
     unflatten,
 )
-from bpa_ppl.sampling.target import Model, Sampled, Sites, Target
 from bpa_ppl.weights import Match
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
@@ -227,7 +229,6 @@ def posterior_target(
         return Target(model, observing, on_device, arrays, {}, match, seed)
 
     target = build(likelihood)
-    require_weights(target)
     start, log_concave = starting_point(target), likelihood.log_concave_start()
     if log_concave is not None:
         simple = build(log_concave)

@@ -39,11 +39,9 @@ from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.nbest import NBest, correlation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import Compared, Scored
-from bpa_ppl.sampling.target import Model, Target
-from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
 from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
@@ -165,7 +163,7 @@ def choose_scale(
         return Scale(expected_scale(len(scaled)))
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
     deviation = OF_PAIRS if answers and of_pairs else OF_LISTS
-    with reporter(progress, "learn the scale of the prior"), tracing():
+    with reporter(progress, "learn the scale of the prior"), NUMPYRO_LOCK:
         return Scale(
             learn_scale(
                 lambda prior: posterior_target(table, prior, match, evidence),

@@ -15,9 +15,8 @@ from scipy.special import gammaln, logsumexp, softmax
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.models.priors.base import log_density_of_scale
-from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.target import Target, unflatten
 
 #: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
 #: 1 / √(2 K) given the scale, and their Student t is wider.

@@ -1,58 +1,85 @@
-"""What a sampler takes and returns: the density of a posterior, and draws from it."""
+"""The log density of a posterior: a NumPyro program with its data, as functions that JAX compiles.
+
+Everywhere z is the dict of unconstrained latent values of a target, whose model and likelihood are
+static in compiled functions: data of the same shapes need no new compilation.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
+from numpyro import handlers
+from numpyro.distributions import biject_to
+from numpyro.distributions.constraints import real
+from numpyro.infer import Predictive, init_to_uniform, log_likelihood
+from numpyro.infer.util import constrain_fn, potential_energy
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
-from bpa_ppl.diagnostics.checks import checked
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError, require
 from bpa_ppl.models.likelihoods.base import Likelihood
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.lists import Lists, in_order
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.progress import Reporter
-from bpa_ppl.sampling.density import constrained, evaluate, may_overlap, potential, unflatten
-from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.sampling.own_models import CheckedSites, explained, model_error, require_shape
 from bpa_ppl.weights import Match
-
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: A NumPyro program over lists, a prior and a likelihood.
 Model = Callable[[Lists, Prior, Likelihood], None]
 #: The unconstrained values of the sites of a model, by name.
 Sites = dict[str, Any]
 
+#: Held by a thread from the target to the draws, so that one NumPyro program at a time is traced
+#: and run. NumPyro has one stack of effect handlers for all threads: two threads that trace at once
+#: see the handlers of each other, and fail with "all sites must have unique names". And JAX up to
+#: 0.10 splits each batch of matrices that LAPACK factorises or solves over the threads that run the
+#: programs, and waits for them: two programs that do so at once can wait forever.
+NUMPYRO_LOCK = threading.RLock()
+#: Held by `value_and_gradient`, for the same reasons: threads that a sampler starts call it while
+#: the thread that started them holds `NUMPYRO_LOCK`.
+_EVALUATION_LOCK = threading.Lock()
+
+_NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 #: Standard deviation of the starts of chains around the initial position.
 _JITTER = 0.1
-#: Held to compile, since two threads cannot trace NumPyro programs at once, and to run a program
-#: that may not overlap with another.
-_COMPILING = threading.Lock()
+#: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
+_DRAWS = 128
+#: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
+_THREADS = 2
+#: For code that runs once and briefly: optimisation would take longer than it saves.
+_RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+#: A site starts at the median of this many draws of its prior.
+_START_DRAWS = 15
 
 
 def no_report(done: int, total: int, note: str) -> None:
     """Report no progress."""
 
 
+class Recorder(Protocol):
+    """Makes posteriors of draws: it knows what was observed and chosen."""
+
+    def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+        """Return draws with everything that `adapt` records."""
+
+
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=("lists", "prior", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "seed", "progress", "problem", "earlier"),
+    drop_fields=("match", "seed", "progress", "recorder", "earlier"),
 )
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -61,8 +88,7 @@ class Target:
     `target(z)` is a pure JAX function of z, (d,): `jax.grad`, `jax.hessian`, `jax.jvp`, `jax.vmap`
     and `jax.jit` apply to it. It is computed in float64: enable it, for the program by
     `jax.config.update("jax_enable_x64", True)` or for a block by `with jax.enable_x64(True):`.
-    Samplers are called with it enabled; `value_and_gradient` and `to_posterior` enable it
-    themselves.
+    Samplers are called with it enabled; `value_and_gradient` enables it itself.
 
     The object is a pytree. As an argument of a compiled function, rather than as a constant of it,
     it is not compiled into the program: `jax.jit(run)(target, key)`. Data of the same shapes share
@@ -75,10 +101,11 @@ class Target:
         prior: of the free features.
         start: z by site, at the mean of the prior.
         match: the canonical weights, matched to the features of the lists; like the following ones,
-            not part of the density and not known to compiled functions.
+            not part of the density, so that compiled functions have its default.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
-        problem: what `adapt` samples; None if `log_density` did not make the target.
+        recorder: makes posteriors of draws of any algorithm, see `to_posterior`; None if
+            `log_density` did not make the target.
         earlier: the posterior of earlier lists whose draws a sampler weights again
             (`Sampler.keeps_draws`), or None.
 
@@ -106,10 +133,10 @@ class Target:
     lists: Lists
     prior: Prior
     start: Sites
-    match: Match = None  # type: ignore[assignment] # given, except while JAX compiles
+    match: Match = _NO_FEATURES
     seed: int = 0
-    progress: Reporter = field(default_factory=lambda: no_report)
-    problem: Any = None
+    progress: Reporter = no_report
+    recorder: Recorder | None = None
     earlier: Draws | None = None
 
     def program(self, lists: Lists, prior: Prior) -> None:
@@ -125,6 +152,11 @@ class Target:
     def features(self) -> tuple[str, ...]:
         """The features that the site `weights` has a value for."""
         return self.match.free_names
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether the weights have the prior: a model may have `uses_prior = False`."""
+        return bool(getattr(self.model, "uses_prior", True))
 
     def __call__(self, z: Any) -> jax.Array:
         """Return log p(z, data), the value that posteriors call `lp`.
@@ -195,7 +227,8 @@ class Target:
     def value_and_gradient(self, z: npt.ArrayLike) -> tuple[float, Float64]:
         """Return log p(z, data) and its gradient, (d,), as NumPy's numbers.
 
-        For packages outside JAX, such as nutpie or SciPy: from any thread, in float64.
+        For packages outside JAX, such as nutpie or SciPy: from any thread, in float64. Threads
+        evaluate it one after the other.
 
         Args:
             z: (d,).
@@ -210,99 +243,16 @@ class Target:
         (True, dtype('float64'))
         """
         point = to_floats(z, "z")
-        with jax.enable_x64(True):  # each thread has its own setting
+        with jax.enable_x64(True), _EVALUATION_LOCK:  # each thread has its own setting
             self.unflatten(point)
-            with _COMPILING:
-                compiled = self._compiled
-            with nullcontext() if may_overlap(self) else _COMPILING:
-                value, gradient = compiled(self, point)
-                return float(value), np.asarray(gradient)
+            value, gradient = self._compiled(self, point)
+            return float(value), np.asarray(gradient)
 
     @cached_property
     def _compiled(self) -> Any:
         """The value and the gradient, compiled for this density."""
         z = jax.ShapeDtypeStruct((self.dimension,), np.float64)
         return _value_and_gradient.lower(self, z).compile()
-
-    def to_posterior(
-        self,
-        z: npt.ArrayLike,
-        *,
-        sampler: str = "unknown sampler",
-        warmup: npt.ArrayLike | None = None,
-        log_weight: npt.ArrayLike | None = None,
-        statistics: Mapping[str, npt.ArrayLike] | None = None,
-    ) -> InferenceData:
-        """Return draws of any algorithm as the posterior that `adapt` would return.
-
-        `check`, `report`, `compare` and `rerank` take it.
-
-        Args:
-            z: (chains, draws, d) unconstrained values.
-            sampler: a name that the posterior records.
-            warmup: (chains, draws, d) of the warm-up, if they are to be kept.
-            log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
-                constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
-            statistics: (chains, draws) each, under ArviZ's names. `n_steps` is the number of
-                evaluations of the density that a draw took; where it is missing it is unknown.
-
-        Raises:
-            DataError: if shapes do not fit together, or a value is not finite.
-            UsageError: if the density was not made by `log_density`.
-
-        >>> from bpa_ppl import from_lists, log_density
-        >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-        >>> density = log_density(lists, {"LM0": 0.5})
-        >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
-        >>> posterior = density.to_posterior(z, sampler="mine")
-        >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
-        ((4, 100, 1), 'mine')
-        """
-        if self.problem is None:
-            problem = "only a density made by log_density has what a posterior records"
-            raise UsageError(problem, code="missing-setting")
-        values = self._draws("z", z)
-        shape, attrs, weights = values.shape[:2], {}, None
-        if log_weight is not None:
-            weights, attrs["pareto_k"] = pareto_smoothed(_columns("log_weight", log_weight, shape))
-        arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
-        sites = unflatten(values, self.start)
-        with tracing(), jax.enable_x64(True):
-            log_density, log_likelihood = evaluate(self, sites)
-        sampled = Sampled(
-            z=sites,
-            kind="chains" if weights is None else "weighted",
-            log_density=log_density,
-            log_weight=weights,
-            statistics=arrays,
-            warmup={} if warmup is None else unflatten(self._draws("warmup", warmup), self.start),
-            log_likelihood=log_likelihood,
-            attrs=attrs,
-        )
-        return to_arviz(checked(self.problem.draws(sampled, {"sampler": str(sampler)}))[0])
-
-    def _draws(self, name: str, z: npt.ArrayLike) -> Float64:
-        """Return draws as finite numbers, (chains, draws, d)."""
-        values = to_floats(z, name)
-        if values.ndim != 3 or values.shape[2] != self.dimension or not values.size:
-            problem = f"must be (chains, draws, {self.dimension})"
-            raise DataError(
-                f"{name} has the shape {values.shape}: it {problem}",
-                parameter=name,
-                code="mismatch",
-            )
-        if not np.isfinite(values).all():
-            problem = f"{name} has values that are not finite: leave out the draws that diverged"
-            raise DataError(problem, parameter=name, code="bad-number")
-        return values
-
-
-def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of one value per draw, (chains, draws), in its own type."""
-    if to_floats(values, name).shape != shape:
-        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
-        raise DataError(problem, parameter=name, code="mismatch")
-    return np.asarray(values)
 
 
 @jax.jit
@@ -352,3 +302,361 @@ def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
     shape = np.shape(next(iter(sampled.z.values())))[:2]
     steps = np.full(shape, per_draw, np.int32)
     return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
+
+
+class ModelInfo(NamedTuple):
+    """The structure of a program.
+
+    Attributes:
+        latent: the sites that are sampled.
+        per_sentence: observed sites in the plate over sentences, with one value per sentence.
+        observes: whether it observes anything.
+        unconstrained: whether all sites are real-valued and none is deterministic, so that z are
+            the values of the sites.
+    """
+
+    latent: tuple[str, ...]
+    per_sentence: tuple[str, ...]
+    observes: bool
+    unconstrained: bool
+
+
+def model_info(target: Target) -> ModelInfo:
+    """Return the structure of a program, computed once for data of the same shapes.
+
+    Raises:
+        UsageError: if the program cannot be sampled; it needs a site `weights` with one value for
+            each free feature, and observes with the weights of each domain of the lists.
+    """
+    leaves, structure = jax.tree.flatten(_without_start(target))
+    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
+    return _model_info(structure, shapes)
+
+
+@lru_cache(maxsize=256)
+def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
+    sites: dict[str, Any] = {}
+    target: Target = jax.tree.unflatten(structure, shapes)
+    features, sentences = target.lists.features, len(target.lists.oracle)
+
+    def run(target: Target) -> Sites:
+        checked = CheckedSites(target.program, features, sentences)
+        seeded = handlers.seed(checked, jax.random.key(0))
+        sites.update(handlers.trace(seeded).get_trace(*target.data))
+        return _unconstrained(sites)
+
+    def is_real(support: Any) -> bool:
+        while hasattr(support, "base_constraint"):
+            support = support.base_constraint
+        return support is real
+
+    def is_per_sentence(site: dict[str, Any]) -> bool:
+        plates = {frame.name for frame in site["cond_indep_stack"]}
+        return "sentence" in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
+
+    with explained(target.model):
+        jax.eval_shape(run, target)
+    if WEIGHTS not in sites:
+        require_shape(None, features)
+    sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+    observed = tuple(name for name, site in sampled.items() if site["is_observed"])
+    latent = tuple(name for name in sampled if name not in observed)
+    deterministic = any(site["type"] == "deterministic" for site in sites.values())
+    return ModelInfo(
+        latent=latent,
+        per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
+        observes=bool(observed),
+        unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
+    )
+
+
+def _unconstrained(sites: Mapping[str, Any]) -> Sites:
+    """Return the unconstrained values of the latent sites of a trace.
+
+    Raises:
+        UsageError: if one is discrete.
+    """
+    z: Sites = {}
+    for name, site in sites.items():
+        if site["type"] != "sample" or site["is_observed"]:
+            continue
+        if site["fn"].support.is_discrete:
+            raise model_error(
+                f"the site {name} of the model is discrete, and samplers need a density of real "
+                "values: observe it (obs=), or sum over its values, for example by "
+                "numpyro.distributions.MixtureGeneral",
+                "not-supported",
+            )
+        z[name] = biject_to(site["fn"].support).inv(site["value"])
+    return z
+
+
+def starting_point(target: Target) -> Sites:
+    """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
+
+    A random start would be far from probable values of scales, and in a hierarchy even farther
+    for everything that is multiplied by a scale. Weights whose support does not contain the mean
+    of the prior start at their prior's median, too.
+
+    Raises:
+        UsageError: if the density is not finite there.
+    """
+    info = model_info(target)
+    simple = info.unconstrained and info.latent == (WEIGHTS,)
+    if simple and target.model is log_linear:
+        return {WEIGHTS: target.prior.mean}
+    z: Sites = {WEIGHTS: target.prior.mean} if simple else _start(target)
+    if not np.isfinite(potential(target, z)):
+        raise model_error(
+            "the density of the model is 0 or not a number where samplers start: with the weights "
+            "at the canonical ones if the model allows these, and other sites at the medians of "
+            "their priors; give it a density that is positive there, or other canonical weights",
+            "bad-number",
+        )
+    return z
+
+
+@jax.jit
+def _start(target: Target) -> Sites:
+    """Return z with each site at its start."""
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    start = partial(_initial_value, target.prior.mean)
+    values = handlers.substitute(seeded, substitute_fn=start)
+    return _unconstrained(handlers.trace(values).get_trace(*target.data))
+
+
+def _initial_value(mean: Any, site: Any) -> Any:
+    """Return the start of a site: the mean of the weights, else the median of draws of its prior.
+
+    `partial(_initial_value, mean)` is an initialisation strategy of NumPyro.
+    """
+    if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
+        return init_to_uniform(site)
+    prior, options = site["fn"], site["kwargs"]
+    transform = biject_to(prior.support)
+
+    def draw(key: jax.Array) -> Any:
+        return transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
+
+    draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
+    median = transform(jnp.median(draws, axis=0))
+    if site["name"] != WEIGHTS:
+        return median
+    # A mean outside of the support, or at its edge, is not the value of any finite z.
+    z = transform.inv(mean)
+    same = jnp.isfinite(z).all() & jnp.allclose(transform(z), mean, rtol=1e-6, atol=1e-9)
+    return jnp.where(same, mean, median)
+
+
+def potential(target: Target, z: Sites) -> jax.Array:
+    """Return the potential energy, −log p(z, data).
+
+    Compiled functions call a compiled function, so that NumPyro runs the program only once.
+    """
+    energy: jax.Array = _potential(_without_start(target), z)
+    return energy
+
+
+@jax.jit
+def _potential(target: Target, z: Sites) -> jax.Array:
+    energy: jax.Array = potential_energy(target.program, target.data, {}, z)
+    return energy
+
+
+def _without_start(target: Target) -> Target:
+    """Return the target for what does not depend on its starting point."""
+    return replace(target, start={})
+
+
+@jax.jit
+def gradients(target: Target, z: Sites) -> jax.Array:
+    """Return the gradients of the potential at n values of z, (n, d)."""
+
+    def gradient(sites: Sites) -> jax.Array:
+        return ravel_pytree(jax.grad(lambda values: potential(target, values))(sites))[0]
+
+    return jax.vmap(gradient)(z)
+
+
+def constrained(target: Target, z: Sites) -> Sites:
+    """Return the values of the sites, deterministic ones included, for one z."""
+    return z if model_info(target).unconstrained else _constrained(target, z)
+
+
+@jax.jit
+def _constrained(target: Target, z: Sites) -> Sites:
+    values: Sites = constrain_fn(target.program, target.data, {}, z, return_deterministic=True)
+    return values
+
+
+def constrained_draws(target: Target, z: Sites) -> Sites:
+    """Return the values of the sites for z with leading dimensions (chains, draws)."""
+    info = model_info(target)
+    return z if not z or info.unconstrained else _constrained_draws(target, z)
+
+
+@jax.jit
+def _constrained_draws(target: Target, z: Sites) -> Sites:
+    values: Sites = jax.vmap(jax.vmap(partial(constrained, target)))(z)
+    return values
+
+
+def require_sites(z: Any, like: Sites) -> None:
+    """Refuse draws that are not of the sites of a program.
+
+    Args:
+        z: for each site its unconstrained values, (chains, draws, …).
+        like: z of one draw.
+
+    Raises:
+        UsageError: if a site is missing, or has another shape.
+
+    >>> require_sites({"weights": np.zeros((4, 100, 2))}, {"weights": np.zeros(3)})
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: z must have the sites weights (chains, draws, 3), ...
+    """
+    expected = {name: ("chains", "draws", *np.shape(value)) for name, value in like.items()}
+    shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
+    leading = next(iter(shapes.values()), ())[:2]
+    if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
+        sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
+        raise UsageError(
+            f"z must have the sites {sites}, not {shapes or type(z).__name__}",
+            parameter="z",
+            code="mismatch",
+        )
+
+
+def unflatten(flat: Any, like: Sites) -> Sites:
+    """Split flat vectors, (…, d), into the values of the sites, (…, site shape) each.
+
+    Args:
+        flat: NumPy or JAX arrays, in the order of `jax.flatten_util.ravel_pytree`.
+        like: z of one draw.
+
+    >>> sites = unflatten(np.arange(6.0).reshape(2, 3), {"b": np.zeros(2), "a": np.zeros(())})
+    >>> {name: values.tolist() for name, values in sites.items()}
+    {'a': [0.0, 3.0], 'b': [[1.0, 2.0], [4.0, 5.0]]}
+    """
+    sites, first = {}, 0
+    for name in sorted(like):
+        size = int(np.size(like[name]))
+        part = flat[..., first : first + size]
+        sites[name] = part.reshape((*flat.shape[:-1], *np.shape(like[name])))
+        first += size
+    return sites
+
+
+@jax.jit
+def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
+        # The potential contains the likelihood too: the compiler computes it once.
+        sites = log_likelihood(target.program, constrained(target, z), *target.data, batch_ndims=0)
+        narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
+        return potential(target, z), narrow
+
+    return jax.vmap(evaluate_one)(block)
+
+
+def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
+    """Return the log densities and the log-likelihoods of many draws, computed side by side.
+
+    Args:
+        target: the posterior.
+        z: with leading dimensions (chains, draws).
+
+    Returns:
+        float64 (chains, draws) log p(z, data), and for each observed site float32
+        (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
+        plate over sentences, else in the shape of the site.
+
+    Raises:
+        UsageError: if an argument has another type.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
+    >>> target = log_density(lists, {"LM0": 1.0}, likelihood="oracle")
+    >>> with jax.enable_x64(True):
+    ...     _, values = evaluate(target, {"weights": np.ones((1, 2, 1))})
+    >>> np.exp(values["oracle"]).round(2).tolist()
+    [[[0.75], [0.75]]]
+    """
+    require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
+    shape = np.shape(jax.tree.leaves(z)[0])[:2]
+    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
+    per_sentence, order = model_info(target).per_sentence, in_order(target.lists)
+    count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
+    size = min(_DRAWS, count)
+    log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
+
+    def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
+        with jax.enable_x64(x64):  # each thread has its own setting
+            part = jax.tree.map(lambda x: x[block], flat)
+            potentials, sites = _evaluate_block(target, part)
+        values = {name: np.asarray(value) for name, value in sites.items()}
+        ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
+        return block, np.asarray(potentials), ordered
+
+    # The last block is moved back so that all blocks have one shape and share one compilation.
+    starts = (*range(0, count - size, size), count - size)
+    # A model or distribution of a user may call LAPACK: see `NUMPYRO_LOCK`.
+    calls_none = target.model is log_linear and target.prior.other is None
+    with ThreadPoolExecutor(_THREADS if calls_none else 1) as threads:
+        blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
+        for block, potentials, sites in blocks:
+            log_density[block] = -potentials
+            for name, values in sites.items():
+                if name not in likelihoods:
+                    likelihoods[name] = np.empty((count, *values.shape[1:]), np.float32)
+                likelihoods[name][block] = values
+    reshaped = {name: v.reshape(*shape, *v.shape[1:]) for name, v in likelihoods.items()}
+    return log_density.reshape(shape), reshaped
+
+
+def log_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
+    """Return the log prior density of each latent site, (chains, draws, …), at its own values.
+
+    Empty for a single site whose prior and likelihood are the whole density. In other models
+    log p(z) also contains the Jacobians of the transformations, which a prior does not.
+
+    Args:
+        target: the posterior.
+        values: of the sites, with leading dimensions (chains, draws).
+    """
+    info = model_info(target)
+    if info.unconstrained and len(info.latent) == 1:
+        return {}
+    latent = {name: jnp.asarray(values[name]) for name in info.latent}
+    return dict(jax.device_get(_log_priors(target, latent)))
+
+
+@jax.jit
+def _log_priors(target: Target, values: Sites) -> Sites:
+    def log_density(site: dict[str, Any]) -> jax.Array:
+        density: jax.Array = site["fn"].log_prob(site["value"])
+        return density if site["scale"] is None else site["scale"] * density
+
+    def evaluate_one(latent: Sites) -> Sites:
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*target.data)
+        return {name: log_density(sites[name]) for name in latent}
+
+    return jax.vmap(jax.vmap(evaluate_one))(values)
+
+
+def prior_draws(target: Target, count: int, seed: int) -> Sites:
+    """Return draws of the weights and the other latent sites from the prior, (count, …)."""
+    only_weights = model_info(target).latent == (WEIGHTS,)
+    if target.model is log_linear and only_weights and target.prior.other is None:
+        return {WEIGHTS: target.prior.sample(np.random.default_rng([seed, 5]), count)}
+    draws: Sites = _prior_draws(target, count, jax.random.key(seed))
+    return draws
+
+
+@partial(jax.jit, static_argnums=1, compiler_options=_RUN_ONCE)
+def _prior_draws(target: Target, count: int, key: jax.Array) -> Sites:
+    sites = list(dict.fromkeys([WEIGHTS, *model_info(target).latent]))
+    draws: Sites = Predictive(target.program, num_samples=count, return_sites=sites)(
+        key, *target.data
+    )
+    return draws

@@ -15,8 +15,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
-from bpa_ppl.sampling.density import evaluate, model_info
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.target import Target, evaluate, model_info
 
 #: The attribute of a posterior with the result of `gaussian_shift`.
 SHIFT: Final = "gaussian_prior"

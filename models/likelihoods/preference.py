@@ -184,6 +184,9 @@ class _Observed(Likelihood, frozen=True):
         """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
         import jax.numpy as jnp
 
+        from bpa_ppl.models.choice import require_weights
+
+        require_weights(lists, weights)
         buckets = []
         for bucket in lists.buckets:
             features = jnp.concatenate([bucket["features"], bucket["tie"][:, :, None]], axis=2)

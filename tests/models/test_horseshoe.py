@@ -14,8 +14,7 @@ from bpa_ppl import UsageError
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.models.priors.sparse import Horseshoe
-from bpa_ppl.sampling.density import constrained, potential
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.target import Target, constrained, potential
 from bpa_ppl.weights import Match, match
 
 #: A dense weight and three sparse ones.

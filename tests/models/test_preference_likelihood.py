@@ -26,8 +26,7 @@ from bpa_ppl.adapting import log_density as density_of
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.density import evaluate, potential
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.target import Target, evaluate, potential
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from scipy.stats import multivariate_normal
 from targets import SENTENCES, TARGETS, Target, by_domain
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, check, from_lists, rerank
+from bpa_ppl import DataError, NBest, UsageError, check, from_lists, rerank, to_posterior
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
@@ -68,9 +69,8 @@ def density_of(name: str) -> Density:
 )
 def test_it_is_lp_of_the_draws(name: str) -> None:
     density = density_of(name)
-    assert density.problem is not None
     walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
-    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density.problem.target)
+    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density)
     flat = np.concatenate(
         [np.reshape(sampled.z[site], (40, -1)) for site in sorted(density.start)], axis=1
     )
@@ -130,7 +130,7 @@ def test_draws_become_the_posterior_of_adapt() -> None:
     expected = target.adapt("imh", draws=1000)
     z = expected["posterior"]["weights"].values
     rates = expected["sample_stats"]["acceptance_rate"].values
-    found = density.to_posterior(z, sampler="mine", statistics={"acceptance_rate": rates})
+    found = to_posterior(density, z, sampler="mine", statistics={"acceptance_rate": rates})
     assert found.attrs["sampler"] == "mine"
     for group, variable in (
         ("posterior", "weights"),
@@ -153,7 +153,7 @@ def test_importance_weights_of_own_proposals() -> None:
     proposal = multivariate_normal(target.mean, 1.5 * target.covariance)
     z = proposal.rvs(4000, random_state=3)[None]
     ratio = np.asarray(jax.vmap(density)(z[0]))[None] - proposal.logpdf(z)
-    posterior = density.to_posterior(z, sampler="own importance sampling", log_weight=ratio)
+    posterior = to_posterior(density, z, sampler="own importance sampling", log_weight=ratio)
     draws = as_draws(posterior)
     assert draws.attrs["pareto_k"] < 0.7
     assert check(posterior)
@@ -162,7 +162,7 @@ def test_importance_weights_of_own_proposals() -> None:
     narrow = multivariate_normal(target.mean, 0.05 * target.covariance)
     z = narrow.rvs(1000, random_state=3)[None]
     ratio = np.asarray(jax.vmap(density)(z[0]))[None] - narrow.logpdf(z)
-    assert not check(density.to_posterior(z, log_weight=ratio))
+    assert not check(to_posterior(density, z, log_weight=ratio))
 
 
 def test_draws_that_do_not_fit_are_refused() -> None:
@@ -176,16 +176,15 @@ def test_draws_that_do_not_fit_are_refused() -> None:
         ("draws", "wrong-type", UsageError),
     ):
         with raises(kind, code, parameter="z"):
-            density.to_posterior(z)
+            to_posterior(density, z)
     with raises(DataError, "mismatch", parameter="n_steps"):
-        density.to_posterior(good, statistics={"n_steps": np.ones(10)})
+        to_posterior(density, good, statistics={"n_steps": np.ones(10)})
     with raises(DataError, "mismatch", parameter="log_weight"):
-        density.to_posterior(good, log_weight=np.ones(20))
+        to_posterior(density, good, log_weight=np.ones(20))
     with raises(DataError, "mismatch", parameter="warmup"):
-        density.to_posterior(good, warmup=np.ones((2, 3)))
-    assert density.problem is not None
+        to_posterior(density, good, warmup=np.ones((2, 3)))
     with raises(UsageError, "missing-setting"):
-        density.problem.target.to_posterior(good)
+        to_posterior(replace(density, recorder=None), good)
 
 
 def test_float32_and_other_shapes_are_refused() -> None:

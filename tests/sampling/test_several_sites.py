@@ -17,7 +17,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import lognorm, multivariate_normal, norm
 from targets import SENTENCES, TARGETS, integrated, moments_of
 
-from bpa_ppl import UsageError, adapt, check, log_density, point_weights, rerank
+from bpa_ppl import DataError, Prior, UsageError, adapt, check, log_density, point_weights, rerank
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.log_linear import log_linear
@@ -55,6 +55,9 @@ def of_its_own(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, weights)
 
 
+of_its_own.uses_prior = False  # type: ignore[attr-defined]
+
+
 @cache
 def draws_of(model: Any, sampler: str = "imh", **options: Any) -> Any:
     return TARGETS["plane"]().adapt(sampler, model=model, **options)
@@ -71,13 +74,17 @@ def test_a_factor_counts_as_the_density_that_it_is() -> None:
     assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
 
 
-def test_the_prior_is_recorded_as_far_as_the_model_uses_it() -> None:
+def test_prior_and_likelihood_are_recorded() -> None:
+    """A model may say that its weights do not have the prior; no Gaussian is then learned from."""
     used = as_draws(draws_of(with_lengths, draws=500))
     other = as_draws(draws_of(of_its_own, "map"))
     recorded = [{n for n in d.constants if n.startswith("prior")} for d in (used, other)]
-    assert recorded == [{"prior_mean", "prior_variance"}, {"prior_mean"}]
+    assert recorded == [{"prior_mean", "prior_variance"}, set()]
     assert [name in used.attrs for name in ("prior", "likelihood")] == [True, True]
-    assert [name in other.attrs for name in ("prior", "likelihood")] == [False, False]
+    assert [name in other.attrs for name in ("prior", "likelihood")] == [False, True]
+    assert Prior.recorded(used).variance.tolist() == used.constants["prior_variance"].tolist()
+    with raises(DataError, "not-supported"):
+        Prior.recorded(other)
 
 
 @pytest.mark.usefixtures("without_drawing")
@@ -218,8 +225,7 @@ def test_nuts_ends_for_an_own_hierarchy_of_54_values() -> None:
     oracle = reference_model.given(*[0] * 30)
     density = log_density(lists, dict.fromkeys(names, 0.1), model=noncentred, oracle=oracle)
     assert density.dimension == 54
-    assert density.problem is not None
-    sampled = Nuts(draws=20, warmup=20, chains=1).sample(density.problem.target)
+    sampled = Nuts(draws=20, warmup=20, chains=1).sample(density)
     assert np.isfinite(sampled.log_density).all()
 
 
