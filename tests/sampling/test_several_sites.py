@@ -83,7 +83,7 @@ def test_prior_and_likelihood_are_recorded() -> None:
     assert [name in used.attrs for name in ("prior", "likelihood")] == [True, True]
     assert [name in other.attrs for name in ("prior", "likelihood")] == [False, True]
     assert Prior.recorded(used).variance.tolist() == used.constants["prior_variance"].tolist()
-    with raises(DataError, "not-supported"):
+    with raises(DataError, "not-supported", parameter="posterior"):
         Prior.recorded(other)
 
 
