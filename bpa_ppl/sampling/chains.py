@@ -63,7 +63,7 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
     The chains run side by side, in pieces of equal length, so that progress is reported and
     Ctrl-C works; the draws do not depend on the pieces. NumPyro's MCMC would compile its loop
     again for each piece; here one compilation serves all pieces, and all data of the same shapes.
-    They are one program, since two may not run at the same time (see `may_overlap`).
+    They are one program, since two may not run at the same time (see `NUMPYRO_LOCK`).
 
     Args:
         sampler: a `ChainSampler`, or another one with its settings and its method `initialise`.
