@@ -26,7 +26,7 @@ from bpa_ppl.sampling.laplace import (
     thinning_of,
 )
 from bpa_ppl.sampling.nuts import Nuts
-from bpa_ppl.sampling.target import Sampled, Target
+from bpa_ppl.sampling.target import Sampled, Target, constrained_draws, model_info
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 MIN_CHECKED_DRAWS = 100
