@@ -99,7 +99,7 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
 
     bucket = {"features": np.moveaxis(features, 0, 1)[None], "base": base, "share": share[None]}
     oracle = np.zeros(lists, np.int32)
-    table = Lists((bucket,), oracle, oracle, oracle)
+    table = Lists((bucket,), oracle, oracle, oracle, np.array([lists]))
     log_p = jax.vmap(lambda vector: OracleChoice(table, vector).log_prob(oracle))
     found = np.asarray(jax.jit(log_p)(weights))
     scores = np.einsum("dq,qsn->dsn", weights.astype(np.float64), features)
