@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.caching import prepare_jax
@@ -25,7 +26,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
 )
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked
-from bpa_ppl.drift import record_scales
+from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.pretrained import pretrained_weights
@@ -42,7 +43,14 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, Draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.record import (
+    ComponentRecord,
+    Figures,
+    IndicatorsRecord,
+    Record,
+    SamplerRecord,
+)
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.progress import inherited_progress, reporter
 from bpa_ppl.quality.base import METRICS, Metric
@@ -60,7 +68,7 @@ from bpa_ppl.sampling.observations import (
 )
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
-from bpa_ppl.sampling.repeating import OPTIONS, record_of
+from bpa_ppl.sampling.repeating import record_of
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
@@ -75,7 +83,7 @@ from bpa_ppl.sampling.target import (
     require_sites,
     unflatten,
 )
-from bpa_ppl.sampling.updating import SHIFT, gaussian_shift, report_shift
+from bpa_ppl.sampling.updating import gaussian_shift, report_shift
 from bpa_ppl.weights import (
     CANONICAL,
     AnyWeights,
@@ -154,7 +162,7 @@ class Problem:
         target: the posterior, without a report of progress.
         observed: what was observed of the lists.
         lists: all adaptation lists, with the features of the posterior.
-        attrs: the record of the posterior.
+        record: of the posterior, without that of a sampler.
         constants: arrays that the posterior keeps.
         without_indicators: returns the target where the weights of indicators, such as those of
             systems, are 0; None if there are none, or no other feature.
@@ -164,7 +172,7 @@ class Problem:
     target: Target
     observed: Scored | Compared
     lists: NBest
-    attrs: dict[str, Any]
+    record: Record
     constants: dict[str, Any]
     without_indicators: Callable[[], Target] | None = None
     represented: Draws | None = None
@@ -200,31 +208,35 @@ class Problem:
             start = clock()
             sampled = engine.sample(replace(target, progress=report))
             seconds = clock() - start
-        attrs = {**self.attrs, "seed": seed, "versions": _versions(engine)}
-        record = {"sampler": name, "settings": engine.settings(), SAMPLING_TIME: seconds}
-        return replace(self, target=target, attrs=attrs).draws(sampled, record)
+        sampler = SamplerRecord(
+            name=name,
+            settings=engine.settings(),
+            seconds=seconds,
+            extra=None if extra is None else extra.origin,
+        )
+        record = structs.replace(self.record, seed=seed, versions=_versions(engine))
+        return replace(self, target=target, record=record).draws(sampled, sampler)
 
-    def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+    def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
 
         Args:
             sampled: the result.
-            sampler: the record of the sampler: `sampler`, its name, and `settings`.
+            sampler: the record of the sampler.
 
         Raises:
             UsageError: if the sampler did not return draws of the sites of the target.
         """
-        draws, observed = self.plain_draws(sampled, sampler), self.observed
+        draws, observed, shift = self.plain_draws(sampled, sampler), self.observed, None
         if self.represented is not None and draws.kind != "point":
-            record: dict[str, Any] = {}
             if self.target.earlier is None:
                 with NUMPYRO_LOCK, jax.enable_x64(True):
-                    record = gaussian_shift(self.target, self.represented, draws)
-            report_shift(record, self.represented, draws)
-            draws = draws.with_attrs(**({SHIFT: record} if record else {}))
+                    shift = gaussian_shift(self.target, self.represented, draws)
+            report_shift(shift, self.represented, draws)
         _warn_single_system(draws, observed)
-        mean = draws.aligned(self.lists, draws.mean[None])[0]
-        draws = draws.with_attrs(feature_scales=record_scales(self.lists, mean))
+        scales = feature_scales(self.lists, draws.aligned(self.lists, draws.mean[None])[0])
+        record = structs.replace(draws.record, shift=shift, feature_scales=scales)
+        draws = replace(draws, record=record)
         lists = self.lists if isinstance(observed, Compared) else observed.lists
         return with_baselines(draws, lists, observed.gain, observed.gains)
 
@@ -247,12 +259,12 @@ class Problem:
                 return draws
             sampled = SAMPLERS.resolve("laplace").sample(target)
         observed = self.observed
-        without = replace(self, target=target).plain_draws(sampled, {})
+        without = replace(self, target=target).plain_draws(sampled, SamplerRecord())
         return with_indicators_compared(
             draws, without, observed.lists, observed.gain, observed.gains
         )
 
-    def plain_draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+    def plain_draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
         """Return the result of a sampler with everything that `adapt` records but comparisons.
 
         Args:
@@ -306,7 +318,9 @@ class Problem:
             constants={**constants, **self.constants},
             fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
             sentence_ids=observed.lists.sentence_ids,
-            attrs={**sampler, **self.attrs, **sampled.attrs},
+            record=structs.replace(
+                self.record, sampler=sampler, figures=sampled.figures, verdict=sampled.verdict
+            ),
         )
 
 
@@ -327,7 +341,8 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     """
     problem = problem_of(nbest, weights, options)
     draws = problem.compare_indicators(problem.sample(options))
-    return draws.with_attrs(**{OPTIONS: record_of(options, weights)})
+    record = structs.replace(draws.record, options=record_of(options, weights))
+    return replace(draws, record=record)
 
 
 def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Problem:
@@ -356,29 +371,28 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
             f"the model {_name(setup.model)} observes nothing, so its posterior equals its prior: "
             "call likelihood.observe(lists, weights)"
         )
-    origin, recipe = prepared.match.origin, prepared.recipe
-    started = "" if origin == CANONICAL else origin
-    attrs = {
-        "likelihood": {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()},
-        **({"prior": prior_record} if target.uses_prior else {}),
-        **({"canonical_weights": started, "rule": "mean"} if started else {}),
-        **({"pretrained": prepared.pretrained} if prepared.pretrained else {}),
-        **({"indicators": indicators} if indicators else {}),
-        **({} if options.extra is None else {"extra": options.extra.origin}),
-        "seed": int(options.seed),
-        "model": _name(setup.model),
-        **observed.record(),
-        "lists": observed.lists.origin,
-        "data": observed.hashes(),
-        "versions": _versions(engine),
-        "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
-        **recipe.record(prepared.columns),
-    }
+    recipe = prepared.recipe
+    settings = ComponentRecord(LIKELIHOODS.name_of(likelihood), likelihood.settings())
+    record = Record(
+        likelihood=settings,
+        prior=prior_record if target.uses_prior else None,
+        start=prepared.match.origin,
+        pretrained=prepared.pretrained,
+        indicators=indicators,
+        seed=int(options.seed),
+        model=_name(setup.model),
+        observed=observed.record(),
+        lists=observed.lists.origin,
+        data=observed.hashes(),
+        versions=_versions(engine),
+        machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
+        recipe=recipe.record(prepared.columns),
+    )
     return Problem(
         target,
         observed,
         prepared.lists,
-        attrs,
+        record,
         {**observed.constants(), **recipe.constants()},
         without_indicators=None if alternative is None else alternative.target,
         represented=represented,
@@ -447,7 +461,7 @@ class _SetUp(NamedTuple):
 
 def _set_up(
     nbest: NBest, weights: AnyWeights, options: AdaptOptions, engine: Sampler
-) -> tuple[_SetUp, _SetUp | None, dict[str, Any]]:
+) -> tuple[_SetUp, _SetUp | None, IndicatorsRecord | None]:
     """Prepare features, observe the lists and choose the scale of the prior.
 
     Returns:
@@ -485,7 +499,7 @@ def _set_up(
     resolved = Oracle() if prior_of_answers else likelihood.defaults(observed)
     setup = _SetUp(prepared, observed, table, family, scale, resolved, model)
     if observed.gains is None or not len(observed.lists) or model is not log_linear:
-        return setup, None, {}
+        return setup, None, None
     is_chosen = options.chosen()[1] is not None or engine.likelihood is not None
     return _compare_indicators(setup, likelihood if is_chosen else default_likelihood(gain, nbest))
 
@@ -572,7 +586,7 @@ def _name(model: Model) -> str:
 
 def _compare_indicators(
     setup: _SetUp, likelihood: Likelihood
-) -> tuple[_SetUp, _SetUp | None, dict[str, Any]]:
+) -> tuple[_SetUp, _SetUp | None, IndicatorsRecord | None]:
     """Leave out indicators that do not explain the order of the candidates, with a warning.
 
     Args:
@@ -585,16 +599,17 @@ def _compare_indicators(
     prepared, names = setup.prepared, setup.prepared.indicators
     others = _without(setup, names, likelihood)
     if others is None or not set(names) & {*isotropic.learns_scale(setup.family, prepared.match)}:
-        return setup, others, {}
+        return setup, others, None
     difference = setup.log_evidence_of_order() - others.log_evidence_of_order()
     if difference >= LEFT_OUT_BELOW:
-        return setup, others, {"log_bayes_factor": difference, "left_out": []}
-    left_out = [s.column for s in prepared.recipe.sources if isinstance(s, Indicators)]
-    warn_user(left_out_note(left_out, difference))
+        return setup, others, IndicatorsRecord(difference)
+    columns = tuple(s.column for s in prepared.recipe.sources if isinstance(s, Indicators))
+    left_out = IndicatorsRecord(difference, columns)
+    warn_user(left_out_note(left_out))
     observed = setup.observed.without_features(names)
     rest = prepared.without_indicators()
     kept = others._replace(prepared=rest, observed=observed, table=observed.table(rest.match))
-    return kept, None, {"log_bayes_factor": difference, "left_out": left_out}
+    return kept, None, left_out
 
 
 def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _SetUp | None:
@@ -626,7 +641,7 @@ def _keeps(engine: Sampler, posterior: Draws | None) -> bool:
     """Return whether a sampler weights the draws of a posterior again, which are its own."""
     if posterior is None or not engine.keeps_draws:
         return False
-    return posterior.attrs.get("sampler") == SAMPLERS.name_of(engine)
+    return posterior.record.sampler.name == SAMPLERS.name_of(engine)
 
 
 def _represented(setup: _SetUp, engine: Sampler) -> Draws | None:
@@ -651,7 +666,7 @@ def _represented(setup: _SetUp, engine: Sampler) -> Draws | None:
                 code="mismatch",
             )
         return None
-    kept = {name: getattr(posterior, name) for name in ("attrs", "log_density", "sentence_ids")}
+    kept = {name: getattr(posterior, name) for name in ("record", "log_density", "sentence_ids")}
     return replace(posterior.reordered(free), **kept)
 
 
@@ -765,7 +780,7 @@ def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
             return Prior.recorded(prior.posterior)._replace(posterior=prior.posterior)
         if prior.posterior is not None and np.linalg.eigvalsh(prior.covariance).min() <= 0:
             problem = "the posterior that is the prior has too few draws of weight for a covariance"
-            remedy = f"use its own sampler, {prior.posterior.attrs.get('sampler')}, or adapt to all"
+            remedy = f"use its own sampler, {prior.posterior.record.sampler.name}, or adapt to all"
             raise UsageError(f"{problem}: {remedy} lists together", parameter="prior")
         return prior
     return PRIORS.resolve(prior, {} if variance is None else isotropic.variances(variance))
@@ -773,8 +788,8 @@ def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
 
 def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
     """Warn if the mean of the weights chooses candidates of one system from all lists."""
-    nbest, sources = observed.lists, draws.attrs.get("feature_sources", ())
-    categorical = [s["column"] for s in sources if s["source"] == "indicators"]
+    nbest, sources = observed.lists, draws.record.recipe.sources
+    categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
     # Comparisons are not lists of candidates.
     if isinstance(observed, Compared) or len(nbest) < _MIN_LISTS:
         return
@@ -839,9 +854,9 @@ def to_posterior(
         problem = "only a density made by log_density has what a posterior records"
         raise UsageError(problem, code="missing-setting")
     values = _draws(density, "z", z)
-    shape, attrs, weights = values.shape[:2], {}, None
+    shape, weights, k_hat = values.shape[:2], None, None
     if log_weight is not None:
-        weights, attrs["pareto_k"] = pareto_smoothed(_columns("log_weight", log_weight, shape))
+        weights, k_hat = pareto_smoothed(_columns("log_weight", log_weight, shape))
     arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
     sites = unflatten(values, density.start)
     with NUMPYRO_LOCK, jax.enable_x64(True):
@@ -856,9 +871,9 @@ def to_posterior(
             {} if warmup is None else unflatten(_draws(density, "warmup", warmup), density.start)
         ),
         log_likelihood=log_likelihood,
-        attrs=attrs,
+        figures=Figures(pareto_k=k_hat),
     )
-    draws = density.recorder.draws(sampled, {"sampler": str(sampler)})
+    draws = density.recorder.draws(sampled, SamplerRecord(name=str(sampler)))
     return to_arviz(checked(draws)[0])
 
 

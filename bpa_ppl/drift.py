@@ -1,8 +1,8 @@
 """Drift: features of new lists that vary, or agree, otherwise than in the adaptation lists.
 
 Weights are wrong without an error if a column has another unit, another sign, or no longer varies.
-`record_scales` describes the features of the adaptation lists; `DriftMonitor` compares the last new
-lists with them. The limits depend on the numbers of lists, and were chosen on halves of real
+`feature_scales` describes the features of the adaptation lists; `DriftMonitor` compares the last
+new lists with them. The limits depend on the numbers of lists, and were chosen on halves of real
 collections: `tests/benchmarks/bench_drift.py`.
 """
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.notes import warn_user
+from bpa_ppl.posterior.record import FeatureScale
 
 #: Of the two-sided tests of one kind, together.
 _LEVEL = 0.005
@@ -36,32 +37,8 @@ _QUANTILES = np.linspace(0, 1, 11)
 _SHARES = np.r_[0.5, np.ones(9), 0.5] / 10
 
 
-class FeatureScale(NamedTuple):
-    """How a feature varies within the adaptation lists.
-
-    Attributes:
-        spread: its standard deviation within the lists, as in `NBest.spread`.
-        lists: the number of lists with two or more candidates.
-        varying: in how many of them it varies.
-        deviations: (11,) deciles of its standard deviation in one of these.
-        sign: of all values; 0 if they have several.
-        agreement: the mean over lists of its correlation with the score by the other features.
-        agreement_deviation: the standard deviation of this correlation over the lists.
-        agreeing: the number of lists that have this correlation.
-    """
-
-    spread: float
-    lists: int = 0
-    varying: int = 0
-    deviations: Sequence[float] = ()
-    sign: int = 0
-    agreement: float = 0.0
-    agreement_deviation: float = 0.0
-    agreeing: int = 0
-
-
-def record_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, dict[str, Any]]:
-    """Return how each feature varies within lists, by name, as plain values; {} without lists.
+def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureScale]:
+    """Return how each feature varies within lists, by name; {} without lists.
 
     Args:
         nbest: the adaptation lists.
@@ -69,7 +46,7 @@ def record_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, dict[str, A
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 5, [[[1.0, -3.0], [3.0, 0.0]]] * 5, ["LM0", "W0"])
-    >>> record_scales(lists, [1.0, 1.0])["LM0"]["agreement"]
+    >>> feature_scales(lists, [1.0, 1.0])["LM0"].agreement
     1.0
     """
     if not len(nbest):
@@ -81,36 +58,17 @@ def record_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, dict[str, A
     for k, name in enumerate(nbest.feature_names):
         varying = lists.deviations[:, k]
         varying, known = varying[varying > 0], agreement[:, k][~np.isnan(agreement[:, k])]
-        scale = FeatureScale(
+        result[name] = FeatureScale(
             float(nbest.spread[k]),
             count,
             len(varying),
-            np.quantile(varying, _QUANTILES).tolist() if len(varying) else (),
+            tuple(np.quantile(varying, _QUANTILES).tolist()) if len(varying) else (),
             int(lists.sign[k]),
             float(known.mean()) if len(known) else 0.0,
             float(known.std(ddof=1)) if len(known) > 1 else 0.0,
             len(known),
         )
-        result[name] = scale._asdict()
     return result
-
-
-def recorded_scales(attrs: Mapping[str, Any]) -> dict[str, FeatureScale]:
-    """Return how features vary within the adaptation lists of a posterior, by name.
-
-    Args:
-        attrs: of the posterior. The result is empty if they lack the record, as those of another
-            program or an earlier version.
-
-    >>> recorded_scales({"feature_scales": {"LM0": {"spread": 2.0}}})["LM0"].spread
-    2.0
-    >>> recorded_scales({"feature_scales": {"LM0": [4.0, 2.0, 1]}}), recorded_scales({})
-    ({}, {})
-    """
-    record = attrs.get("feature_scales")
-    if not isinstance(record, Mapping) or not all(isinstance(r, Mapping) for r in record.values()):
-        return {}
-    return {name: FeatureScale(**scale) for name, scale in record.items()}
 
 
 class _Lists(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,10 @@ UNTUNED = ("UnknownWordPenalty0",)
 LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
 
 #: Where weights start: at canonical ones, at equal ones for standardised features, or without any.
-CANONICAL, EQUAL, NONE = "canonical", "equal", "none"
+Start = Literal["canonical", "equal", "none"]
+CANONICAL: Final = "canonical"
+EQUAL: Final = "equal"
+NONE: Final = "none"
 
 #: Weights by name, in the order of the columns, "equal", or None.
 AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | str | None
@@ -187,7 +190,7 @@ class Match(NamedTuple):
     values: Float64
     free: npt.NDArray[np.bool_]
     spread: Float64 | None = None
-    origin: str = CANONICAL
+    origin: Start = CANONICAL
 
     @property
     def free_names(self) -> tuple[str, ...]:
@@ -348,7 +351,7 @@ def initial_weights(nbest: NBest) -> Weights:
 
 def start(
     weights: AnyWeights, nbest: NBest, lower_is_better: str | Iterable[str] | None = None
-) -> tuple[Mapping[str, float] | None, Mapping[str, float], str]:
+) -> tuple[Mapping[str, float] | None, Mapping[str, float], Start]:
     """Return where the weights of the columns of some lists start, by name.
 
     Args:

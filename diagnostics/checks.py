@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
+from bpa_ppl.posterior.record import Finding, Verdict
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     bfmi,
@@ -107,37 +107,6 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One diagnostic compared with its threshold.
-
-    Attributes:
-        name: of the diagnostic.
-        value: its worst value.
-        where: the feature, the component of another site such as `raw[2]`, or the chain with that
-            value; or empty.
-        limit: the threshold in words, such as `≤ 1.01`.
-        passed: whether the value is within the limit.
-        advice: what to do otherwise, one sentence.
-
-    >>> Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise draws").cells
-    ('R-hat', '1.2', '≤ 1.01', 'FAILED', 'LM0')
-    """
-
-    name: str
-    value: float
-    where: str
-    limit: str
-    passed: bool
-    advice: str
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """A row of the table of findings: name, value, limit, verdict, where."""
-        verdict = "ok" if self.passed else "FAILED"
-        return self.name, f"{self.value:.4g}", self.limit, verdict, self.where
-
-
-@dataclass(frozen=True)
 class Report(Outcome):
     """All findings on one posterior; `str` gives the table, `bool` the verdict.
 
@@ -181,7 +150,7 @@ class Report(Outcome):
             "draws": self.shape[1],
             "burn_in": self.burn_in,
             "passed": self.passed,
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [structs.asdict(finding) for finding in self.findings],
         }
 
     def _shown(self) -> tuple[str, Table, list[str]]:
@@ -200,8 +169,6 @@ class Report(Outcome):
         return title, table, [line.removeprefix(": ") for line in advice]
 
 
-#: The attribute with the verdict and the findings of the check, and a checksum of what was checked.
-_RECORD = "check"
 #: Maximum squared length of the last Newton step, in posterior standard deviations.
 _DECREMENT = 1e-6
 #: A sequence of equal draws may be as long in a short chain as in one of so many draws.
@@ -248,7 +215,8 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     if draws.weighted:
         findings = _of_importance(draws, limits, remedies)
     elif draws.kind == "point":
-        decrement = float(draws.attrs.get("newton_decrement", np.nan))
+        recorded = draws.record.figures.newton_decrement
+        decrement = np.nan if recorded is None else recorded
         advice = "the optimisation did not converge: is the density of the model smooth?"
         limit, passed = f"≤ {_DECREMENT:g}", 0 <= decrement <= _DECREMENT
         findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
@@ -262,10 +230,9 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
 
 def _report(draws: Draws, findings: list[Finding]) -> Report:
     """Return the report on draws, with the findings that take no time added to the others."""
-    sampler = str(draws.attrs.get("sampler", "unknown sampler"))
-    if "chosen" in draws.attrs:
-        reason = draws.attrs.get("chosen_because", "unknown reason")
-        sampler += f" ({draws.attrs['chosen']}: {reason})"
+    sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
+    if figures.chosen is not None:
+        sampler += f" ({figures.chosen}: {figures.chosen_because})"
     warmup = draws.warmup.get(WEIGHTS)
     findings = [*findings, *_of_density(draws), *_of_gaussian_prior(draws)]
     burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
@@ -279,15 +246,14 @@ def checked(draws: Draws) -> tuple[Draws, Report]:
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
     >>> recorded, report = checked(Draws({"weights": drawn}, ("LM0",)))
-    >>> bool(report), recorded.attrs["check"]["passed"]
-    (True, True)
+    >>> bool(report), str(recorded.record.verdict)
+    (True, 'passed')
     """
     report = recorded_report(draws)
     if report is None:
         report = check(draws)
-        findings = [asdict(one) for one in report.findings]
-        record = {"passed": report.passed, "checksum": _checksum(draws), "findings": findings}
-        draws = draws.with_attrs(**{_RECORD: record})
+        verdict = Verdict(report.passed, _checksum(draws), report.findings)
+        draws = replace(draws, record=structs.replace(draws.record, verdict=verdict))
     return draws, report
 
 
@@ -300,21 +266,20 @@ def recorded_report(draws: Draws) -> Report | None:
     True
     >>> recorded_report(replace(recorded, values={"weights": drawn + 1}))
     """
-    record = draws.attrs.get(_RECORD)
-    if not isinstance(record, Mapping) or record.get("checksum") != _checksum(draws):
+    verdict = draws.record.verdict
+    if verdict is None or verdict.checksum != _checksum(draws):
         return None
-    with suppress(msgspec.ValidationError):
-        findings = msgspec.convert(record.get("findings"), list[Finding])
-        fresh = {one.name for one in (*_of_density(draws), *_of_gaussian_prior(draws))}
-        return _report(draws, [one for one in findings if one.name not in fresh])
-    return None
+    fresh = {one.name for one in (*_of_density(draws), *_of_gaussian_prior(draws))}
+    return _report(draws, [one for one in verdict.findings if one.name not in fresh])
 
 
 def _checksum(draws: Draws) -> str:
     """Return a hash of what a check reads, and of the version of bpa_ppl."""
     digest = hashlib.sha256(version("bpa_ppl").encode())
-    attrs = {name: draws.attrs.get(name, np.nan) for name in ("newton_decrement", "pareto_k")}
-    arrays = {**draws.statistics, **draws.values, "log_weight": draws.log_weight, **attrs}
+    figures = draws.record.figures
+    recorded = {"newton_decrement": figures.newton_decrement, "pareto_k": figures.pareto_k}
+    known = {name: np.nan if value is None else value for name, value in recorded.items()}
+    arrays = {**draws.statistics, **draws.values, "log_weight": draws.log_weight, **known}
     for name, values in sorted(arrays.items()):
         if values is not None:
             numbers = np.asarray(values, np.float64)
@@ -356,26 +321,28 @@ class Remedies:
     programs, whose settings are unknown, the advice names no values.
 
     Args:
-        draws: with the attributes `sampler`, `settings`, `chosen` and `step_setting`, if they are
-            known, and the acceptance rates of a random walk.
+        draws: with the record of the sampler, if it is known, and the acceptance rates of a random
+            walk.
 
-    >>> attrs = {"sampler": "imh", "settings": {"draws": 1000, "warmup": 100}}
-    >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=attrs)).more_draws(3.0)
+    >>> from bpa_ppl.posterior.record import Record, SamplerRecord
+    >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
+    >>> draws = Draws({"weights": [[[0.0]]]}, ("LM0",), record=Record(sampler=sampler))
+    >>> Remedies(draws).more_draws(3.0)
     'draw more (draws=6900), or use a sampler that mixes better (nuts)'
     """
 
     def __init__(self, draws: Draws):
-        recorded = draws.attrs.get("settings")
-        self._known = isinstance(recorded, Mapping)
-        self._settings: dict[str, Any] = dict(recorded) if isinstance(recorded, Mapping) else {}
+        sampler, figures = draws.record.sampler, draws.record.figures
+        self._known = sampler.settings is not None
+        self._settings = dict(sampler.settings or {})
         # The sampler may have drawn more than its settings say.
-        if "drawn_again_because" in draws.attrs and "draws" in self._settings:
+        if figures.drawn_again_because is not None and "draws" in self._settings:
             self._settings["draws"] = draws.shape[1]
         self._draws = draws
         self._nuts = "diverging" in draws.statistics
-        self._step = draws.attrs.get("step_setting")
+        self._step = figures.step_setting
         # Its warm-up tunes the proposals, and no draw depends on it.
-        self._independent = "imh" in (draws.attrs.get("sampler"), draws.attrs.get("chosen"))
+        self._independent = "imh" in (sampler.name, figures.chosen)
 
     def more_draws(self, shortage: float = _MORE) -> str:
         """Return how to get more effective draws.
@@ -433,7 +400,7 @@ class Remedies:
         if self._known and self._step == _ISOTROPIC:
             return self._isotropic_walk()
         change, factor = ("raise", _STEP) if larger else ("lower", 1 / _STEP)
-        value = self._value(str(self._step), factor)
+        value = self._value(self._step, factor)
         if self._step == _SCALE and self._known and not self._has_best_scale:
             value = f" ({_SCALE}={_BEST_STEP})"
         return f"{change} {self._step}{value}, or use nuts"
@@ -795,7 +762,7 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
 
 def _sound_acceptance(draws: Draws) -> tuple[float, float]:
     """Return the range of acceptance rates that is sound for the sampler of some draws."""
-    if draws.attrs.get("step_setting"):
+    if draws.record.figures.step_setting is not None:
         return _WALK
     return _HAMILTONIAN if "diverging" in draws.statistics else _OTHER
 
@@ -809,12 +776,12 @@ def _of_density(draws: Draws) -> Iterator[Finding]:
 
 def _of_gaussian_prior(draws: Draws) -> Iterator[Finding]:
     """Yield how far the Gaussian of a posterior, as a prior, shifts the weights; it never fails."""
-    record = draws.attrs.get("gaussian_prior", {})
+    record = draws.record.shift
     name, limit = "shift by the prior's Gaussian (sd)", "reported"
-    if "shift" in record:
-        feature, shift = max(record["shift"].items(), key=lambda item: abs(item[1]))
-        yield Finding(name, abs(float(shift)), feature, limit, True, "")
-    elif record:
+    if record is not None and record.shift:
+        feature, shift = max(record.shift.items(), key=lambda item: abs(item[1]))
+        yield Finding(name, abs(shift), feature, limit, True, "")
+    elif record is not None:
         yield Finding(name, float("nan"), "unknown", limit, True, "")
 
 
@@ -840,7 +807,8 @@ def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     size, min_ess = kish(draws.importance), limits.importance_ess
     # Smoothed weights record the k̂ of the raw ones, which may be larger.
     computed = pareto_smoothed(np.asarray(draws.log_weight))[1]
-    k_hat = float(np.fmax(draws.attrs.get("pareto_k", computed), computed))
+    recorded = draws.record.figures.pareto_k
+    k_hat = computed if recorded is None else float(np.fmax(recorded, computed))
     of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"
     heavy = (
         f"Pareto k̂ {k_hat:.2f}, so heavy a tail of the importance weights that averages are "

@@ -58,10 +58,10 @@ def leave_one_out(
 def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
-    exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
+    exponent = draws.record.figures.likelihood_exponent
     likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen]
     count, ids = likelihood.shape[1], draws.sentence_ids
-    if count == len(lists) and "comparisons" not in draws.attrs:
+    if count == len(lists) and draws.record.observed.kind != "preferences":
         return likelihood
     if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
         message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"

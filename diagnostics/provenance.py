@@ -9,41 +9,48 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import attributes
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 #: Attributes that other sections show, or that are for programs alone.
 _ELSEWHERE = ("baselines", "options", "feature_scales", "check")
-#: Parts of a signature that are attributes, and the packages that draws depend on.
-_STATED = ("oracle_metric", "gain_column", "oracle_ties", "model")
+#: The packages that draws depend on.
 _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
 _DIGITS = 12  # of a hash in a signature
 
 
-def attributes(draws: Draws) -> dict[str, str]:
+def recorded_attributes(draws: Draws) -> dict[str, str]:
     """Return the recorded attributes of draws in words.
 
-    >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
+    >>> from bpa_ppl.posterior.record import Record
+    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=7))
+    >>> recorded_attributes(draws)
     {'seed': '7'}
     """
-    shown = {k: _in_words(value) for k, value in draws.attrs.items() if k not in _ELSEWHERE}
+    recorded = attributes(draws.record)
+    shown = {k: _in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
 def different_data(draws: Draws, other: Draws) -> list[str]:
     """Return the kinds of data that two posteriors have other hashes of, see `Sentences.hashes`.
 
+    >>> from bpa_ppl.posterior.record import Record
     >>> zeros, data = {"weights": np.zeros((2, 10, 1))}, {"texts": "5f", "gains": "a0"}
-    >>> one, other = (Draws(zeros, ("LM0",), attrs={"data": data | {"gains": g}}) for g in "ab")
+    >>> one, other = (
+    ...     Draws(zeros, ("LM0",), record=Record(data=data | {"gains": gains})) for gains in "ab"
+    ... )
     >>> different_data(one, other)
     ['gains']
     """
-    ours, theirs = (_mapping(one.attrs.get("data")) for one in (draws, other))
-    return [name for name, value in ours.items() if theirs.get(name, value) != value]
+    theirs = other.record.data
+    return [n for n, value in draws.record.data.items() if theirs.get(n, value) != value]
 
 
 def difference(draws: Draws, other: Draws, name: str) -> str:
@@ -54,7 +61,8 @@ def difference(draws: Draws, other: Draws, name: str) -> str:
         other: of the first one.
         name: of its file.
 
-    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 1})
+    >>> from bpa_ppl.posterior.record import Record
+    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=1))
     >>> difference(draws, draws, "old.nc")
     'the draws are those of old.nc'
     >>> difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
@@ -78,41 +86,48 @@ def signature(posterior: Posterior) -> str:
     Args:
         posterior: of `adapt`, or any other one, of which less is known.
 
-    >>> attrs = {"sampler": "imh", "seed": 7, "settings": {"draws": 10}, "versions": {"jax": "0.9"}}
-    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs=attrs))
+    >>> from bpa_ppl.posterior.record import Record, SamplerRecord
+    >>> sampler = SamplerRecord(name="imh", settings={"draws": 10})
+    >>> record = Record(sampler=sampler, seed=7, versions={"jax": "0.9"})
+    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=record))
     'sampler:imh|chains:2|draws:10|seed:7|jax:0.9'
     """
     draws = as_draws(posterior, finite=False)
-    attrs, (chains, count) = draws.attrs, draws.shape
-    versions, prior = _mapping(attrs.get("versions")), _mapping(attrs.get("prior"))
-    scale, learned = prior.get("scale"), " learned" if prior.get("scale_learned") else ""
-    sources = attrs.get("feature_sources")
-    sampler = {"name": attrs.get("sampler"), **_mapping(attrs.get("settings"))}
+    record, (chains, count) = draws.record, draws.shape
+    observed, recipe, prior = record.observed, record.recipe, record.prior
+    sources = attributes(record).get("feature_sources", [])
+    scale = None
+    if prior is not None and prior.scale is not None:
+        scale = f"{prior.scale}{' learned' if prior.scale_learned else ''}"
+    sampler = {"name": record.sampler.name, **(record.sampler.settings or {})}
     parts = {
-        "lists": attrs.get("adaptation_sentences"),
-        "data": _hash(attrs.get("data")),
-        "options": _hash(attrs.get("options")),
-        **{key.removeprefix("oracle_"): attrs.get(key) for key in _STATED},
-        "likelihood": _in_short(attrs.get("likelihood")),
-        "prior": _in_short(prior, without=("scale", "scale_learned", "spread")),
-        "scale": f"{scale}{learned}" if scale is not None else None,
-        "added": f"{len(sources)},{_hash(sources)}" if isinstance(sources, list) else None,
+        "lists": observed.sentences,
+        "data": _hash(record.data),
+        "options": _hash(record.options),
+        "metric": observed.metric,
+        "gain_column": recipe.gain and structs.asdict(recipe.gain),
+        "ties": observed.ties,
+        "model": record.model,
+        "likelihood": record.likelihood and _in_short(record.likelihood.plain),
+        "prior": prior and _in_short(prior.plain, without=("scale", "scale_learned", "spread")),
+        "scale": scale,
+        "added": f"{len(sources)},{_hash(sources)}" if sources else None,
         "sampler": _in_short(sampler, without=("chains", "draws")),
         "chains": chains,
         "draws": count,
-        "seed": attrs.get("seed"),
-        **{name: versions.get(name) for name in _PACKAGES},
-        "version": versions.get("bpa_ppl"),
-        "machine": attrs.get("machine"),
+        "seed": record.seed,
+        **{name: record.versions.get(name) for name in _PACKAGES},
+        "version": record.versions.get("bpa_ppl"),
+        "machine": record.machine,
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value not in (None, ""))
 
 
 def how_to_repeat(draws: Draws) -> str | None:
     """Return the command, and the call, that repeat the adaptation; None if it is unknown."""
-    if "options" not in draws.attrs:
+    if draws.record.options is None:
         return None
-    lists = str(draws.attrs.get("lists", "LISTS"))
+    lists = draws.record.lists or "LISTS"
     lists = "LISTS" if lists.startswith("<") else shlex.quote(lists)
     return (
         f"bpa adapt {lists} --like POSTERIOR -o again.nc\n\n"
@@ -128,17 +143,12 @@ def _hash(value: Any) -> str | None:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def _in_short(value: Any, without: tuple[str, ...] = ()) -> str | None:
+def _in_short(component: Mapping[str, Any], without: tuple[str, ...] = ()) -> str | None:
     """Return a component and its settings in a signature: `margin,gamma=2.0`."""
-    settings = {key: one for key, one in _mapping(value).items() if one not in (None, {}, [])}
+    settings = {key: one for key, one in component.items() if one not in (None, {}, [], ())}
     name = settings.pop("name", None)
     shown = [f"{k}={one}".replace("|", "/") for k, one in settings.items() if k not in without]
     return ",".join(map(str, (name or "unknown", *shown))) if name or shown else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return a mapping, or an empty one for any other value that another program recorded."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def _in_words(value: Any) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table
-from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
+from bpa_ppl.models.likelihoods.preference import RATER, SLIP
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import quantiles
-from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement
+from bpa_ppl.posterior.record import Agreement
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -74,7 +75,7 @@ class Raters(Outcome):
         """
         return {
             "choices": dict(self.choices),
-            "agreement": None if self.agreement is None else self.agreement.record(),
+            "agreement": None if self.agreement is None else structs.asdict(self.agreement),
             "slips": {n: {"mean": m, "interval": [*ends]} for n, (m, *ends) in self.slips.items()},
         }
 
@@ -85,12 +86,14 @@ def raters_of(posterior: Posterior) -> Raters | None:
     >>> values = {"weights": np.zeros((1, 2, 1)), "slip": np.array([[[0.125], [0.375]]])}
     >>> coords, dims = {"rater": ("ann",)}, {"slip": ("rater",)}
     >>> from bpa_ppl import Draws
-    >>> draws = Draws(values, ("LM0",), coords=coords, dims=dims, attrs={"raters": {"ann": 12}})
+    >>> from bpa_ppl.posterior.record import Observed, Record
+    >>> record = Record(observed=Observed(raters={"ann": 12}))
+    >>> draws = Draws(values, ("LM0",), coords=coords, dims=dims, record=record)
     >>> raters_of(draws).slips["ann"][0]
     0.25
     """
     draws = as_draws(posterior)
-    choices, recorded = draws.attrs.get(RATERS), draws.attrs.get(AGREEMENT)
+    observed = draws.record.observed
     slips: dict[str, tuple[float, float, float]] = {}
     if SLIP in draws.values and draws.dims.get(SLIP) == (RATER,):
         rates = np.asarray(draws.values[SLIP], np.float64).reshape(len(draws.flat), -1)
@@ -99,7 +102,6 @@ def raters_of(posterior: Posterior) -> Raters | None:
         tail = (1 - _PROBABILITY) / 2
         low, high = quantiles(rates, (tail, 1 - tail), draws.importance).tolist()
         slips = dict(zip(names, zip(mean.tolist(), low, high, strict=True), strict=True))
-    if not isinstance(choices, Mapping) and not slips:
+    if not observed.raters and not slips:
         return None
-    agreement = Agreement.of_record(recorded) if isinstance(recorded, Mapping) else None
-    return Raters(choices if isinstance(choices, Mapping) else {}, agreement, slips)
+    return Raters(observed.raters, observed.agreement, slips)

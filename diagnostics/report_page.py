@@ -28,7 +28,7 @@ from bpa_ppl.diagnostics.pages.page import (
     drawn,
     page,
 )
-from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
+from bpa_ppl.diagnostics.provenance import how_to_repeat, recorded_attributes, signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
 from bpa_ppl.errors import UsageError
@@ -304,7 +304,7 @@ def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
 
 
 def _provenance(draws: Draws) -> Section:
-    recorded, commands = list(attributes(draws).items()), how_to_repeat(draws)
+    recorded, commands = list(recorded_attributes(draws).items()), how_to_repeat(draws)
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]

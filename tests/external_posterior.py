@@ -12,6 +12,7 @@ import xarray
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import labelled_groups
+from bpa_ppl.posterior.record import Record, SamplerRecord
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -95,6 +96,6 @@ def draws_of_all_kinds(**changes: Any) -> Draws:
         "constants": {"canonical": np.ones(3), "prior_mean": np.ones(3), "mode": np.zeros(3)},
         "fixed": Weights({"UnknownWordPenalty0": 1.0}),
         "sentence_ids": np.arange(SENTENCES),
-        "attrs": {"sampler": "imh", "seed": 1, "settings": {"draws": DRAWS}},
+        "record": Record(sampler=SamplerRecord(name="imh", settings={"draws": DRAWS}), seed=1),
     }
     return Draws(**{**parts, **changes})

@@ -98,7 +98,7 @@ def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         add="lm=in.txt,order=2",
     )
     draws = bpa.as_draws(posterior)
-    assert draws.attrs["likelihood"]["gamma"] == 3
+    assert draws.record.likelihood.settings["gamma"] == 3
     result = bpa.rerank(LISTS, posterior, rule="mbr:gain=chrf", unchecked=True)
     assert len(result.texts) == len(LISTS)
 

@@ -61,11 +61,11 @@ def test_references_and_ties() -> None:
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
     found = bpa.describe(known)
-    attrs = problem_of(known, None, AdaptOptions(metric="mqm", prior_variance=1.0)).attrs
+    record = problem_of(known, None, AdaptOptions(metric="mqm", prior_variance=1.0)).record
     assert found.plan is not None
-    assert attrs["likelihood"]["name"] == found.plan.likelihood
-    assert attrs["prior"]["name"] == found.plan.prior
-    assert attrs["oracle_ties"] == found.plan.ties
+    assert record.likelihood.name == found.plan.likelihood
+    assert record.prior.name == found.plan.prior
+    assert record.observed.ties == found.plan.ties
     assert (found.plan.judged, found.plan.equal) == (2, 1)
 
 
@@ -77,9 +77,9 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     weights: Any = None if kind in ("none", "totals") else {"logprob": 0.5, "comet": 0.0}
     options = AdaptOptions(metric="bleu" if kind == "chosen" else None)
     with caplog.at_level("INFO", logger="bpa_ppl"):
-        attrs = problem_of(known, weights, options).attrs
+        observed = problem_of(known, weights, options).record.observed
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
-    assert attrs["oracle_metric"] == expected
+    assert observed.metric == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
     assert len(messages) == (expected == "chrf")
     plan = bpa.describe(known).plan
@@ -88,7 +88,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     if kind == "none":  # oracles that were found before have a metric of their own
         found = bpa.oracles(known, "ter", ties="shared")
         options = AdaptOptions(oracle=found)
-        assert problem_of(known, None, options).attrs["oracle_metric"] == "ter"
+        assert problem_of(known, None, options).record.observed.metric == "ter"
 
 
 def test_preferences_and_nothing() -> None:

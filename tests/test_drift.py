@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ from scipy import stats
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
-from bpa_ppl.drift import DriftMonitor, _Lists, _t, record_scales, recorded_scales
+from bpa_ppl.drift import DriftMonitor, _Lists, _t, feature_scales
 from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.serving.app import application
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
@@ -33,9 +33,8 @@ def judged(count: int, rng: np.random.Generator, size: int = 2) -> NBest:
 
 def posterior(lists: NBest, weights: Float64 = SKILL / UNIT) -> Draws:
     """Return a posterior that was adapted to lists, as far as drift is concerned."""
-    attrs = {"feature_scales": record_scales(lists, weights)}
-    features = lists.feature_names
-    return Draws({"weights": weights[None, None]}, features, "point", attrs=attrs)
+    record = Record(feature_scales=feature_scales(lists, weights))
+    return Draws({"weights": weights[None, None]}, lists.feature_names, "point", record=record)
 
 
 def changed(lists: NBest, judge: int, factor: float) -> NBest:
@@ -82,7 +81,7 @@ def test_unchanged_lists_are_seldom_warned_about(size: int) -> None:
     rng, runs, alarms = np.random.default_rng(size), 120, 0
     for _ in range(runs):
         adapted = judged(int(rng.choice([10, 20, 50])), rng, size)
-        scales = recorded_scales(posterior(adapted).attrs)
+        scales = posterior(adapted).record.feature_scales
         monitor = DriftMonitor(scales, dict(zip(JUDGES, SKILL / UNIT, strict=True)), JUDGES)
         new = judged(256, rng, size)
         with capture_notes() as notes:
@@ -148,11 +147,9 @@ def test_a_sign_is_warned_about_once_however_it_is_found() -> None:
     assert message.startswith("all values of judge3")
 
 
-@pytest.mark.parametrize("record", [None, {}, {"judge0": [1.0, 2.0, 0]}])
-def test_posteriors_without_a_record_are_not_compared(record: Any) -> None:
+def test_posteriors_without_a_record_are_not_compared() -> None:
     rng = np.random.default_rng(0)
-    attrs = {} if record is None else {"feature_scales": record}
-    draws = Draws({"weights": np.ones((1, 1, 9))}, JUDGES, "point", attrs=attrs)
+    draws = Draws({"weights": np.ones((1, 1, 9))}, JUDGES, "point")
     assert not warnings_of(Reranker(draws, unchecked=True), changed(judged(64, rng), 0, 1e3))
 
 

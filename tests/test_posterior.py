@@ -107,7 +107,7 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         return as_draws(adapt(lists, {"a": 1, "b": 1}, metric="score", sampler="map"))
 
     one = adapted()
-    assert set(one.attrs["data"]) == {"texts", "features", "oracles", "gains"}
+    assert set(one.record.data) == {"texts", "features", "oracles", "gains"}
     reversed_columns = adapted(features=features[:, ::-1], feature_names=names[::-1], origin="x")
     check_same_posterior("other", reversed_columns, one)
     others = {

@@ -234,9 +234,10 @@ def test_clones_and_pickles(fitted: BayesianRanker) -> None:
 def test_options_are_those_of_adapt() -> None:
     prior, sampler = Isotropic(variance=2.0), Laplace(draws=300)
     ranker = BayesianRanker(weights="equal", likelihood="oracle", prior=prior, sampler=sampler)
-    attrs = bpa.as_draws(ranker.fit(X, Y, qid=QID).posterior_).attrs
-    recorded = attrs["canonical_weights"], attrs["likelihood"]["name"], attrs["prior"]["variance"]
-    assert (*recorded, attrs["settings"]["draws"]) == ("equal", "oracle", 2.0, 300)
+    record = bpa.as_draws(ranker.fit(X, Y, qid=QID).posterior_).record
+    assert (record.start, record.likelihood.name) == ("equal", "oracle")
+    assert record.prior.settings["variance"] == 2.0
+    assert record.sampler.settings["draws"] == 300
 
 
 def test_random_states() -> None:

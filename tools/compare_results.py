@@ -39,12 +39,13 @@ from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.record import attributes
 from bpa_ppl.sklearn import BayesianRanker
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "examples" / "demo_data"
 #: Records of a posterior that differ between runs or versions.
-VOLATILE = {"sampling_time", "versions", "machine", "created_at"}
+VOLATILE = {"sampling_time", "versions", "machine", "created_at", "observed"}
 #: Fewer draws than the default save time.
 SMALL = {"draws": 200, "chains": 4}
 Results = dict[str, Any]
@@ -141,7 +142,10 @@ def compared(kind: str) -> bpa.NBest:
 def describe(posterior: Any) -> Results:
     """Return the parts of a posterior."""
     draws = as_draws(posterior)
-    record = {name: value for name, value in draws.attrs.items() if name not in VOLATILE}
+    recorded = attributes(draws.record)
+    record = {name: value for name, value in recorded.items() if name not in VOLATILE}
+    if record.pop("canonical_weights") != "canonical":
+        record |= {"canonical_weights": draws.record.start, "rule": "mean"}
     arrays = {f"draws {site}": values for site, values in draws.values.items()}
     check = bpa.check(posterior)
     return {

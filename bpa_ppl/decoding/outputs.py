@@ -393,8 +393,7 @@ class Summary:
             tuple(metric.score(sums[k], references) for metric, sums in self._sums.items())
             for k in (0, 1)
         )
-        initial = "canonical_weights" in self._draws.attrs
-        titles = "initial" if initial else "canonical", "adapted"
+        titles = "canonical" if self._draws.record.canonical else "initial", "adapted"
         return Scoreboard(before, after, self.changed, self.sentences, titles)
 
     @property

@@ -72,11 +72,11 @@ def report_page(
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
-    if draws.attrs.get("lists") != lists.origin:
+    if draws.record.lists != lists.origin:
         return False
-    compared = "comparisons" in draws.attrs and has_preferences(lists)
+    observed, ids = draws.record.observed, draws.sentence_ids
+    compared = observed.kind == "preferences" and has_preferences(lists)
     lists = choice_sets(lists).nbest if compared else lists
-    count, ids = draws.attrs.get("adaptation_sentences"), draws.sentence_ids
     if ids is not None:
         return np.array_equal(np.asarray(ids), lists.sentence_ids)
-    return count is None or int(count) == len(lists)
+    return observed.sentences in (None, len(lists))

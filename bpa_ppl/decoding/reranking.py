@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int64
@@ -23,15 +24,9 @@ from bpa_ppl.decoding.decider import Decider, Decisions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.diagnostics.checks import refuse_unconverged
-from bpa_ppl.drift import DriftMonitor, recorded_scales
+from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.features.recipe import (
-    MovedFiles,
-    Recipe,
-    columns_of,
-    gain_column,
-    invalid_record_error,
-)
+from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -218,16 +213,14 @@ class Reranker:
         self.draws = with_defaults(without_features(as_draws(posterior), without), defaults)
         if not unchecked:
             refuse_unconverged(self.draws)
-        attrs = self.draws.attrs
-        with invalid_record_error():
-            gain = gain_column(attrs)
-            metric = str(attrs.get("oracle_metric"))
-            self.rule = chosen or RULES.recorded(attrs.get("rule", "predictive"))
+        record = self.draws.record
+        self.rule = chosen or RULES.resolve("predictive" if record.canonical else "mean")
+        metric, sources = record.observed.metric, record.recipe.sources
         # The texts of a list cannot be compared by other metrics, such as a column.
-        self._metric = metric if gain is None and metric in PAIRED else None
+        self._metric = metric if record.recipe.gain is None and metric in PAIRED else None
         self.recipe = Recipe.of(self.draws, moved_files)
         self.needs = tuple(sorted({n for s in self.recipe.sources for n in s.needs}))
-        computed = set(chain.from_iterable(columns_of(attrs).values()))
+        computed = {name for source in sources for name in source.feature_names}
         absent = frozenset(self.recipe.absent)
         used = [name for name in self.draws.features if not matches(name, absent)]
         names = [name for name in (*used, *self.draws.fixed) if name not in computed]
@@ -236,9 +229,8 @@ class Reranker:
         self.required_features = tuple(name for name in names if name not in fixed)
         self._decider = lru_cache(_ORDERS)(self._new_decider)
         mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
-        with invalid_record_error():
-            scales = recorded_scales(attrs)
-        self._monitor = DriftMonitor(scales, {**mean, **self.draws.fixed}, self.feature_names)
+        weights = {**mean, **self.draws.fixed}
+        self._monitor = DriftMonitor(record.feature_scales, weights, self.feature_names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It was checked, and its draws have the weights of `defaults`.
@@ -416,7 +408,8 @@ class Reranker:
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
-        if computed := [*chain.from_iterable(columns_of(self.draws.attrs).values())]:
+        sources = self.draws.record.recipe.sources
+        if computed := [name for source in sources for name in source.feature_names]:
             problem = f"the posterior computes {', '.join(computed)} from lists of texts, which a "
             problem += "reward does not have: adapt without added features"
             raise UsageError(problem, parameter="names", code="not-supported")
@@ -628,17 +621,20 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
         DataError: if the posterior has no such feature.
 
     >>> draws = Draws({"weights": np.zeros((1, 4, 2))}, ("lm", "tm"))
-    >>> without_features(draws, ["tm"]).attrs
-    {'absent_features': ['tm']}
+    >>> without_features(draws, ["tm"]).record.recipe.absent
+    ('tm',)
     """
-    absent = [names] if isinstance(names, str) else list(names or ())
+    absent = (names,) if isinstance(names, str) else tuple(names or ())
     known = with_labels(draws.features)
     for name in absent:
         if name not in known:
             features = ", ".join(draws.features)
             problem = f"the posterior has no weight for {name}: choose from {features}"
             raise DataError(problem, parameter="without", code="missing-feature")
-    return draws.with_attrs(absent_features=absent) if absent else draws
+    if not absent:
+        return draws
+    recipe = structs.replace(draws.record.recipe, absent=absent)
+    return replace(draws, record=structs.replace(draws.record, recipe=recipe))
 
 
 def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:

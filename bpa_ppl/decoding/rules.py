@@ -144,7 +144,7 @@ class Rule(Component, frozen=True):
             weights=draws.aligned(nbest),
             log_weight=log_share,
             log_joint=np.zeros(count) if density is None else _normalised(density),
-            exponent=float(draws.attrs.get("likelihood_exponent", 1.0)),
+            exponent=draws.record.figures.likelihood_exponent,
         )
 
     def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
@@ -68,15 +69,15 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
 
     sites = {WEIGHTS, *runs[0].sites}
     values = together([{s: v for s, v in run.values.items() if s in sites} for run in runs])
-    attrs = dict(runs[0].attrs)
-    if k_hats := [run.attrs["pareto_k"] for run in runs if "pareto_k" in run.attrs]:
-        attrs["pareto_k"] = max(k_hats)
+    k_hats = [run.record.figures.pareto_k for run in runs]
+    largest = max((k_hat for k_hat in k_hats if k_hat is not None), default=None)
+    figures = structs.replace(runs[0].record.figures, pareto_k=largest)
     return replace(
         draws,
         values=values,
         sites=tuple(site for site in runs[0].sites if site in values),
         statistics=together([run.statistics for run in runs]),
-        attrs=attrs,
+        record=structs.replace(runs[0].record, figures=figures),
     )
 
 
@@ -92,7 +93,7 @@ def _thinned(draws: Draws, length: int) -> Draws:
         log_weight=None if draws.log_weight is None else draws.log_weight[:, rows],
         statistics=kept(draws.statistics),
         sites=draws.sites,
-        attrs=draws.attrs,
+        record=draws.record,
     )
 
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, evaluate, with_evaluations
 
@@ -105,7 +107,7 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
         log_density=log_density,
         log_weight=log_p / delta + (log_density - log_p),
         log_likelihood=log_likelihood,
-        attrs={"likelihood_exponent": 1.0 / delta},
+        figures=Figures(likelihood_exponent=1.0 / delta),
     )
     return with_evaluations(sampled)
 
@@ -123,7 +125,7 @@ def reweighted(target: Target, earlier: Draws, delta: float) -> Sampled:
     Raises:
         UsageError: if the posterior has another δ.
     """
-    recorded = 1 / float(earlier.attrs["likelihood_exponent"])
+    recorded = 1 / earlier.record.figures.likelihood_exponent
     if abs(recorded - delta) > _SAME * delta:
         problem = f"the posterior that is the prior was weighted with delta={recorded:g}"
         raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
@@ -133,10 +135,10 @@ def reweighted(target: Target, earlier: Draws, delta: float) -> Sampled:
     assert earlier.log_weight is not None
     log_p = total(sampled.log_likelihood, earlier.shape)
     lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
-    count = int(earlier.attrs.get("earlier_lists", 0)) + lists
+    count = earlier.record.figures.earlier_lists + lists
     return replace(
         sampled,
         log_density=earlier.log_density + log_p,
         log_weight=earlier.log_weight + log_p / delta,
-        attrs={**sampled.attrs, "earlier_lists": count},
+        figures=structs.replace(sampled.figures, earlier_lists=count),
     )

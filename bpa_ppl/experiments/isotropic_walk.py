@@ -7,6 +7,7 @@ from dataclasses import replace
 import jax
 
 from bpa_ppl.component import CountOrNone, Positive
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.rwm import random_walk
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
@@ -30,6 +31,5 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""
         sampled = run_chains(self, target, None, repeat_start(target.start, self.chains))
-        return replace(
-            with_evaluations(sampled, self.thinning), attrs={"step_setting": "proposal_variance"}
-        )
+        figures = Figures(step_setting="proposal_variance")
+        return replace(with_evaluations(sampled, self.thinning), figures=figures)

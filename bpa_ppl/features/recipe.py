@@ -12,24 +12,23 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import is_missing, is_number, to_float
-from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
+from bpa_ppl.errors import DataError, UsageError, listed, location_of
 from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
+from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import Column
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 #: A file, or several, for each source that has moved: by its label, or by its name.
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
-_FILES, _COLUMNS = "file_hashes", "feature_names"
 _STORED = "feature_source_{}"
 _MAX_SIZE = 64 << 30  # bytes of a file that a posterior names
 
@@ -75,8 +73,8 @@ class Recipe:
     ('LM0',)
     >>> [len(part) for part in recipe.stream([lists])]
     [1]
-    >>> recipe.record()
-    {'gain_column': {'column': 'comet', 'negative': False}}
+    >>> recipe.record().gain
+    GainColumn(column='comet', negative=False)
     """
 
     gain: Column | None = None
@@ -183,8 +181,8 @@ class Recipe:
             replay(unseen_notes)
             yield prepared
 
-    def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
-        """Return the record of a posterior, as plain values; `of` reads it.
+    def record(self, columns: Sequence[Sequence[str]] = ()) -> RecipeRecord:
+        """Return the record of a posterior; `of` reads it.
 
         Args:
             columns: the names of the columns of each source, for readers of the record.
@@ -192,14 +190,12 @@ class Recipe:
         Raises:
             DataError: if a file that a source reads cannot be read.
         """
-        sources = source_records(self.sources, columns or [()] * len(self.sources))
-        record = {
-            "gain_column": None if self.gain is None else self.gain.settings(),
-            "chosen_features": None if self.features is None else list(self.features),
-            "excluded_features": list(self.exclude) or None,
-            "feature_sources": sources or None,
-        }
-        return {name: value for name, value in record.items() if value is not None}
+        return RecipeRecord(
+            gain=None if self.gain is None else GainColumn(self.gain.column, self.gain.negative),
+            chosen=self.features,
+            excluded=self.exclude,
+            sources=source_records(self.sources, columns or [()] * len(self.sources)),
+        )
 
     def constants(self) -> dict[str, Any]:
         """Return what the sources have learned, as JSON texts by name, for a posterior to store."""
@@ -225,23 +221,21 @@ class Recipe:
             UsageError: if `moved_files` names a source that does not exist.
 
         >>> from bpa_ppl import Draws
-        >>> record = Recipe(Column(column="mqm")).record()
-        >>> draws = Draws({"weights": [[[0.5]]]}, ("LM0",), attrs=record)
+        >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
+        >>> draws = Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)
         >>> Recipe.of(draws).gain.column, Recipe.of(draws).free
         ('mqm', ('LM0',))
         """
-        with invalid_record_error():
-            attrs, records = draws.attrs, draws.attrs.get("feature_sources", ())
-            features = attrs.get("chosen_features")
-            return cls(
-                gain_column(attrs),
-                sources_from_records(records, draws.constants, moved_files),
-                None if features is None else tuple(features),
-                tuple(attrs.get("excluded_features", ())),
-                draws.features,
-                tuple(draws.fixed),
-                tuple(attrs.get("absent_features", ())),
-            )
+        recipe = draws.record.recipe
+        return cls(
+            gain_column(draws.record),
+            sources_from_records(recipe.sources, draws.constants, moved_files),
+            recipe.chosen,
+            recipe.excluded,
+            draws.features,
+            tuple(draws.fixed),
+            recipe.absent,
+        )
 
 
 def recipe_for(
@@ -407,57 +401,26 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     return f"{candidate} has no {listed(names)}, it has {present}"
 
 
-def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
+def criterion_of(record: Record) -> Metric | None:
     """Return the criterion that a posterior records: a column, or a metric with its defaults.
 
     None if it records none, such as a posterior of preferences, or one that is not installed here.
 
-    Raises:
-        DataError: if the record is invalid.
-
-    >>> criterion_of({"oracle_metric": "chrf"}).key, criterion_of({"oracle_metric": "my_function"})
-    ('chrf', None)
+    >>> from bpa_ppl.posterior.record import Observed
+    >>> criterion_of(Record(observed=Observed(metric="chrf"))).key
+    'chrf'
+    >>> criterion_of(Record(observed=Observed(metric="my_function")))
     """
-    name = str(attrs.get("oracle_metric"))
-    with invalid_record_error():
-        if (column := gain_column(attrs)) is not None:
-            return column
-        return METRICS.resolve(name) if name in METRICS else None
+    if (column := gain_column(record)) is not None:
+        return column
+    name = record.observed.metric
+    return METRICS.resolve(name) if name is not None and name in METRICS else None
 
 
-def gain_column(attrs: Mapping[str, Any]) -> Column | None:
+def gain_column(record: Record) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
-    gain = attrs.get("gain_column")
-    with invalid_record_error():
-        return None if gain is None else Column(**gain)
-
-
-@contextmanager
-def invalid_record_error() -> Iterator[None]:
-    """Convert errors about attributes of a posterior of other types into ours.
-
-    >>> with invalid_record_error():
-    ...     float("warm")
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: what the posterior records is invalid (could not convert ...
-    """
-    try:
-        yield
-    except BpaError:
-        raise
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        problem = f"what the posterior records is invalid ({error}): adapt again"
-        raise DataError(problem, code="damaged") from error
-
-
-def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each recorded source, by its label.
-
-    >>> columns_of({"feature_sources": [{"source": "lm", "feature_names": ["lm"]}]})
-    {'lm': ('lm',)}
-    """
-    records = _checked(attrs.get("feature_sources", ()))
-    return {record.name or record.source: record.feature_names for record in records}
+    gain = record.recipe.gain
+    return None if gain is None else Column(column=gain.column, negative=gain.negative)
 
 
 def absolute(source: FeatureSource) -> FeatureSource:
@@ -467,7 +430,7 @@ def absolute(source: FeatureSource) -> FeatureSource:
 
 def source_records(
     sources: Iterable[FeatureSource], columns: Iterable[Sequence[str]]
-) -> list[dict[str, Any]]:
+) -> tuple[SourceRecord, ...]:
     """Return a record of each source: name, settings, hashes of files, names of columns.
 
     Raises:
@@ -477,14 +440,19 @@ def source_records(
     for source, names in zip(sources, columns, strict=True):
         # What was learned is stored separately.
         settings = {n: v for n, v in source.settings().items() if n not in source.learned}
-        details = {_FILES: [_hash(p, source) for p in source.files()], _COLUMNS: list(names)}
-        record = {"source": FEATURES.name_of(source), **settings}
-        records.append(record | {name: value for name, value in details.items() if value})
-    return records
+        records.append(
+            SourceRecord(
+                source=FEATURES.name_of(source),
+                settings=settings,
+                file_hashes=tuple(_hash(path, source) for path in source.files()),
+                feature_names=tuple(names),
+            )
+        )
+    return tuple(records)
 
 
 def sources_from_records(
-    records: Iterable[Mapping[str, Any]],
+    records: Sequence[SourceRecord],
     constants: Mapping[str, Any],
     moved_files: MovedFiles | None = None,
 ) -> tuple[FeatureSource, ...]:
@@ -499,11 +467,9 @@ def sources_from_records(
         DataError: if a file is missing or has changed, or a record cannot be understood.
         UsageError: if `moved_files` names a source that the posterior does not have.
     """
-    records = list(records)
-    hashes = [record.file_hashes for record in _checked(records)]
     sources = []
     for number, record in enumerate(records):
-        settings = {n: with_tuples(v) for n, v in record.items() if n not in (_FILES, _COLUMNS)}
+        settings = {name: with_tuples(value) for name, value in record.settings.items()}
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
         try:
             texts = dict(json.loads(learned))
@@ -511,33 +477,18 @@ def sources_from_records(
             problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
             raise DataError(problem, code="damaged") from error
         settings |= {name: with_tuples(value) for name, value in texts.items()}
-        sources.append(FEATURES.recorded(settings.pop("source"), settings))
+        sources.append(FEATURES.recorded(record.source, settings))
     moved = _with_moved_files(sources, moved_files or {})
-    for source, recorded_hashes in zip(moved, hashes, strict=True):
-        for path, recorded_hash in zip(source.files(), recorded_hashes, strict=True):
+    for source, record in zip(moved, records, strict=True):
+        if len(source.files()) != len(record.file_hashes):
+            problem = f"the posterior does not record the files of {source.label}: adapt again"
+            raise DataError(problem, code="damaged")
+        for path, recorded_hash in zip(source.files(), record.file_hashes, strict=True):
             if _hash(path, source) != recorded_hash:
                 problem = f"has changed since the weights of {source.label} were adapted: restore "
                 problem += "the old file, give its new path if it has moved, or adapt again"
                 raise DataError(problem, path, parameter="moved_files", code="mismatch")
     return tuple(moved)
-
-
-class _Record(msgspec.Struct):
-    """What records of all sources have; other settings are validated by the source."""
-
-    source: str
-    name: str | None = None
-    feature_names: tuple[str, ...] = ()
-    file_hashes: tuple[str, ...] = ()
-
-
-def _checked(records: Any) -> list[_Record]:
-    """Return records of sources, if they have the right types."""
-    try:
-        return msgspec.convert(records, list[_Record])
-    except msgspec.ValidationError as error:
-        problem = f"the posterior's record of its features is invalid ({error}): adapt again"
-        raise DataError(problem, code="damaged") from error
 
 
 def _hash(path: str, source: FeatureSource) -> str:

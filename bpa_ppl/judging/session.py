@@ -37,6 +37,7 @@ from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.notes import capture_notes, replay, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Sampled
 
@@ -419,7 +420,7 @@ def _start(
         problem = problem_of(lists, start, settings)
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
     mean = np.asarray(problem.target.prior.mean, np.float64)
-    draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
+    draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), SamplerRecord())
     if isinstance(prior, Mapping):
         names = {*draws.features, *draws.fixed}
         if unknown := [name for name in prior if name not in names]:

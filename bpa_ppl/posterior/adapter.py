@@ -2,10 +2,11 @@
 
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable per observed site),
 `log_prior` (one per sampled site, or their sum), `observed_data`, `constant_data`,
-`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` and `prior_predictive`
-where there are lists to predict (`diagnostics.predictive_checks`). The coordinate `feature` holds
-the names of the free features, `fixed_feature` those of the fixed ones, `sentence` the ids of
-the sentences. A model names the dimensions of its other sites in its attribute `dims`.
+`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` where there are lists to
+predict (`diagnostics.predictive_checks`). The coordinate `feature` holds the names of the free
+features, `fixed_feature` those of the fixed ones, `sentence` the ids of the sentences. A model
+names the dimensions of its other sites in its attribute `dims`. The attributes are those of
+`bpa_ppl.posterior.record`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite, total
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
+from bpa_ppl.posterior.record import attributes, record_of
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     if draws.log_likelihood and draws.log_density is not None and not log_prior:
         prior = draws.log_density - total(draws.log_likelihood, draws.shape)
         log_prior = {draws.sites[0] if len(draws.sites) == 1 else _JOINT: prior}
-    attrs = {**draws.attrs, "kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
+    attrs = attributes(draws.record)
+    attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
         "posterior": draws.values,
         "posterior_predictive": draws.predictive,
@@ -81,7 +84,6 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
         "log_prior": log_prior,
         "sample_stats": statistics,
         "prior": draws.prior,
-        "prior_predictive": draws.prior_predictive,
         "observed_data": draws.observed,
         "constant_data": constants,
         "warmup_posterior": draws.warmup,
@@ -136,6 +138,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     draws = {name: _draws_of(group) for name, group in groups.items()}
     values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decoded(value) for key, value in recorded.items()}
+    foreign = SCHEMA not in attrs
     version = attrs.pop(SCHEMA, SCHEMA_VERSION)
     if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
         raise DataError(
@@ -168,7 +171,6 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         log_likelihood=draws.get("log_likelihood", {}),
         log_prior=draws.get("log_prior", {}),
         predictive=draws.get("posterior_predictive", {}),
-        prior_predictive=draws.get("prior_predictive", {}),
         sentence_sites=_sentence_sites(likelihood),
         statistics=statistics,
         warmup=of_sites("warmup_posterior"),
@@ -179,7 +181,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         constants=constants,
         fixed=fixed,
         sentence_ids=likelihood.coords.get("sentence"),
-        attrs={**groups["posterior"].attrs, **attrs},
+        record=record_of({**groups["posterior"].attrs, **attrs}, foreign=foreign),
     )
 
 

@@ -5,35 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.drift import recorded_scales
-from bpa_ppl.errors import DataError, checked_seed, listed, one_of, quoted
+from bpa_ppl.columns import counted
+from bpa_ppl.errors import DataError, checked_seed, listed, one_of
 from bpa_ppl.labels import places_of, repeated
 from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
 
 POINTS = ("mean", "mode", "draw")
 #: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
-#: The attribute with the duration of the sampling in seconds, of ArviZ's schema.
-SAMPLING_TIME = "sampling_time"
 
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
-#: Attributes used in computations, with their types; other attributes are only displayed.
-_NUMBERS = ("likelihood_exponent", "pareto_k", "newton_decrement")
-_ATTRIBUTES = {"feature_sources": list, "gain_column": dict, **dict.fromkeys(_NUMBERS, Real)}
+#: Names of features that are printed.
+_FEW = 5
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draws:
     """Draws of named values in C chains of D draws, with densities, statistics and constants.
 
@@ -46,7 +43,6 @@ class Draws:
         log_likelihood: observed site -> (C, D, …) one value per observation.
         log_prior: site -> (C, D, …) its log prior density; empty if not recorded by site.
         predictive: observed site -> (C, D, …) what each draw predicts.
-        prior_predictive: observed site -> (C, P, …) what each draw of the prior predicts.
         sentence_sites: sites observed once per sentence: (C, D, S), in the order of the lists.
         statistics: name as in ArviZ -> (C, D), such as `acceptance_rate`.
         warmup: site -> (C, W, …) the discarded draws.
@@ -61,7 +57,7 @@ class Draws:
             `observation_rater` (S,); each if known.
         fixed: weights that were not adapted.
         sentence_ids: (S,) of the adaptation sentences, or None.
-        attrs: how the draws were made, as plain values.
+        record: how the draws were made.
 
     Raises:
         DataError: if the parts do not fit together.
@@ -92,6 +88,13 @@ class Draws:
     {'LM0': [[1.0, 2.0], [3.0, 2.0]], 'WP0': [[0.0, 0.0], [1.0, 1.0]]}
     >>> draws.reordered(("WP0", "LM0")).mean.tolist()
     [0.5, 2.0]
+    >>> print(draws)
+    kind      chains
+    shape     2 chains × 2 draws
+    features  2: LM0, WP0
+    sampler   not recorded
+    observed  not recorded
+    check     not recorded
     """
 
     values: Arrays
@@ -102,7 +105,6 @@ class Draws:
     log_likelihood: Arrays = field(default_factory=dict)
     log_prior: Arrays = field(default_factory=dict)
     predictive: Arrays = field(default_factory=dict)
-    prior_predictive: Arrays = field(default_factory=dict)
     sentence_sites: tuple[str, ...] = ()
     statistics: Arrays = field(default_factory=dict)
     warmup: Arrays = field(default_factory=dict)
@@ -114,7 +116,7 @@ class Draws:
     constants: Arrays = field(default_factory=dict)
     fixed: Weights = field(default_factory=lambda: Weights({}))
     sentence_ids: npt.NDArray[Any] | None = None
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
 
     def __post_init__(self) -> None:
         """Refuse names, shapes and types that are not consistent."""
@@ -153,13 +155,26 @@ class Draws:
                 "belong to these weights"
             )
             _require(array.shape[: len(shape)] == shape, problem, code="mismatch")
-        for name, kind in _ATTRIBUTES.items():
-            value = self.attrs.get(name)
-            problem = f"the attribute {name} is {quoted(value)}, not of the type {kind.__name__}"
-            _require(value is None or isinstance(value, kind), problem, "attrs")
-        exponent = self.attrs.get("likelihood_exponent")
-        problem = f"the attribute likelihood_exponent is {exponent}, not a number above 0"
-        _require(exponent is None or 0 < exponent < np.inf, problem, "attrs", "bad-number")
+
+    def __repr__(self) -> str:
+        chains, draws = self.shape
+        return f"Draws({self.kind}, {chains} × {draws}, {counted(len(self.features), 'feature')})"
+
+    def __str__(self) -> str:
+        chains, draws = self.shape
+        record, more = self.record, "" if len(self.features) <= _FEW else ", …"
+        verdict = "not recorded" if record.verdict is None else str(record.verdict)
+        chosen = "" if record.figures.chosen is None else f" ({record.figures.chosen})"
+        return "\n".join(
+            (
+                f"kind      {self.kind}",
+                f"shape     {counted(chains, 'chain')} × {counted(draws, 'draw')}",
+                f"features  {len(self.features)}: {', '.join(self.features[:_FEW])}{more}",
+                f"sampler   {record.sampler.name or 'not recorded'}{chosen}",
+                f"observed  {record.observed}",
+                f"check     {verdict}",
+            )
+        )
 
     @property
     def weights(self) -> Float64:
@@ -219,14 +234,6 @@ class Draws:
         """(C, D, S): the log-likelihood of each adaptation sentence, or None."""
         parts = [np.asarray(self.log_likelihood[site]) for site in self.sentence_sites]
         return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
-
-    def with_attrs(self, **attrs: Any) -> Draws:
-        """Return these draws with attributes added or replaced.
-
-        >>> Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",)).with_attrs(seed=3).attrs["seed"]
-        3
-        """
-        return replace(self, attrs={**self.attrs, **attrs})
 
     def interval(self, probability: float) -> Float64:
         """Return the equal-tailed interval of each weight, (2, Q)."""
@@ -447,12 +454,13 @@ def standardised(draws: Draws) -> Draws | None:
     These are the weights to compare: they do not depend on the units of the features. The lists are
     those of the adaptation; None if the posterior does not record their spread.
 
-    >>> attrs = {"feature_scales": {"LM0": {"spread": 3.0}}}
-    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",), attrs=attrs)).mean.tolist()
+    >>> from bpa_ppl.posterior.record import FeatureScale
+    >>> record = Record(feature_scales={"LM0": FeatureScale(spread=3.0)})
+    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)).mean.tolist()
     [1.5]
     >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",)))
     """
-    scales = recorded_scales(draws.attrs)
+    scales = draws.record.feature_scales
     if not scales.keys() >= {*draws.features, *draws.fixed}:
         return None
     spread = np.array([scales[name].spread for name in draws.features])

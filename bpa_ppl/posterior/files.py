@@ -26,7 +26,7 @@ from bpa_ppl.labels import repeated
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
-from bpa_ppl.posterior.draws import SAMPLING_TIME, Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
             problem = f"{arrays:,} arrays and dimensions are more than the {_ARRAYS:,} that can be "
             raise DataError(f"{problem}read: give the model fewer sites", code="cannot-write")
         if not timed:
-            attrs.pop(SAMPLING_TIME, None)
+            attrs.pop("sampling_time", None)
         content = sealed(to_bytes(groups, attrs))
     except BpaError:
         raise

@@ -2,73 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior.record import Agreement
 from bpa_ppl.quality.preferences import UNNAMED, all_choices
 
-#: The attribute of a posterior that records it.
-AGREEMENT = "agreement"
 _ANSWERS = (-1, 0, 1)  # second, tie, first
-
-
-class Agreement(NamedTuple):
-    """How raters agree on the pairs that several of them answered.
-
-    Attributes:
-        raters: how many.
-        pairs: that at least two of them answered.
-        alike: pairs of which all answers are the same.
-        alpha: Krippendorff's α of the ordered answers first, tie, second; NaN if all are alike.
-
-    >>> print(Agreement(raters=2, pairs=30, alike=21, alpha=0.58))
-    2 raters answered 30 pairs in common, and 21 alike (Krippendorff's α 0.58)
-    """
-
-    raters: int
-    pairs: int
-    alike: int
-    alpha: float
-
-    def record(self) -> dict[str, float | None]:
-        """Return the values for a posterior's attributes; α is None if it is undefined.
-
-        >>> Agreement(2, 1, 1, np.nan).record()
-        {'raters': 2, 'pairs': 1, 'alike': 1, 'alpha': None}
-        """
-        return {**self._asdict(), "alpha": None if np.isnan(self.alpha) else self.alpha}
-
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Agreement:
-        """Return the agreement that a posterior records.
-
-        Raises:
-            DataError: if it is not one.
-
-        >>> print(Agreement.of_record({"raters": 2, "pairs": 1, "alike": 1, "alpha": None}))
-        2 raters answered 1 pair in common, and 1 alike
-        """
-        try:
-            raters, pairs, alike = (int(record[name]) for name in ("raters", "pairs", "alike"))
-            alpha = np.nan if record["alpha"] is None else float(record["alpha"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            problem = "the posterior records no valid agreement of raters: adapt again"
-            raise DataError(problem, parameter="posterior", code="damaged") from error
-        return cls(raters, pairs, alike, alpha)
-
-    def __str__(self) -> str:
-        both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"
-        if not self.pairs:
-            return both
-        alpha = "" if np.isnan(self.alpha) else f" (Krippendorff's α {self.alpha:.2f})"
-        return f"{both}, and {self.alike} alike{alpha}"
 
 
 def agreement(nbest: NBest) -> Agreement:
@@ -111,8 +52,8 @@ def agreement(nbest: NBest) -> Agreement:
     return Agreement(len(raters), len(common), alike, ordinal_alpha(counts))
 
 
-def ordinal_alpha(counts: Float64) -> float:
-    """Return Krippendorff's α of ordered answers; NaN if all are the same.
+def ordinal_alpha(counts: Float64) -> float | None:
+    """Return Krippendorff's α of ordered answers; None if all are the same.
 
     Krippendorff, *Computing Krippendorff's alpha-reliability*, 2011.
 
@@ -129,4 +70,4 @@ def ordinal_alpha(counts: Float64) -> float:
     ranks = np.cumsum(totals) - totals / 2
     distances = np.subtract.outer(ranks, ranks) ** 2
     expected = totals @ distances @ totals / (totals.sum() - 1)
-    return float(1 - (pairs * distances).sum() / expected) if expected > 0 else math.nan
+    return float(1 - (pairs * distances).sum() / expected) if expected > 0 else None

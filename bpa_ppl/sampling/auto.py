@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl.component import Count
 from bpa_ppl.diagnostics.checks import checked, shortage_of
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.imh import IndependenceMetropolis
@@ -74,7 +76,9 @@ class Auto(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw with the sampler that suits the posterior, and record which and why."""
         stage, shortage = "", 1.0
-        earlier, attrs = list[str](), dict[str, Any]()
+        earlier = list[str]()
+        again: str | None = None
+        verdict: Verdict | None = None
 
         def report(done: int, total: int, note: str) -> None:
             target.progress(done, total, ": ".join(filter(None, (stage, note))))
@@ -88,17 +92,17 @@ class Auto(Sampler, frozen=True):
             sampled = attempt.draw(named)
             before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (before, attempt.reason)))
-            attrs |= {"chosen": attempt.name, "chosen_because": reason}
+            chosen = {"chosen": attempt.name, "chosen_because": reason}
             if self.draws < MIN_CHECKED_DRAWS:
                 break
-            failed, shortage, passed = failures(target, sampled)
-            attrs |= passed
+            failed, shortage, verdict = failures(target, sampled)
             if not failed:
                 break
             stage = ""
             earlier.append(f"{attempt.name} ({' and '.join(failed)})")
-            attrs["drawn_again_because"] = ", ".join(failed)
-        return replace(sampled, attrs={**sampled.attrs, **attrs})
+            again = ", ".join(failed)
+        figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
+        return replace(sampled, figures=figures, verdict=verdict)
 
     def _attempts(self, target: Target) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
@@ -152,12 +156,12 @@ def _compared(value: float, limit: float) -> tuple[bool, str]:
     return within, f"{'≤' if within else '>'} {limit}"
 
 
-def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, dict[str, Any]]:
+def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
     """Return the names of the diagnostics that the draws fail.
 
     Returns:
-        the names; how many times as many draws they call for; and, if there are none, the
-        attributes that record this: the posterior is then not checked again.
+        the names; how many times as many draws they call for; and, if there are none, the verdict,
+        with which the posterior is not checked again.
     """
     values = jax.device_get(constrained_draws(target, sampled.z))
     draws = Draws(
@@ -165,8 +169,8 @@ def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, dict[s
         target.match.free_names,
         statistics=sampled.statistics,
         sites=model_info(target).latent,
-        attrs=sampled.attrs,
+        record=Record(figures=sampled.figures),
     )
     recorded, report = checked(draws)
     names = [finding.name for finding in report.failures]
-    return names, shortage_of(report), {} if names else dict(recorded.attrs)
+    return names, shortage_of(report), None if names else recorded.record.verdict

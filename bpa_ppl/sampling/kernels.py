@@ -18,6 +18,7 @@ from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import UsageError, one_of, quoted
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
 from bpa_ppl.sampling.laplace import starting_points
@@ -122,7 +123,7 @@ class NumpyroKernel(Sampler, frozen=True):
             log_density=log_density,
             log_likelihood=log_likelihood,
             mode=None if mode is None else mode.position,
-            attrs={} if mode is None else mode.attrs(),
+            figures=Figures() if mode is None else mode.figures,
         )
 
     def _made(self, target: Target) -> MCMCKernel:

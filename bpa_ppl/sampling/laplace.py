@@ -16,11 +16,13 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import repeat_start
@@ -112,7 +114,7 @@ class Laplace(Sampler, frozen=True):
             log_weight=log_weight,
             mode=mode.position if mode.converged else None,
             log_likelihood=proposals.log_likelihood,
-            attrs={"pareto_k": k_hat, **mode.attrs(), **proposal.attrs()},
+            figures=structs.replace(proposal.reported(mode.figures), pareto_k=k_hat),
         )
         return with_evaluations(sampled)
 
@@ -278,9 +280,9 @@ class Proposal(NamedTuple):
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
-    def attrs(self) -> dict[str, float]:
-        """Return the share of the t, for a posterior's attributes."""
-        return {"student_share": self.share}
+    def reported(self, figures: Figures) -> Figures:
+        """Return figures with the share of the t."""
+        return structs.replace(figures, student_share=self.share)
 
     def log_density(self, flat: Float64) -> Float64:
         """Return log q of flat z, (n, d) ↦ (n,), with its constant."""

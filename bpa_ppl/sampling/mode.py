@@ -15,6 +15,7 @@ from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import (
     Model,
@@ -69,11 +70,14 @@ class Mode(NamedTuple):
         """
         return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1] / 2 - self.potential_energy)
 
-    def attrs(self) -> dict[str, float]:
-        """Return the evidence and how the search ended, for a posterior's attributes."""
-        evidence = {"log_evidence": self.log_evidence} if self.converged else {}
-        ended = {"newton_iterations": self.iterations, "newton_decrement": self.decrement}
-        return {**evidence, **ended}
+    @property
+    def figures(self) -> Figures:
+        """The evidence and how the search ended, for a posterior's record."""
+        return Figures(
+            log_evidence=self.log_evidence if self.converged else None,
+            newton_iterations=self.iterations,
+            newton_decrement=self.decrement,
+        )
 
 
 #: A flat position, the potential there, its gradient, (d,), and its Hessian, (d, d).
@@ -268,5 +272,5 @@ class PosteriorMode(Sampler, frozen=True):
             kind="point",
             log_density=np.full((1, 1), -mode.potential_energy),
             mode=mode.position,
-            attrs=mode.attrs(),
+            figures=mode.figures,
         )

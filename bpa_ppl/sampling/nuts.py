@@ -12,6 +12,7 @@ from msgspec import Meta
 from numpyro.infer import NUTS
 
 from bpa_ppl.component import Positive
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, starting_points
 from bpa_ppl.sampling.mode import mode_of
@@ -102,9 +103,9 @@ class Nuts(ChainSampler, frozen=True):
         start, (moments, pareto_k, reason) = starting_points(target, self.chains)
         if moments is None:
             sampled = run_chains(tuning, target, None, start)
-            return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
+            return replace(sampled, figures=Figures(metric=f"found in the warm-up: {reason}"))
         # A posterior that integrates over the scale of its prior has the tails of a Student t.
         near = small and pareto_k <= GOOD_PARETO_K and target.prior.degrees is None
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
         mode = mode_of(target)
-        return replace(sampled, mode=mode.position, attrs=mode.attrs())
+        return replace(sampled, mode=mode.position, figures=mode.figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,19 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.preference import RATER, RATERS, Preference
+from bpa_ppl.models.likelihoods.preference import RATER, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, deviation_within
 from bpa_ppl.notes import log_info
+from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import is_choice_of_two, judged_lists
 from bpa_ppl.quality.gains import default_metric, gains, no_references, resolve
 from bpa_ppl.quality.oracle import Oracles, oracles, oracles_and_gains
 from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
-from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement, agreement
+from bpa_ppl.quality.rater_agreement import agreement
 from bpa_ppl.quality.ter import TER
 from bpa_ppl.weights import CANONICAL, Match, match
 
@@ -108,14 +109,16 @@ class Scored(NamedTuple):
             domain=domain_numbers(self.lists) if domains else None,
         )
 
-    def record(self) -> dict[str, Any]:
-        """Return the attributes of a posterior that describe what was observed."""
-        return {
-            "oracle_metric": self.oracles.metric,
-            "oracle_ties": self.oracles.ties,
-            "oracle_signature": self.oracles.signature,
-            "adaptation_sentences": len(self.lists),
-        }
+    def record(self) -> Observed:
+        """Return what a posterior records of its observations."""
+        kind: Literal["oracles", "gains", "nothing"] = "oracles" if self.gains is None else "gains"
+        return Observed(
+            kind=kind if len(self.lists) else "nothing",
+            sentences=len(self.lists),
+            metric=self.oracles.metric,
+            ties=self.oracles.ties,
+            signature=self.oracles.signature,
+        )
 
     def hashes(self) -> dict[str, str]:
         """Return short hashes of the data: the same for other file names, formats or compression.
@@ -238,15 +241,15 @@ class Compared(NamedTuple):
             rater=choices.rater,
         )
 
-    def record(self) -> dict[str, Any]:
-        """Return the attributes of a posterior that describe what was observed."""
-        named = self.named_raters
-        return {
-            "comparisons": self.choices.counts,
-            **({RATERS: named} if named else {}),
-            **({} if self.agreement is None else {AGREEMENT: self.agreement.record()}),
-            "adaptation_sentences": len(self.lists),
-        }
+    def record(self) -> Observed:
+        """Return what a posterior records of its observations."""
+        return Observed(
+            kind="preferences",
+            sentences=len(self.lists),
+            comparisons=self.choices.counts,
+            raters=self.choices.named_raters,
+            agreement=self.agreement,
+        )
 
     def hashes(self) -> dict[str, str]:
         """Return short hashes of the data; see `Scored.hashes`."""

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -38,6 +38,7 @@ from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.nbest import NBest, correlation_within
 from bpa_ppl.notes import log_info
+from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import Compared, Scored
@@ -64,7 +65,7 @@ def choose_prior(
     lists: NBest | None = None,
     model: Model | None = None,
     progress: bool | Reporter = False,
-) -> tuple[Prior, dict[str, Any]]:
+) -> tuple[Prior, PriorRecord]:
     """Choose the prior of the free weights: the second of the four steps of `adapt`.
 
     Args:
@@ -78,7 +79,7 @@ def choose_prior(
         progress: True draws a bar on standard error.
 
     Returns:
-        the prior; and its record: name, settings and scale, as plain values.
+        the prior; and its record: name, settings and scale.
 
     Raises:
         DataError: if the prior does not fit the features.
@@ -89,8 +90,8 @@ def choose_prior(
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> matched = match({"LM0": 0.5}, lists)
     >>> chosen, record = choose_prior(observe(lists, "ter", matched), matched, "isotropic")
-    >>> chosen.mean.tolist(), chosen.variance.tolist(), record
-    ([0.5], [0.1], {'name': 'isotropic', 'variance': 0.1})
+    >>> chosen.mean.tolist(), chosen.variance.tolist(), record.name, record.settings
+    ([0.5], [0.1], 'isotropic', {'variance': 0.1})
     """
     family = prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
     resolved = LIKELIHOODS.resolve(likelihood)
@@ -176,7 +177,7 @@ def choose_scale(
 
 def build_recorded(
     family: PriorFamily | Prior, match: Match, scale: Scale
-) -> tuple[Prior, dict[str, Any]]:
+) -> tuple[Prior, PriorRecord]:
     """Return the prior of the free features, and its record; log variances other than σ_T.
 
     Args:
@@ -189,16 +190,21 @@ def build_recorded(
     def with_scale(prior: Prior) -> Prior:
         return isotropic.with_shared_scale(prior, correlation) if correlation else prior
 
-    degrees = {"degrees_of_freedom": isotropic.DEGREES} if correlation else {}
+    degrees = isotropic.DEGREES if correlation else None
     if isinstance(family, Prior):
         prior, missing = isotropic.complete_prior(family, match, scale.value)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.degrees is None else "Student t"
-        lacked = {"isotropic": missing, **degrees} if missing else {}
-        return with_scale(prior), {"name": kind, **lacked}
-    record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
+        record = PriorRecord(kind)
+        if missing:
+            record = PriorRecord(kind, isotropic=tuple(missing), degrees_of_freedom=degrees)
+        return with_scale(prior), record
+    name = PRIORS.name_of(family)
+    settings = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
+    record = PriorRecord(name, settings)
     if isinstance(family, isotropic.Isotropic):
-        record = {name: record[name] for name in ("variance", "single") if record[name]}
+        settings = {name: settings[name] for name in ("variance", "single") if settings[name]}
+        record = PriorRecord(name, settings)
         if scaled := family.scaled(match):
             means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
             nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
@@ -210,9 +216,9 @@ def build_recorded(
                 + f"{tau:.3g} / spread, with the spread of each feature within the lists"
             )
             fitted = scale.value is not None and not degrees
-            record |= {"scale": tau, "scale_learned": fitted, "spread": scaled, **degrees}
+            record = PriorRecord(name, settings, tau, fitted, scaled, degrees)
     prior = isotropic.build_prior(family, match, scale.value)
-    return with_scale(prior), {"name": PRIORS.name_of(family), **record}
+    return with_scale(prior), record
 
 
 def learn_scale(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.weights import AnyWeights
 
-#: The attribute of a posterior, and the entry of the weights in it.
-OPTIONS: Final = "options"
+#: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
 #: Options that the draws do not depend on.
 _WITHOUT_EFFECT = ("jobs", "progress")
@@ -116,8 +115,8 @@ def repeated_options(
         DataError: as `recorded_options`.
         UsageError: as `recorded_options`.
     """
-    record = as_draws(posterior).attrs.get(OPTIONS)
-    if not isinstance(record, dict) or _WEIGHTS not in record:
+    record = as_draws(posterior).record.options
+    if record is None or _WEIGHTS not in record:
         raise DataError(
             "the posterior does not record how it was adapted: give one that `adapt` wrote",
             code="not-supported",

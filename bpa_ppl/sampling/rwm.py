@@ -113,5 +113,5 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         thinning = self.thinning or steps * (1 if target.prior.degrees is None else 2)
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start)
-        attrs = {**mode.attrs(), "step_setting": "scale"}
-        return replace(with_evaluations(sampled, thinning), mode=mode.position, attrs=attrs)
+        figures = msgspec.structs.replace(mode.figures, step_setting="scale")
+        return replace(with_evaluations(sampled, thinning), mode=mode.position, figures=figures)

@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from scipy.special import gammaln, logsumexp, softmax
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.models.priors.base import log_density_of_scale
+from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import Mode, mode_of
 from bpa_ppl.sampling.target import Target, unflatten
 
@@ -64,9 +66,9 @@ class ScaleMixture(NamedTuple):
     log_evidence: float
     share: float = 1.0
 
-    def attrs(self) -> dict[str, float]:
-        """Return the share of the t and the evidence, for a posterior's attributes."""
-        return {"student_share": self.share, "log_evidence": self.log_evidence}
+    def reported(self, figures: Figures) -> Figures:
+        """Return figures with the share of the t and the evidence."""
+        return structs.replace(figures, student_share=self.share, log_evidence=self.log_evidence)
 
     def draw(self, rng: np.random.Generator, count: int) -> Float64:
         """Return draws, (count, d), in standard deviations of the mixture."""

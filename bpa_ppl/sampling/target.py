@@ -32,6 +32,7 @@ from bpa_ppl.models.lists import Lists, in_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.record import Figures, SamplerRecord, Verdict
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling.own_models import CheckedSites, explained, model_error, require_shape
 from bpa_ppl.weights import Match
@@ -71,7 +72,7 @@ def no_report(done: int, total: int, note: str) -> None:
 class Recorder(Protocol):
     """Makes posteriors of draws: it knows what was observed and chosen."""
 
-    def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+    def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
         """Return draws with everything that `adapt` records."""
 
 
@@ -276,8 +277,8 @@ class Sampled:
         mode: the flat z of the posterior's mode, if the sampler has found it.
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
         constants: further arrays that are stored with the posterior, by name.
-        attrs: diagnostics for the posterior's attributes. `step_setting` names the setting that
-            sizes the steps of a random walk.
+        figures: what the sampler reports of its run.
+        verdict: of the check of these draws, if the sampler has checked them.
 
     Two chains of a hundred draws of three weights:
 
@@ -294,7 +295,8 @@ class Sampled:
     mode: Any = None
     log_likelihood: dict[str, np.ndarray] | None = None
     constants: dict[str, np.ndarray] = field(default_factory=dict)
-    attrs: dict[str, Any] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
+    verdict: Verdict | None = None
 
 
 def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:

@@ -29,7 +29,7 @@ from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
-from bpa_ppl.features.recipe import columns_of, unused_note
+from bpa_ppl.features.recipe import unused_note
 from bpa_ppl.formats.jsonl import require_unique_fields
 from bpa_ppl.notes import capture_notes, warn_user
 from bpa_ppl.rows.names import TOTAL
@@ -157,15 +157,14 @@ class Service:
 
     def description(self) -> dict[str, Any]:
         """Return what the model expects, as plain data."""
-        reranker = self.reranker
-        attrs = reranker.draws.attrs
+        reranker, record = self.reranker, self.reranker.draws.record
         return {
             "features": list(reranker.required_features),
             "needs": list(reranker.needs),
             "optional_features": reranker.feature_names[len(reranker.required_features) :],
-            "computed_features": list(columns_of(attrs)),
-            "metric": attrs.get("oracle_metric"),
-            "sampler": attrs.get("sampler"),
+            "computed_features": [source.label for source in record.recipe.sources],
+            "metric": record.observed.metric,
+            "sampler": record.sampler.name,
             "rule": RULES.name_of(reranker.rule),
             "draws": len(reranker.draws.flat),
             "drift": list(reranker.drift),

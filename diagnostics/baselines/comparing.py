@@ -5,13 +5,14 @@ The metric None stands for preferences, whose gain is the accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import (
@@ -41,6 +42,7 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import Column, with_judged
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-_RECORD = "baselines"
 #: Fewer lists are not expected to separate the features.
 _MIN_LISTS = 10
 #: Metrics whose gains are numbers of words.
@@ -150,7 +151,8 @@ def with_baselines(
         warn_user(comparison.warning)
     if message := comparison.share_of_best if comparison.warning else comparison.summary:
         log_info(message)
-    return draws.with_attrs(**{_RECORD: comparison.record()})
+    record = structs.replace(draws.record, comparison=comparison.record())
+    return replace(draws, record=record)
 
 
 def with_indicators_compared(
@@ -173,7 +175,7 @@ def with_indicators_compared(
         return draws
     all_gains = gains_in(lists, metric) if gains is None else gains
     nbest, judged = with_judged(lists, np.isfinite(all_gains))
-    gains, by_mean = all_gains[judged], draws.attrs.get("rule") == "mean"
+    gains, by_mean = all_gains[judged], not draws.record.canonical
     with_them, of_others = (
         gains_of_best(nbest, np.concatenate(leave_one_out(one, nbest, by_mean=by_mean)[0]), gains)
         for one in (draws, without)
@@ -196,27 +198,27 @@ def with_indicators_compared(
         warn_user(comparison.of_indicators)
     else:
         log_info(comparison.of_indicators)
-    return draws.with_attrs(**{_RECORD: comparison.record()})
+    record = structs.replace(draws.record, comparison=comparison.record())
+    return replace(draws, record=record)
 
 
-def left_out_note(columns: Sequence[str], log_bayes_factor: float) -> str:
+def left_out_note(indicators: IndicatorsRecord) -> str:
     """Return a sentence on indicators that `adapt` has left out.
 
-    >>> left_out_note(["system"], -4.1)[:43]
+    >>> left_out_note(IndicatorsRecord(-4.1, ("system",)))[:43]
     'the indicators of system are left out: they'
     """
     return (
-        f"the indicators of {', '.join(columns)} are left out: they do not explain the order of "
-        f"the candidates of the judged lists (log Bayes factor {log_bayes_factor:.1f}); to keep "
-        "them, choose a prior variance"
+        f"the indicators of {', '.join(indicators.left_out)} are left out: they do not explain the "
+        "order of the candidates of the judged lists (log Bayes factor "
+        f"{indicators.log_bayes_factor:.1f}); to keep them, choose a prior variance"
     )
 
 
 def notes_on_indicators(draws: Draws) -> list[str]:
     """Return the sentences on the indicators of a posterior, such as those of systems."""
-    record, comparison = draws.attrs.get("indicators", {}), recorded_comparison(draws)
-    columns = record.get("left_out")
-    left_out = columns and left_out_note(columns, record["log_bayes_factor"])
+    indicators, comparison = draws.record.indicators, recorded_comparison(draws)
+    left_out = left_out_note(indicators) if indicators and indicators.left_out else ""
     return [note for note in (left_out, comparison and comparison.of_indicators) if note]
 
 
@@ -226,8 +228,8 @@ def recorded_comparison(draws: Draws) -> BaselineComparison | None:
     Raises:
         DataError: if it cannot be read.
     """
-    record = draws.attrs.get(_RECORD)
-    return BaselineComparison.from_record(record) if isinstance(record, Mapping) else None
+    record = draws.record.comparison
+    return None if record is None else BaselineComparison.from_record(record)
 
 
 def criterion(nbest: NBest, draws: Draws) -> Metric | None:
@@ -239,16 +241,15 @@ def criterion(nbest: NBest, draws: Draws) -> Metric | None:
     Returns:
         None if the lists lack what the criterion needs.
     """
-    goal = criterion_of(draws.attrs)
+    goal = criterion_of(draws.record)
     if goal is None or not set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
-        canonical = "canonical_weights" not in draws.attrs
-        goal = resolve(default_metric(nbest, canonical=canonical))
+        goal = resolve(default_metric(nbest, canonical=draws.record.canonical))
     return goal if has_inputs(nbest, goal) else None
 
 
 def of_preferences(draws: Draws) -> bool:
     """Return whether a posterior was adapted to preferences."""
-    return "comparisons" in draws.attrs
+    return draws.record.observed.kind == "preferences"
 
 
 def compared_by(nbest: NBest, draws: Draws) -> Metric | None:
@@ -270,7 +271,7 @@ def has_inputs(nbest: NBest, metric: Metric) -> bool:
 
 def no_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `criterion`."""
-    goal, code = criterion_of(draws.attrs), "missing-references"
+    goal, code = criterion_of(draws.record), "missing-references"
     message = "the lists have no references, and the posterior has no column of judgements: "
     message += "give references or preferences"
     if of_preferences(draws):
@@ -352,7 +353,7 @@ def _chosen_best(nbest: NBest, scores: Float64, gains: Float64) -> tuple[float, 
 
 def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
     """Return (candidates,) scores by the posterior, as `rerank` chooses, and k̂ of each list."""
-    by_mean = draws.attrs.get("rule") == "mean"
+    by_mean = not draws.record.canonical
     if in_sample and by_mean:
         return lists.scores(draws.aligned(lists, draws.mean[None])[0]), np.zeros(len(lists))
     by_list, k_hat = leave_one_out(draws, lists, in_sample=in_sample, by_mean=by_mean)
@@ -441,7 +442,7 @@ def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
 
 def without_canonical(draws: Draws) -> bool:
     """Return whether a posterior has no canonical weights, or does not record them."""
-    return draws.canonical is None or "canonical_weights" in draws.attrs
+    return draws.canonical is None or not draws.record.canonical
 
 
 def canonical_scores(draws: Draws, lists: NBest) -> Float64 | None:

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.drift import recorded_scales
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed
 from bpa_ppl.labels import matches, places_of, with_labels
 from bpa_ppl.models.priors.base import Prior
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     #: Posteriors by the labels of their domains, or without labels; paths are read.
     Posteriors = Mapping[str, Posterior | str | Path] | Iterable[Posterior | str | Path]
 
-#: Attributes that posteriors should share, so that their weights are comparable.
-_SHARED = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
-_COUNT = "adaptation_sentences"
 #: The weight of a domain is specific if it is this many posterior standard deviations from μ.
 _MIN_Z = 2.0
 #: A weight is shared if that interval, for every domain, is within this many standard deviations of
@@ -188,9 +184,13 @@ def _require_common_features(draws: Mapping[str, Draws]) -> None:
 
 
 def _warn_different(draws: Mapping[str, Draws]) -> None:
-    """Warn if posteriors differ in an attribute that makes their weights comparable."""
-    for name, setting in _SHARED.items():
-        values = {label: str(d.attrs[name]) for label, d in draws.items() if name in d.attrs}
+    """Warn if posteriors differ in what makes their weights comparable."""
+    shared: dict[str, dict[str, object]] = {
+        "likelihoods": {label: d.record.likelihood for label, d in draws.items()},
+        "metrics": {label: d.record.observed.metric for label, d in draws.items()},
+    }
+    for setting, records in shared.items():
+        values = {label: str(value) for label, value in records.items() if value is not None}
         if len(set(values.values())) > 1:
             described = "; ".join(f"{label}: {value}" for label, value in values.items())
             warn_user(
@@ -273,15 +273,14 @@ class Evidence(NamedTuple):
         shift = np.where(gained > 0, precision * centre, 0.0)
         rotated = np.linalg.solve(factor.T, axes)
         likelihood = (rotated * gained) @ rotated.T
-        record = draws.attrs.get("prior")
-        spread = record.get("spread") if isinstance(record, dict) else None
+        spread = draws.record.prior.spread if draws.record.prior else {}
         return cls(
             draws.features,
             likelihood,
             rotated @ shift + likelihood @ prior.mean,
             prior.mean,
             np.diag(covariance),
-            np.array([float(spread.get(n, np.nan)) for n in draws.features]) if spread else None,
+            np.array([spread.get(name, np.nan) for name in draws.features]) if spread else None,
         )
 
     def over(self, names: Sequence[str]) -> Evidence:
@@ -363,8 +362,9 @@ class Hierarchy(NamedTuple):
         domains = {
             label: {
                 "features": list(one.features),
-                **{name: one.attrs[name] for name in _SHARED if name in one.attrs},
-                **({"sentences": int(one.attrs[_COUNT])} if _COUNT in one.attrs else {}),
+                "likelihood": one.record.likelihood and one.record.likelihood.plain,
+                "oracle_metric": one.record.observed.metric,
+                "sentences": one.record.observed.sentences,
             }
             for label, one in draws.items()
         }
@@ -384,7 +384,7 @@ class Hierarchy(NamedTuple):
         Args:
             posteriors: of the domains.
         """
-        scales = [recorded_scales(draws.attrs) for draws in posteriors]
+        scales = [draws.record.feature_scales for draws in posteriors]
         spreads = [[s[name].spread for s in scales if name in s] for name in self.names]
         known = all(scales) and all(spreads) and all(min(of, default=0) > 0 for of in spreads)
         size = [np.exp(np.log(of).mean()) if known else 1.0 for of in spreads]

@@ -28,8 +28,9 @@ import numpy as np
 from measuring import DATA, DOMAINS, Table, canonical, read_lists, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.drift import DriftMonitor, record_scales, recorded_scales
+from bpa_ppl.drift import DriftMonitor, feature_scales
 from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.quality.column import column_of
 
 GAINS = ("mqm", "esa", "human", "edits")
@@ -93,7 +94,7 @@ def named(
         gains = np.concatenate([gains[of.lists.rows(s)] for s in adapted])
     weights = fitted(lists, gains)
     names = lists.feature_names
-    scales = recorded_scales({"feature_scales": record_scales(lists, weights)})
+    scales = feature_scales(lists, weights)
     monitor = DriftMonitor(scales, dict(zip(names, weights.tolist(), strict=True)), names)
     later = change(of.lists[new])
     found: dict[str, int] = {}
@@ -173,14 +174,14 @@ def cost_table(options: Any) -> None:
         table_of = rng.normal(size=(3000, candidates, features)).astype(np.float32)
         texts = [f"candidate {i}" for i in range(candidates)]
         lists = bpa.from_lists([texts] * 50, table_of[:50], names)
-        attrs = {"feature_scales": record_scales(lists, drawn.mean(axis=(0, 1)))}
+        record = Record(feature_scales=feature_scales(lists, drawn.mean(axis=(0, 1))))
         ratios: dict[int, list[float]] = {300: [], 3000: []}
         plain = np.inf
         for calls, of in ratios.items():
             for _ in range(3):
                 seconds = []
-                for recorded in ({}, attrs):
-                    draws = bpa.Draws({"weights": drawn}, tuple(names), attrs=recorded)
+                for recorded in (Record(), record):
+                    draws = bpa.Draws({"weights": drawn}, tuple(names), record=recorded)
                     reranker = bpa.Reranker(draws, unchecked=True)
                     reranker.choose(texts, table_of[0])
                     start = process_time()

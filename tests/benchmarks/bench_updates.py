@@ -45,7 +45,7 @@ def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     options: dict[str, Any] = {"metric": "gain", "seed": 1}
     # By default κ depends on the lists.
     whole = as_draws(bpa.adapt(half.pool, None, sampler="map", **options))
-    options["likelihood"] = Risk(kappa=whole.attrs["likelihood"]["kappa"])
+    options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
         return as_draws(bpa.adapt(lists, None, prior=prior, draws=kept, **options))
@@ -86,7 +86,7 @@ def main() -> None:
                 # Without canonical weights, the prior depends on the lists.
                 same = adapt(lists[np.arange(count * STEP)], bpa.Prior.recorded(first))
                 at_prior = np.abs((updated.mean - same.mean) / same.deviation).max()
-                reported = updated.attrs["gaussian_prior"].get("shift")
+                reported = updated.record.shift.shift
                 largest = np.abs(list(reported.values())).max() if reported else np.nan
                 chosen = [bpa.rerank(test, one, unchecked=True).choice for one in (updated, joint)]
                 rows[count * STEP].append(

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import run
+from msgspec import structs
+from records import with_record
 from small_demo import cache as cache
 from small_demo import write_small_demo
 
@@ -34,8 +36,9 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     logs = {name: np.tile(v[0, 0], (2, 10, 1)) for name, v in point.log_likelihood.items()}
     parts: dict[str, Any] = {"values": {"weights": point.flat[0] + 0.03 * noise}}
     parts |= {"log_likelihood": logs, "log_prior": {}, "log_density": None, "statistics": {}}
-    attrs = {**point.attrs, "sampler": "rwm"}
-    write_posterior(replace(point, kind="chains", attrs=attrs, **parts), folder / "poor.nc")
+    sampler = structs.replace(point.record.sampler, name="rwm")
+    poor = with_record(replace(point, kind="chains", **parts), sampler=sampler)
+    write_posterior(poor, folder / "poor.nc")
     return folder
 
 

@@ -32,9 +32,9 @@ def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> No
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
     other = ("--seed", 0, "--sampler", "laplace", "--draws", "500", "--timed")
     assert "other options, sampler, draws, seed" in succeed(*like, *other).err
-    attrs = read_draws("again.nc").attrs
-    assert (attrs["seed"], attrs["settings"]["draws"]) == (0, 500)
-    assert attrs["sampling_time"] > 0
+    record = read_draws("again.nc").record
+    assert (record.seed, record.sampler.settings["draws"]) == (0, 500)
+    assert record.sampler.seconds > 0
 
 
 def test_fixed_features_default_weights_and_standard_output(folder: Path) -> None:
@@ -53,9 +53,9 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     extra = ("--extra", "nbest", "--extra-references", "ref")
     succeed(*trace, *extra)
     draws = read_draws("new.nc")
-    assert (draws.kind, draws.attrs["extra"]) == ("weighted", "nbest")
-    assert draws.attrs["likelihood_exponent"] == 1 / 20
-    assert {"restarts": 2, "delta": 20}.items() <= draws.attrs["settings"].items()
+    assert (draws.kind, draws.record.sampler.extra) == ("weighted", "nbest")
+    assert draws.record.figures.likelihood_exponent == 1 / 20
+    assert {"restarts": 2, "delta": 20}.items() <= draws.record.sampler.settings.items()
 
 
 def test_several_files_are_as_one(folder: Path) -> None:

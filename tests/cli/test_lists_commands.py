@@ -79,9 +79,9 @@ def test_features_are_recorded_computed_again_and_reported(texts: Path) -> None:
     assert "no canonical weight for lm, lm.oov" in done.err
     draws = read_draws("p.nc")
     assert draws.features[-2:] == ("lm", "lm.oov")
-    (record,) = draws.attrs["feature_sources"]
-    assert record["text"] == str(texts / "domain.txt")
-    assert (record["order"], record["feature_names"]) == (2, ["lm", "lm.oov"])
+    (source,) = draws.record.recipe.sources
+    assert source.settings["text"] == str(texts / "domain.txt")
+    assert (source.settings["order"], source.feature_names) == (2, ("lm", "lm.oov"))
     succeed(*RERANK)
     assert len(Path("out").read_text().splitlines()) == 12
     Path("domain.txt").rename("moved.txt")

@@ -12,6 +12,7 @@ from command_line import succeed
 import bpa_ppl as bpa
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
 
 
 def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:
@@ -22,9 +23,10 @@ def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> Non
     variance = np.full(len(names), 0.1)
     rng = np.random.default_rng(len(out))
     drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
-    attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 12}
+    record = Record(likelihood=ComponentRecord("oracle"), observed=Observed(sentences=12))
     constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
-    bpa.write_posterior(bpa.Draws({"weights": drawn}, names, constants=constants, attrs=attrs), out)
+    draws = bpa.Draws({"weights": drawn}, names, constants=constants, record=record)
+    bpa.write_posterior(draws, out)
 
 
 LEARN = ("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json")

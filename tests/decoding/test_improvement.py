@@ -24,6 +24,7 @@ from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
+from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.bootstrap import ScoreDifference
 from bpa_ppl.quality.gains import resolve
@@ -31,6 +32,8 @@ from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
+#: The record of a posterior whose gain is a column, by its name.
+GAIN = {name: Record(recipe=RecipeRecord(gain=GainColumn(name))) for name in ("comet", "mqm")}
 
 
 def lists(count: int = 40) -> NBest:
@@ -199,7 +202,7 @@ def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None
 
 def test_column_of_the_posterior_determines_the_verdict() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
-    posterior = draws(-1.0, attrs={"gain_column": {"column": "comet"}})
+    posterior = draws(-1.0, record=GAIN["comet"])
     improvement = evaluate_improvement(pool, posterior)
     assert [change.name for change in improvement.changes] == ["comet"]
     assert improvement.changes[0].score.difference == pytest.approx(0.5)
@@ -232,7 +235,7 @@ def test_report_begins_with_the_answer() -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
-    posterior = draws(-1.0, attrs={"lists": pool.origin, "adaptation_sentences": 40})
+    posterior = draws(-1.0, record=Record(lists=pool.origin, observed=Observed(sentences=40)))
     assert "evaluate on new ones" in report_page(posterior, pool, top=1)
     assert "evaluate on new ones" not in report_page(posterior, pool[:39], top=1)
     other = replace(posterior, sentence_ids=np.arange(40)[::-1])
@@ -246,7 +249,7 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
     mqm = rng.normal(size=len(pool.features))
     mqm[rng.uniform(size=len(mqm)) < 0.2] = np.nan
     pool = pool.with_extras(mqm=mqm)
-    posterior = draws(-1.0, attrs={"gain_column": {"column": "mqm", "negative": False}})
+    posterior = draws(-1.0, record=GAIN["mqm"])
     improvement = evaluate_improvement(pool, posterior)
     both = mqm.reshape(-1, 2)
     both = both[~np.isnan(both).any(axis=1)]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import reference_model
 from raising import raises
+from records import with_record
 from scipy.special import softmax
 
 import bpa_ppl as bpa
@@ -35,6 +36,14 @@ from bpa_ppl.diagnostics.checks import checked, recorded_report
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.record import (
+    Observed,
+    RecipeRecord,
+    Record,
+    SourceRecord,
+    attributes,
+    record_of,
+)
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
@@ -112,18 +121,20 @@ def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> 
 
 
 def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> None:
-    predictions = Reranker(draws.with_attrs(oracle_metric="mqm")).predict(lists)
+    predictions = Reranker(with_record(draws, observed=Observed(metric="mqm"))).predict(lists)
     with raises(UsageError, parameter="metric"):
         predictions.expected_gain()
 
 
-@pytest.mark.parametrize("attrs", [{}, {"comparisons": {"preferences": 9}, "rule": "mean"}])
+@pytest.mark.parametrize(
+    "record", [Record(), Record(observed=Observed(kind="preferences"), start="none")]
+)
 def test_a_posterior_without_a_gain_writes_no_expected_gains(
-    lists: NBest, draws: Draws, attrs: dict[str, Any]
+    lists: NBest, draws: Draws, record: Record
 ) -> None:
-    by_gain = Reranker(draws.with_attrs(oracle_metric="ter")).predict(lists)
+    by_gain = Reranker(with_record(draws, observed=Observed(metric="ter"))).predict(lists)
     assert "expected_gain" in next(by_gain.json_lines())
-    predictions = Reranker(draws.with_attrs(**attrs)).predict(lists)
+    predictions = Reranker(replace(draws, record=record)).predict(lists)
     assert predictions.metric is None
     assert not any("expected_gain" in line for line in predictions.json_lines())
 
@@ -158,11 +169,12 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 
 
 @pytest.mark.parametrize("findings", [None, "none", [{"name": "R-hat"}], [1]])
-def test_a_damaged_record_of_the_check_is_not_used(draws: Draws, findings: Any) -> None:
+def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
     recorded, report = checked(draws)
     assert recorded_report(recorded) == report
-    record = recorded.attrs["check"] | {"findings": findings}
-    assert recorded_report(recorded.with_attrs(check=record)) is None
+    attrs = attributes(recorded.record)
+    with raises(DataError, "damaged", parameter="attrs", match="check"):
+        record_of({"check": attrs["check"] | {"findings": findings}})
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
@@ -306,9 +318,9 @@ def test_blocks_of_draws_cover_all_of_them(size: int, draws: int) -> None:
 
 
 def test_unregistered_components_are_named(draws: Draws) -> None:
-    for attrs in ({"rule": "mine"}, {"feature_sources": [{"source": "mine"}]}):
-        with raises(UsageError, "unknown-name", match="mine"):
-            Reranker(draws.with_attrs(**attrs))
+    recipe = RecipeRecord(sources=(SourceRecord(source="mine"),))
+    with raises(UsageError, "unknown-name", match="mine"):
+        Reranker(with_record(draws, recipe=recipe))
 
 
 FORKED = """
@@ -382,7 +394,7 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
 ) -> None:
     features = ("TM0[0]", "TM0[1]", "LM0")
     weights = np.random.default_rng(1).normal(1, 0.1, (4, 500, 3))
-    posterior = Draws({"weights": weights}, features, attrs={"rule": "mean"})
+    posterior = Draws({"weights": weights}, features, record=Record(start="none"))
     whole = replace(lists, feature_names=features)
     lacking = whole.without(*names)
     with raises(DataError, "missing-feature", parameter="without", match=names[0][:3]):
@@ -472,7 +484,7 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
     with raises(DataError, "no-data"):
         Reranker(still, unchecked=True).aggregate()
     names = (*NAMES[:2], "LengthWords")
-    length = {"source": "length", "feature_names": names[2:]}
-    added = Draws({"weights": draws.weights}, names, attrs={"feature_sources": [length]})
+    recipe = RecipeRecord(sources=(SourceRecord(source="length", feature_names=names[2:]),))
+    added = Draws({"weights": draws.weights}, names, record=Record(recipe=recipe))
     with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
         Reranker(added).reward()

@@ -13,6 +13,7 @@ import pytest
 import reference_model
 from html_outline import Outline
 from raising import raises
+from records import with_record
 from scipy.special import logsumexp
 from scipy.stats import binom, binomtest, pearsonr, rankdata, ttest_rel
 from sklearn.linear_model import RidgeCV
@@ -58,12 +59,13 @@ from bpa_ppl.diagnostics.baselines.table import (
 )
 from bpa_ppl.diagnostics.report_page import posterior_page, ways_figure
 from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality.column import Column
 
 NAMES = ("LM0", "TM0", "Length")
 MQM = Column(column="mqm")
-JUDGED = {"gain_column": MQM.settings()}
+JUDGED = Record(recipe=RecipeRecord(gain=GainColumn(MQM.column, MQM.negative)))
 
 
 def lists(seed: int, count: int = 9, *, missing: bool = False) -> NBest:
@@ -98,13 +100,13 @@ def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
         sentence_sites=("oracle",),
         constants={"canonical": np.array([1.0, -1.0, 0.0])},
         sentence_ids=pool.sentence_ids,
-        **{"attrs": JUDGED, **known},
+        **{"record": JUDGED, **known},
     )
 
 
 def recorded(pool: NBest) -> Draws:
     draws = posterior(pool)
-    return draws.with_attrs(baselines=compare_baselines(pool, draws).record())
+    return with_record(draws, comparison=compare_baselines(pool, draws).record())
 
 
 def shared(scores: list[float], gains: list[float]) -> float:
@@ -312,7 +314,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     assert exact != in_sample  # otherwise nothing would be tested
     drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
     sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
-    draws = Draws({"weights": grid[drawn]}, NAMES[:2], attrs=JUDGED, **sites)
+    draws = Draws({"weights": grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
     adapted = compare_baselines(pool, draws).row(ADAPTED)
     assert adapted is not None
     assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
@@ -389,14 +391,14 @@ def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> Non
 def test_a_record_is_read_back_as_it_was() -> None:
     pool = lists(1)
     draws = recorded(pool)
-    record = json.loads(json.dumps(draws.attrs["baselines"], allow_nan=False))
+    record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
     again = BaselineComparison.from_record(record)
     assert str(again) == str(compare_baselines(pool, draws))
-    assert again.record() == draws.attrs["baselines"]
+    assert again.record() == draws.record.comparison
     earlier = {name: value for name, value in record.items() if name != "best"}
     assert BaselineComparison.from_record(earlier) == replace(again, best=None)
     with raises(DataError, "damaged"):
-        recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
+        recorded_comparison(with_record(draws, comparison={"rows": 3}))
 
 
 def test_ridge_regression_where_nothing_varies() -> None:
@@ -578,7 +580,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
 
 def test_too_few_lists() -> None:
     pool = judged(1, 6, noise=1.0)
-    assert with_baselines(posterior(pool), pool, MQM, None).attrs == JUDGED
+    assert with_baselines(posterior(pool), pool, MQM, None).record == JUDGED
     with raises(DataError, "no-data"):
         compare_baselines(pool, metric="mqm")
     with raises(DataError, "mismatch"):
@@ -592,7 +594,7 @@ def test_equal_candidates_share_the_choice_of_the_best() -> None:
     log_p = {"oracle": np.zeros((1, 50, 6))}
     values = {"weights": np.ones((1, 50, 1))}
     sites = ("oracle",)
-    draws = Draws(values, ("LM0",), log_likelihood=log_p, sentence_sites=sites, attrs=JUDGED)
+    draws = Draws(values, ("LM0",), log_likelihood=log_p, sentence_sites=sites, record=JUDGED)
     assert compare_baselines(pool, draws).best == (3.0, 6)
 
 

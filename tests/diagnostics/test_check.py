@@ -13,21 +13,16 @@ import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
 from html_outline import Outline
+from records import with_record
 from scipy import stats
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics.checks import (
-    Finding,
-    Remedies,
-    Report,
-    Thresholds,
-    _z_score,
-    chain_differences,
-)
+from bpa_ppl.diagnostics.checks import Remedies, Report, Thresholds, _z_score, chain_differences
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws, pooled
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import TAILS, r_hat
 from bpa_ppl.sampling.base import SAMPLERS
 
@@ -126,7 +121,7 @@ def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, setting: st
     rates = RATES.copy()
     rates[3] = rate
     draws = external_posterior(good(), NAMES, acceptance_rate=rates)
-    walk = as_draws(draws).with_attrs(step_setting=setting)
+    walk = with_record(as_draws(draws), figures=Figures(step_setting=setting))
     finding = failed(walk)["acceptance"]
     assert finding.value == pytest.approx(rate)
     assert finding.where == "chain 3"
@@ -152,7 +147,7 @@ def test_the_sound_acceptance_is_that_of_the_sampler(
     draws = Draws({"weights": good()}, NAMES, statistics=statistics)
     diverging = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
     walk, hamiltonian, others = (
-        draws.with_attrs(step_setting="scale"),
+        with_record(draws, figures=Figures(step_setting="scale")),
         replace(draws, statistics=statistics | diverging),
         draws,
     )
@@ -328,10 +323,10 @@ def test_a_log_density_is_finite(value: float) -> None:
     assert finding.value == 1
 
 
-def weighted(log_weight: np.ndarray, **attrs: float) -> Draws:
+def weighted(log_weight: np.ndarray, **figures: Any) -> Draws:
     draws = autoregressive(0.0, 1, len(log_weight), 3, seed=1)
     posterior = external_posterior(draws, NAMES, log_weight=log_weight[None])
-    return as_draws(posterior).with_attrs(**attrs)
+    return with_record(as_draws(posterior), figures=Figures(**figures))
 
 
 def test_importance_weights_are_checked_by_their_effective_size_and_tail() -> None:
@@ -364,8 +359,8 @@ def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
     ("decrement", "sound"), [(1e-9, True), (0.1, False), (-1.0, False), (None, False)]
 )
 def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: bool) -> None:
-    attrs = {} if decrement is None else {"newton_decrement": decrement}
-    point = Draws({"weights": np.zeros((1, 1, 3))}, NAMES, kind="point", attrs=attrs)
+    record = Record(figures=Figures(newton_decrement=decrement))
+    point = Draws({"weights": np.zeros((1, 1, 3))}, NAMES, kind="point", record=record)
     report = check(point)
     assert [finding.name for finding in report.findings] == ["Newton decrement"]
     assert bool(report) == sound
@@ -402,15 +397,12 @@ _SAMPLER = re.compile(r"\b(nuts|rwm)\b")
 def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
     """Yield reports in which every diagnostic of a sampler's draws fails."""
     settings = SAMPLERS[sampler]().settings() if sampler != "weight-trace" else {"restarts": 20}
-    attrs: dict[str, Any] = {"sampler": sampler, "settings": settings}
-    if chosen is not None:
-        attrs |= {"chosen": chosen, "chosen_because": "of a test"}
-    if sampler in STEPS:
-        attrs["step_setting"] = STEPS[sampler]
+    figures = Figures(chosen=chosen, chosen_because="of a test", step_setting=STEPS.get(sampler))
+    record = Record(sampler=SamplerRecord(name=sampler, settings=settings), figures=figures)
     values = autoregressive(0.99, CHAINS, SHORT, len(NAMES), seed=1)
     values[2] += 3.0
     values[:, SHORT // 2 :] += 2.0
-    draws = Draws({"weights": values}, NAMES, attrs=attrs)
+    draws = Draws({"weights": values}, NAMES, record=record)
     if "nuts" in (sampler, chosen):
         energy = np.cumsum(np.random.default_rng(1).normal(size=(CHAINS, SHORT)), axis=1)
         draws = replace(draws, statistics={**OF_NUTS, "energy": energy})
@@ -454,8 +446,9 @@ def test_other_programs_are_advised_in_words() -> None:
 @pytest.mark.parametrize(("size", "factor"), [(360, 1.1), (50, 8), (5, None), (np.nan, None)])
 def test_the_missing_effective_draws_are_advised(size: float, factor: float | None) -> None:
     """Of 400 effective draws; too many to draw are another sampler's task."""
-    attrs = {"sampler": "rwm", "settings": {"draws": 1000, "warmup": 50}}
-    draws = Draws({"weights": np.zeros((CHAINS, DRAWS, 1))}, ("LM0",), attrs=attrs)
+    sampler = SamplerRecord(name="rwm", settings={"draws": 1000, "warmup": 50})
+    record = Record(sampler=sampler)
+    draws = Draws({"weights": np.zeros((CHAINS, DRAWS, 1))}, ("LM0",), record=record)
     advice = Remedies(draws).more_draws(400 / size)
     numbers = [int(number) for number in re.findall(r"draws=(\d+)", advice)]
     assert "nuts" in advice

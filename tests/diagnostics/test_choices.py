@@ -21,6 +21,7 @@ from bpa_ppl.diagnostics.choices import (
     systems_section,
 )
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
+from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 
 NAMES = ("lm", "tm", "constant", "fixed")
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -164,13 +165,13 @@ def judged(**extras: Sequence[object]) -> NBest:
     return lists.with_extras(**{name: [*values] * 8 for name, values in extras.items()})
 
 
-def adapted(**attrs: object) -> Draws:
+def adapted() -> Draws:
     weights = np.random.default_rng(0).normal([0.5, 1.0], 0.01, (4, 300, 2))
     return Draws(
         {"weights": weights},
         ("lm", "qe"),
         constants={"canonical": np.array([1.0, 0.0])},
-        attrs={"gain_column": {"column": "mqm", "negative": False}, **attrs},
+        record=Record(recipe=RecipeRecord(gain=GainColumn("mqm"))),
     )
 
 

@@ -66,13 +66,13 @@ def row_of(comparison: BaselineComparison, name: str) -> BaselineRow:
 
 def log_evidence(draws: Draws, nbest: NBest) -> float:
     """Laplace's approximation for the order of all pairs of a list, with plain matrices."""
-    names, record = draws.features, draws.attrs["prior"]
+    names, prior = draws.features, draws.record.prior
     systems = np.array(nbest.extras["system"])
     columns = [
         nbest.features[:, 0] if name == "comet" else systems == name.partition("=")[2]
         for name in names
     ]
-    precision = np.array([record["spread"][name] / record["scale"] for name in names]) ** 2
+    precision = np.array([prior.spread[name] / prior.scale for name in names]) ** 2
     table = np.column_stack(columns).reshape(len(nbest), len(NAMES), -1).astype(float)
     gains = np.array(nbest.extras["mqm"]).reshape(len(nbest), -1)
     better = gains[:, :, None] > gains[:, None, :]
@@ -92,17 +92,17 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
 def test_indicators_that_explain_nothing_are_left_out() -> None:
     pool = lists(effect=0.0, noise=1.0)
     draws, comparison, note = compared(pool)
-    record = draws.attrs["indicators"]
-    assert record["left_out"] == ["system"]
-    assert record["log_bayes_factor"] < -3
+    record = draws.record.indicators
+    assert record.left_out == ("system",)
+    assert record.log_bayes_factor < -3
     assert note.level == logging.WARNING
-    assert note.message == left_out_note(["system"], record["log_bayes_factor"])
+    assert note.message == left_out_note(record)
     assert comparison.row(WITHOUT) is None
     assert note.message[1:] in posterior_page(draws)
     # The posterior is that of the lists without the column.
     plain = as_draws(adapt(pool, None, **LAPLACE))
     assert draws.features == plain.features == ("comet",)
-    assert draws.attrs["likelihood"] == plain.attrs["likelihood"]
+    assert draws.record.likelihood == plain.record.likelihood
     np.testing.assert_allclose(draws.flat, plain.flat, rtol=1e-5)
     assert not draws.fixed
     new = lists(effect=0.0, noise=1.0, seed=1).without("system")
@@ -110,18 +110,18 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     # A prior that the user has chosen keeps them.
     kept = as_draws(adapt(pool, None, **WITH, prior_variance=0.1))
     assert len(kept.features) == 11
-    assert "indicators" not in kept.attrs
+    assert kept.record.indicators is None
 
 
 def test_indicators_that_help_are_kept() -> None:
     pool = lists(effect=2.0, noise=2.0)
     draws, comparison, note = compared(pool)
-    record = draws.attrs["indicators"]
-    assert not record["left_out"]
+    record = draws.record.indicators
+    assert not record.left_out
     with capture_notes():  # the best system alone is better
         plain = as_draws(adapt(pool, None, **LAPLACE))
     expected = log_evidence(draws, pool) - log_evidence(plain, pool)
-    assert record["log_bayes_factor"] == pytest.approx(expected, abs=0.01)
+    assert record.log_bayes_factor == pytest.approx(expected, abs=0.01)
     assert row_of(comparison, WITHOUT).low > 0
     assert (note.level, note.message) == (logging.INFO, comparison.of_indicators)
     assert note.message.endswith(": keep categorical system")
@@ -164,7 +164,7 @@ def test_lists_without_a_comparison() -> None:
     assert comparison is not None
     assert notes_on_indicators(plain) == []
     assert "indicators" not in comparison.record()["baselines"]
-    assert "indicators" not in plain.attrs
+    assert plain.record.indicators is None
     # A single point is evaluated in-sample, and systems alone leave no other feature.
     assert notes_on_indicators(as_draws(adapt(pool, None, **{**WITH, "sampler": "map"}))) == []
     with capture_notes():  # of choices from one system

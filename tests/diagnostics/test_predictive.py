@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation, import_arviz
 from bpa_ppl.posterior.draws import importance_weights
-from bpa_ppl.quality.rater_agreement import Agreement
+from bpa_ppl.posterior.record import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])

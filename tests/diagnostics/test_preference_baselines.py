@@ -49,6 +49,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     moments,
 )
 from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality.preferences import compared_lists
 from bpa_ppl.weights import equal_weights
@@ -116,7 +117,7 @@ def posterior(pool: NBest, seed: int = 0) -> Draws:
         sentence_sites=("oracle",),
         constants={"canonical": np.zeros(3)},
         sentence_ids=np.array(ids),
-        attrs={"comparisons": {}, "canonical_weights": "none", "rule": "mean"},
+        record=Record(observed=Observed(kind="preferences"), start="none"),
     )
 
 
@@ -363,7 +364,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
 
 def test_choices_count_as_they_were_made() -> None:
     """A chosen candidate is above the others, by whatever rule; equal scores are ½."""
-    draws = posterior(mixed(0)).with_attrs(rule="mean")
+    draws = posterior(mixed(0))
     table = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     new = lists_of([table] * 2, preferences=[[[1, 0]], [[2, 1]]], rankings=[None] * 2)
     expected = {(0, 0): [0.0, 0.5], (1, 0): [1.0, 0.5], (1, 2): [1.0, 1.0]}
@@ -430,7 +431,7 @@ def test_answers_of_no_difference_are_left_out_and_counted() -> None:
     rows = [compare_baselines(lists).block().rows for lists in (with_ties, pool)]
     assert rows[0] == rows[1]
     only = pool.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * 20)
-    draws = posterior(mixed(0)).with_attrs(rule="mean")
+    draws = posterior(mixed(0))
     with raises(DataError, "missing-references", parameter="references", match="preferences"):
         compare_baselines(only, draws, choice=np.zeros(20, int))
     assert evaluate_improvement(only, draws).verdict == "unknown"

@@ -15,6 +15,7 @@ from bpa_ppl import check, from_lists
 from bpa_ppl.adapting import Problem, problem_of
 from bpa_ppl.diagnostics.checks import Remedies
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.sampling.options import AdaptOptions
 
 NAMES = [f"F{k}" for k in range(8)]
@@ -88,8 +89,9 @@ def test_every_advice_followed_once_gives_draws_that_pass(
 
 
 def _walk(settings: dict[str, Any], values: np.ndarray) -> Remedies:
-    attrs = {"sampler": "rwm", "settings": settings, "step_setting": "scale"}
-    return Remedies(Draws({"weights": values}, NAMES[:1], attrs=attrs))
+    sampler, figures = SamplerRecord(name="rwm", settings=settings), Figures(step_setting="scale")
+    record = Record(sampler=sampler, figures=figures)
+    return Remedies(Draws({"weights": values}, NAMES[:1], record=record))
 
 
 def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
@@ -105,8 +107,8 @@ def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
         ("rwm", apart, False),
         ("imh", burn_in, False),
     ):
-        attrs = {"sampler": sampler, "settings": settings}
-        report = check(Draws({"weights": values}, NAMES[:1], attrs=attrs))
+        record = Record(sampler=SamplerRecord(name=sampler, settings=settings))
+        report = check(Draws({"weights": values}, NAMES[:1], record=record))
         finding = next(finding for finding in report.findings if finding.name == "R-hat")
         advice = finding.advice
         assert not finding.passed

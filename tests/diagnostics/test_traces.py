@@ -13,6 +13,7 @@ from raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError
 from bpa_ppl.diagnostics.traces import trace_figure, worst_mixing, write_traces
+from bpa_ppl.posterior.record import FeatureScale, Record
 
 NAMES = ("LM0", "TM0")
 
@@ -51,13 +52,13 @@ def test_a_chain_that_is_higher_has_the_high_ranks() -> None:
 def test_weights_are_drawn_per_standard_deviation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scales = {"LM0": {"spread": 3.0}, "TM0": {"spread": 0.1}}
+    scales = {"LM0": FeatureScale(3.0), "TM0": FeatureScale(0.1)}
     drawn = []
     monkeypatch.setattr(
         "bpa_ppl.diagnostics.traces.trace_figure",
         lambda draws, names: drawn.append((draws, names)) or trace_figure(draws, names),
     )
-    draws = chains(attrs={"feature_scales": scales})
+    draws = chains(record=Record(feature_scales=scales))
     write_traces(draws, tmp_path / "t.png", ["LM0"])
     ((scaled, names),) = drawn
     assert names == ["LM0"]

@@ -88,7 +88,7 @@ def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> Non
     for seed, one in zip([3, *range(3, 8)], rounds, strict=True):
         assert sorted(one) == [("Other", seed, 400), ("Sleeper", seed, 400)]
     assert len({one[0][0] for one in rounds}) == 2
-    seconds = [run.attrs["sampling_time"] for run in runs["Sleeper"]]
+    seconds = [run.record.sampler.seconds for run in runs["Sleeper"]]
     assert seconds == pytest.approx([FIXED + PER_DRAW * CHAINS * 400] * 5)
     before = list(CLOCK.runs)
     CLOCK.runs.clear()

@@ -29,6 +29,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     joint_distance,
 )
 from bpa_ppl.experiments.estimates import holm, runs_together
+from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]
@@ -259,12 +260,11 @@ def test_differences_of_scores_are_those_of_the_corpus() -> None:
 def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
-        "attrs": {
-            "adaptation_sentences": 3,
-            "likelihood": {"name": "margin", "gamma": 2.0},
-            "prior": {"name": "isotropic", "variance": 0.1},
-            "oracle_metric": "ter",
-        },
+        "record": Record(
+            observed=Observed(sentences=3, metric="ter"),
+            likelihood=ComponentRecord("margin", {"gamma": 2.0}),
+            prior=PriorRecord("isotropic", {"variance": 0.1}),
+        ),
         "observed": {"oracle": np.array([4, 0, 2])},
         "sentence_ids": np.array([0, 1, 2]),
         "constants": {"prior_mean": np.arange(3.0), "prior_variance": np.full(3, 0.1)},
@@ -276,13 +276,16 @@ def recorded(**changes: object) -> Draws:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"attrs": {"adaptation_sentences": 4}}, "number of sentences is 4, not 3"),
+        ({"record": Record(observed=Observed(sentences=4))}, "number of sentences is 4, not 3"),
         ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
         ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
-        ({"attrs": {"likelihood": {"name": "oracle"}}}, "oracle.*, not .*margin.*gamma.*2.0"),
         (
-            {"attrs": {"prior": {"name": "horseshoe"}}},
+            {"record": Record(likelihood=ComponentRecord("oracle"))},
+            "oracle.*, not .*margin.*gamma.*2.0",
+        ),
+        (
+            {"record": Record(prior=PriorRecord("horseshoe"))},
             "horseshoe.*, not .*isotropic.*variance.*0.1",
         ),
         ({"constants": {"prior_mean": np.ones(3)}}, "values of prior_mean"),

@@ -15,8 +15,8 @@ from bpa_ppl.experiments.comparison.efficiency import (
     Row,
     ess_of_means,
     ranking,
-    seconds_of,
 )
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, import_arviz
 from bpa_ppl.posterior.statistics import TAILS
 
@@ -87,9 +87,10 @@ def test_costs_are_stated_as_far_as_recorded() -> None:
 
 @pytest.mark.parametrize("seconds", ["12 s", float("nan"), True])
 def test_an_impossible_duration_is_refused(seconds: object) -> None:
-    draws = Draws({"weights": np.zeros((1, 20, 1))}, ("LM0",), attrs={"sampling_time": seconds})
-    with raises(DataError, "bad-number", parameter="attrs"):
-        seconds_of(draws)
+    (run,) = runs(count=1)
+    run["posterior"].attrs["sampling_time"] = seconds
+    with raises(DataError, "damaged", parameter="attrs", match="sampling_time"):
+        as_draws(run)
 
 
 def with_rates(rates: np.ndarray) -> Row:

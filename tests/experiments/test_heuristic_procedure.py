@@ -114,7 +114,7 @@ def test_further_lists_give_the_posterior_of_all_lists(
         assert expected is not None
         np.testing.assert_allclose(ours - ours[0, 0], expected - expected[0, 0], atol=1e-9)
     np.testing.assert_allclose(third.importance, whole.importance, atol=1e-12)
-    assert third.attrs["earlier_lists"] == 11
+    assert third.record.figures.earlier_lists == 11
     for name in ("prior_mean", "prior_variance"):
         np.testing.assert_array_equal(third.constants[name], whole.constants[name])
 

@@ -35,7 +35,7 @@ def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any])
     target = TARGETS["plane"]()
     posterior = target.adapt(sampler, **settings)
     draws = as_draws(posterior)
-    assert draws.attrs["sampler"] == sampler
+    assert draws.record.sampler.name == sampler
     assert draws.shape == (4, 1000)
     assert_moments(draws.weights, target.mean, target.covariance)
     assert check(posterior)

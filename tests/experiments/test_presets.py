@@ -33,9 +33,9 @@ def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str,
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
     pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
     pairs["unit"] = pytest.approx(unit, rel=0.005)
-    assert found.attrs["likelihood"] == (pairs if options else risk)
+    assert found.record.likelihood.plain == (pairs if options else risk)
     published = made(lists, {"logprob": 0.1}, metric="comet", sampler="heuristic", **options)
-    assert published.attrs["likelihood"] == {"name": "oracle"}
+    assert published.record.likelihood.plain == {"name": "oracle"}
 
 
 def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
@@ -43,15 +43,15 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     preset = as_draws(adapt(toy, CANONICAL, preset="published", **short))
     by_name = made(toy, sampler="rwm-isotropic", **short)
     np.testing.assert_array_equal(preset.weights, by_name.weights)
-    assert by_name.attrs["likelihood"]["name"] == "oracle"
-    assert preset.attrs["settings"]["proposal_variance"] == 0.01
+    assert by_name.record.likelihood.name == "oracle"
+    assert preset.record.sampler.settings["proposal_variance"] == 0.01
     explicit = made(toy, preset="published", likelihood="margin")
-    assert (explicit.attrs["sampler"], explicit.attrs["likelihood"]["name"]) == ("map", "margin")
+    assert (explicit.record.sampler.name, explicit.record.likelihood.name) == ("map", "margin")
     heuristic = as_draws(adapt(toy, CANONICAL, preset="published-2010"))
     settings = {"draws": 100, "delta": 8.0}
     named = made(toy, sampler="heuristic", likelihood="oracle", prior_variance=1.0, **settings)
     np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
-    assert heuristic.attrs["settings"] == settings
+    assert heuristic.record.sampler.settings == settings
     trace = as_draws(adapt(toy, CANONICAL, preset="published-sspr", extra=toy))
     named = made(toy, sampler="weight-trace", likelihood="oracle", extra=toy)
     np.testing.assert_array_equal(trace.weights, named.weights)
@@ -61,7 +61,7 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
 
 def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     mine = made(toy, sampler=None, preset="published-2010", prior_variance=0.3, delta=2)
-    assert mine.attrs["settings"] == {"draws": 100, "delta": 2}
+    assert mine.record.sampler.settings == {"draws": 100, "delta": 2}
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler, and σ_T belongs to the isotropic prior.
     options = AdaptOptions(preset="published-2010", sampler="map", prior="horseshoe")

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from raising import raises
+from records import with_record
 
 from bpa_ppl import (
     DataError,
@@ -27,6 +28,7 @@ from bpa_ppl.features.base import FEATURES, SELF, FeatureSource, TextSource, of_
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
+from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, record_of
 from bpa_ppl.registry import Registry
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
@@ -208,23 +210,26 @@ def test_two_sources_of_a_kind_are_distinguished_by_their_names(
 
 def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, **MODE, add=Known(text=str(domain))))
-    for record in ({"text": "x"}, {"source": ["known"]}, {"source": "known", "name": []}, 3):
-        with raises(DataError, "damaged"):
-            rerank(lists, draws.with_attrs(feature_sources=[record]), unchecked=True)
-    for odd in ({"rule": {}}, {"rule": [3]}):
-        with raises(DataError, "damaged"):
-            rerank(lists, draws.with_attrs(**odd), unchecked=True)
-    rerank(lists, draws.with_attrs(oracle_metric={}), unchecked=True)
     columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
-    with raises(DataError, "damaged"):
-        rerank(lists, draws.with_attrs(feature_sources=[columns]), unchecked=True)
+    for odd in ({"text": "x"}, {"source": ["known"]}, columns, 3):
+        with raises(DataError, "damaged", parameter="attrs", match="feature_sources"):
+            record_of({"feature_sources": [odd]})
+    unnamed = SourceRecord(source="known", settings={"text": str(domain), "name": []})
+    fewer = SourceRecord(source="known", settings={"text": str(domain)})
+    for source, error, code in (
+        (unnamed, UsageError, "invalid-setting"),
+        (fewer, DataError, "damaged"),
+    ):
+        with pytest.raises(error) as caught:
+            rerank(lists, with_record(draws, recipe=RecipeRecord(sources=(source,))))
+        assert caught.value.code == code
     deep: Any = ()
     for _ in range(5000):
         deep = (deep,)
     for odd in (5, deep):
-        with raises(DataError, parameter="attrs"):
-            draws.with_attrs(feature_sources=odd)
-    for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
+        with raises(DataError, "damaged", parameter="attrs"):
+            record_of({"feature_sources": odd})
+    for settings, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
+        sources = (SourceRecord(source="known", settings=settings),)
         with raises(UsageError, code, parameter="text"):
-            made = [{"source": "known", **more}]
-            Recipe.of(draws.with_attrs(feature_sources=made))
+            Recipe.of(with_record(draws, recipe=RecipeRecord(sources=sources)))

@@ -17,14 +17,15 @@ from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights
 
-Record = dict[str, Any]
+Row = dict[str, Any]
 LISTS, COLUMNS = 5, ("lm", "x", "w")
 NOTES = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 
 
-def rows_of(rng: np.random.Generator, lists: int = LISTS) -> list[Record]:
+def rows_of(rng: np.random.Generator, lists: int = LISTS) -> list[Row]:
     """Return three candidates a list, with numbers of a few digits, a system and a reference."""
     return [
         {"id": k, "text": f"t{k} {n}", "by": "uvw"[n], "reference": f"t{k} r"}
@@ -34,7 +35,7 @@ def rows_of(rng: np.random.Generator, lists: int = LISTS) -> list[Record]:
     ]
 
 
-def written(rows: list[Record], format: str, folder: Path) -> Path:
+def written(rows: list[Row], format: str, folder: Path) -> Path:
     """Write a file; a field that a row lacks is absent, or an empty cell."""
     path = folder / f"lists.{format}"
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -98,11 +99,10 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
             del row[column]
     path = written(rows, format, tmp_path)
     features = ("x", "lm", "by=u", "by=v", "by=w")
-    record = Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),)).record(
-        [features[2:]]
-    )
+    recipe = Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),))
+    record = Record(recipe=recipe.record([features[2:]]))
     weights = rng.normal(1, 0.1, (4, 100, 5))
-    posterior = Draws({"weights": weights}, features, fixed=Weights({"w": -1.0}), attrs=record)
+    posterior = Draws({"weights": weights}, features, fixed=Weights({"w": -1.0}), record=record)
     ways = [partial(iter_nbest, path, chunk=chunk) for chunk in (1, 2)]
     for options in ({}, {"without": "x"}) if column == "x" else ({},):
         whole = outcome(partial(read_nbest, path), posterior, tmp_path, **options)

@@ -15,7 +15,6 @@ from raising import raises
 import bpa_ppl as bpa
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import read_study
-from bpa_ppl.features.recipe import columns_of
 from bpa_ppl.judging.session import Session
 from bpa_ppl.posterior.adapter import as_draws
 
@@ -48,7 +47,8 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     data = bpa.read_posterior(posterior)
     assert bpa.check(data)
     assert data.attrs["schema_version"] == 1
-    assert list(columns_of(as_draws(data).attrs)) == ["consensus", "length"]
+    sources = as_draws(data).record.recipe.sources
+    assert [source.label for source in sources] == ["consensus", "length"]
     weights, options = bpa.recorded_options(data)
     assert weights is None
     assert options == {

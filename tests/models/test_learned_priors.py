@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from raising import raises
+from records import with_record
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 
@@ -19,6 +20,7 @@ from bpa_ppl.models.priors.learned import (
     match_domains,
 )
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import FeatureScale, PriorRecord, Record
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
 CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])
@@ -146,7 +148,7 @@ class TestEvidence:
     def test_spread_is_read_from_attributes(self) -> None:
         draws = self.posterior(self.precision)
         assert Evidence.of(draws).spread is None
-        recorded = replace(draws, attrs={"prior": {"name": "isotropic", "spread": {"b": 3.0}}})
+        recorded = with_record(draws, prior=PriorRecord("isotropic", spread={"b": 3.0}))
         np.testing.assert_array_equal(Evidence.of(recorded).spread, [np.nan, 3.0])
 
     def test_rejects_unsuitable_posteriors(self) -> None:
@@ -265,7 +267,7 @@ def test_each_weight_has_its_verdict() -> None:
             {"weights": np.zeros((1, 1, 4))},
             names,
             "point",
-            attrs={"feature_scales": {n: {"spread": spread} for n in names}},
+            record=Record(feature_scales={name: FeatureScale(spread) for name in names}),
         )
         for spread in (2.0, 8.0)
     ]

@@ -16,6 +16,7 @@ from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.learned import learn_hierarchy
+from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}
 SENTENCES = 20
@@ -40,7 +41,7 @@ def posterior(seed: int, truth: tuple[float, float]) -> Draws:
         kind="weighted",
         log_weight=log_expit(-drawn @ rows.T).sum(axis=1)[None],
         constants={"canonical": mean, "prior_mean": mean, "prior_variance": variance},
-        attrs={"likelihood": {"name": "oracle"}, "adaptation_sentences": SENTENCES},
+        record=Record(likelihood=ComponentRecord("oracle"), observed=Observed(sentences=SENTENCES)),
     )
 
 
@@ -84,8 +85,8 @@ def test_files_and_labels(posteriors: dict[str, Draws], tmp_path: Path) -> None:
 
 
 def test_posteriors_of_other_likelihoods_are_warned_about(posteriors: dict[str, Draws]) -> None:
-    attrs = {"likelihood": {"name": "margin", "gamma": 2.0}}
-    other = replace(posteriors["films"], attrs=attrs)
+    margin = ComponentRecord("margin", {"gamma": 2.0})
+    other = replace(posteriors["films"], record=Record(likelihood=margin))
     with pytest.warns(BpaWarning, match="different likelihoods"):
         bpa.learn_prior({"talks": posteriors["talks"], "films": other})
 

@@ -150,7 +150,7 @@ def lists_with_gain_column(lists: NBest, gain_values: Array) -> NBest:
 def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference: Any) -> None:
     judged = replace(lists, extras={"quality": gain_values})
     draws = as_draws(adapt(judged, CANONICAL, likelihood="risk", metric="quality", sampler="map"))
-    kappa, mean = draws.attrs["likelihood"]["kappa"], [0.4, -0.2]
+    kappa, mean = draws.record.likelihood.settings["kappa"], [0.4, -0.2]
 
     def loss(weights: Array) -> float:
         prior = norm.logpdf(weights, mean, np.sqrt(0.1)).sum()
@@ -175,7 +175,7 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
             metric="quality",
             sampler="map",
         )
-        assert as_draws(posterior).attrs["likelihood"] == {
+        assert as_draws(posterior).record.likelihood.plain == {
             "name": name,
             setting: pytest.approx(value, rel=0.005),
         }

@@ -21,7 +21,9 @@ from external_posterior import (
     draws_of_all_kinds,
     external_posterior,
 )
+from msgspec import structs
 from raising import raises
+from records import with_record
 
 from bpa_ppl import DataError, Reranker, check, point_weights, read_posterior, write_posterior
 from bpa_ppl.errors import BpaError
@@ -34,6 +36,7 @@ from bpa_ppl.posterior.adapter import (
 from bpa_ppl.posterior.arviz_functions import group_tree, groups_of, import_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import from_bytes, read_draws, sealed, to_bytes, unsealed
+from bpa_ppl.posterior.record import Record
 
 Q = len(NAMES)
 
@@ -257,8 +260,8 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
     "a kind that does not exist": ("unknown-name", "kind", _attribute("kind", "guesses")),
     "weighted draws without weights": ("bad-data", "log_weight", _attribute("kind", "weighted")),
     "a site without draws": ("bad-data", "sites", _attribute("sites", '["weights", "slope"]')),
-    "an exponent below zero": ("bad-number", "attrs", _attribute("likelihood_exponent", -1.0)),
-    "sources that are no records": ("bad-data", "attrs", _attribute("feature_sources", "lm")),
+    "an exponent below zero": ("damaged", "attrs", _attribute("likelihood_exponent", -1.0)),
+    "sources that are no records": ("damaged", "attrs", _attribute("feature_sources", "lm")),
 }
 
 
@@ -296,17 +299,22 @@ def test_nan_draws_are_not_written_or_used(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def _timed(draws: Draws, seconds: float) -> Draws:
+    sampler = structs.replace(draws.record.sampler, seconds=seconds)
+    return with_record(draws, sampler=sampler)
+
+
 def test_the_duration_is_written_only_if_asked_for(tmp_path: Path) -> None:
     draws = draws_of_all_kinds()
     for name, seconds in {"a": 1.0, "b": 2.0}.items():
-        write_posterior(draws.with_attrs(sampling_time=seconds), tmp_path / name)
+        write_posterior(_timed(draws, seconds), tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    data = to_arviz(draws.with_attrs(sampling_time=3.0))
+    data = to_arviz(_timed(draws, 3.0))
     write_posterior(data, tmp_path / "c")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
     assert data.attrs["sampling_time"] == 3.0
     write_posterior(data, tmp_path / "timed", timed=True)
-    assert read_draws(tmp_path / "timed").attrs["sampling_time"] == 3.0
+    assert read_draws(tmp_path / "timed").record.sampler.seconds == 3.0
 
 
 @pytest.mark.parametrize(
@@ -314,7 +322,10 @@ def test_the_duration_is_written_only_if_asked_for(tmp_path: Path) -> None:
     [
         ({"observed": {"a/b": np.zeros(3)}}, "bad-name"),
         ({"observed": {"when": np.full(3, object())}}, "cannot-write"),
-        *(({"attrs": {"mine": x}}, "cannot-write") for x in (10**30, "a\0b", "\ud800", object())),
+        *(
+            ({"record": Record(others={"mine": x})}, "cannot-write")
+            for x in (10**30, "a\0b", "\ud800", object())
+        ),
     ],
 )
 def test_rejects_values_that_netcdf_cannot_store(

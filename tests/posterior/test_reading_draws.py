@@ -18,6 +18,7 @@ from bpa_ppl.posterior.adapter import as_draws, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights
 
 SHAPE = (CHAINS, DRAWS)
@@ -40,7 +41,9 @@ WRITTEN: dict[str, dict[str, Any]] = {
         "dims": {"own ö": ("domain", "feature", "plain")},
         "coords": {"domain": ("news", "ä ß")},
         "sentence_ids": np.array(["1", "b", "ß", "d", "e"], object),
-        "attrs": {"note": "ä\n", "list": [1, {"a": None}], "text": "[no list", "ratio": 0.5},
+        "record": Record(
+            others={"note": "ä\n", "list": [1, {"a": None}], "text": "[no list", "ratio": 0.5}
+        ),
         "statistics": {"accepted": np.ones(SHAPE, bool), "steps": np.ones(SHAPE, np.int64)},
         "observed": {"oracle": np.arange(5), "texts": np.array(["a", "ß"], object)},
         "constants": {"other": np.array(3.0), "canonical": np.ones(3, np.float32)},

@@ -88,9 +88,7 @@ def test_gains_of_two_candidates_are_preferences(size: int) -> None:
         as_draws(adapt(lists, None, sampler="laplace", **options))
         for options in ({"metric": "chosen"}, {})
     )
-    assert by_gain.attrs["prior"]["scale"] == pytest.approx(
-        by_preference.attrs["prior"]["scale"], rel=0.01
-    )
+    assert by_gain.record.prior.scale == pytest.approx(by_preference.record.prior.scale, rel=0.01)
     np.testing.assert_allclose(by_gain.mean, by_preference.mean, rtol=0.01)
 
 
@@ -153,7 +151,7 @@ def test_a_tie_is_no_choice_of_the_canonical_weights() -> None:
 def test_between_two_candidates_the_mean_of_the_weights_has_the_averaged_probability() -> None:
     lists = judged_pairs(60, 2.0, 1)
     posterior = adapt(lists[:20], None)
-    assert as_draws(posterior).attrs["rule"] == "mean"
+    assert as_draws(posterior).record.start == "none"
     by_rule = [
         Reranker(posterior, rule=rule, draws="all").predict(lists)
         for rule in ("mean", "predictive")

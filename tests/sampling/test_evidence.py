@@ -44,6 +44,6 @@ def test_evidence_is_the_integral() -> None:
         options |= {"metric": "worth", "prior_variance": variance}
         target = bpa_ppl.log_density(nbest.with_extras(worth=worth.ravel()), CANONICAL, **options)
         mode = require_mode(target)
-    found = mode.attrs()["log_evidence"]  # of the posterior
+    found = mode.figures.log_evidence  # of the posterior
     # The error of Laplace's approximation grows with the variance; it is below 6 % up to 0.3.
     assert found == pytest.approx(exact, abs=0.06)

@@ -155,7 +155,7 @@ def test_importance_weights_of_own_proposals() -> None:
     ratio = np.asarray(jax.vmap(density)(z[0]))[None] - proposal.logpdf(z)
     posterior = to_posterior(density, z, sampler="own importance sampling", log_weight=ratio)
     draws = as_draws(posterior)
-    assert draws.attrs["pareto_k"] < 0.7
+    assert draws.record.figures.pareto_k < 0.7
     assert check(posterior)
     assert draws.log_weight is not None
     assert_weighted_moments(z[0], draws.log_weight[0], target.mean, target.covariance)

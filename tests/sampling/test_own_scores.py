@@ -25,6 +25,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
+from bpa_ppl.posterior.record import GainColumn
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
@@ -44,8 +45,8 @@ def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
 def test_the_criterion_is_not_a_feature_and_needs_no_references(posterior: Any) -> None:
     draws = as_draws(posterior)
     assert draws.features == ("logprob", "system=ann", "system=bob", "system=eve")
-    assert draws.attrs["oracle_metric"] == "comet"
-    assert draws.attrs["gain_column"] == {"column": "comet", "negative": False}
+    assert draws.record.observed.metric == "comet"
+    assert draws.record.recipe.gain == GainColumn("comet", negative=False)
     expected = oracles(LISTS, "comet")
     assert draws.observed["oracle"].tolist() == expected.index.tolist()
     weights = point_weights(posterior)
@@ -69,15 +70,15 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
 def test_a_scaled_prior_is_logged_and_recorded() -> None:
     with capture_notes() as notes:
         found = as_draws(adapted(categorical=["system"], sampler="map"))
-    prior, spread = found.attrs["prior"], np.sqrt(2) / 3
+    prior, spread = found.record.prior, np.sqrt(2) / 3
     (said,) = [n.message for n in notes if n.message.startswith("no canonical weight")]
     assert "system=ann, system=bob, system=eve" in said
-    assert f"{prior['scale']:.3g}" in said
-    assert prior["scale_learned"]
+    assert f"{prior.scale:.3g}" in said
+    assert prior.scale_learned
     np.testing.assert_allclose(
-        found.constants["prior_variance"], [0.1, *[(prior["scale"] / spread) ** 2] * 3], rtol=1e-6
+        found.constants["prior_variance"], [0.1, *[(prior.scale / spread) ** 2] * 3], rtol=1e-6
     )
-    assert prior["spread"] == pytest.approx(dict.fromkeys(found.features[1:], spread))
+    assert prior.spread == pytest.approx(dict.fromkeys(found.features[1:], spread))
     assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
 
 
@@ -89,7 +90,7 @@ def test_without_any_weights() -> None:
     mean, variance = draws.constants["prior_mean"], draws.constants["prior_variance"]
     variances = LISTS.features[:, 0].astype(float).reshape(-1, 3).var(axis=1)
     assert mean[0] == pytest.approx(variances.mean() ** -0.5, rel=1e-5)
-    assert variance[0] == pytest.approx((draws.attrs["prior"]["scale"] * mean[0]) ** 2)
+    assert variance[0] == pytest.approx((draws.record.prior.scale * mean[0]) ** 2)
     assert mean[1:].tolist() == [0, 0, 0]
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 

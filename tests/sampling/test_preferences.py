@@ -59,11 +59,11 @@ def adapted(lists: NBest, **options: Any) -> Draws:
 
 def test_weights_are_found_from_preferences(lists: NBest) -> None:
     posterior = adapted(lists)
-    assert posterior.attrs["likelihood"] == {"name": "preference", "slip": 0.0, "nu": None}
-    counts = posterior.attrs["comparisons"]
+    assert posterior.record.likelihood.plain == {"name": "preference", "slip": 0.0, "nu": None}
+    counts = posterior.record.observed.comparisons
     assert counts["lists"] == SENTENCES
     assert counts["preferences"] + counts["ties"] == 4 * SENTENCES
-    assert posterior.attrs["adaptation_sentences"] == 4 * SENTENCES
+    assert posterior.record.observed.sentences == 4 * SENTENCES
     assert check(posterior)
     assert as_draws(posterior).pointwise.shape[-1] == 4 * SENTENCES
     z = (posterior.mean - TRUE) / posterior.deviation
@@ -77,7 +77,7 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
     with raises(DataError, "missing-references", parameter="references"):
         adapt(bare, ZERO)
     translated = bare.with_references(["0 0"] * SENTENCES)
-    assert adapted(translated, sampler="map").attrs["likelihood"]["name"] == "margin"
+    assert adapted(translated, sampler="map").record.likelihood.name == "margin"
     with raises(DataError, "no-data"):
         adapt(bare, ZERO, likelihood="preference")
 
@@ -88,10 +88,10 @@ def test_the_posterior_of_gains_is_a_prior_of_preferences(
     with caplog.at_level("INFO", "bpa_ppl"):
         rated = adapted(lists, metric="mqm", likelihood="margin")
     assert "preferences are not used" in caplog.text
-    assert rated.attrs["adaptation_sentences"] == SENTENCES // 2
+    assert rated.record.observed.sentences == SENTENCES // 2
     answered = adapt(lists, ZERO, likelihood="preference", prior=Prior.of(rated), sampler="imh")
     both = as_draws(answered)
-    assert both.attrs["adaptation_sentences"] == 4 * SENTENCES
+    assert both.record.observed.sentences == 4 * SENTENCES
     assert check(both)
     assert np.all(both.deviation < rated.deviation)
 
@@ -146,8 +146,8 @@ def of_two_raters() -> tuple[NBest, Draws]:
 @pytest.mark.usefixtures("without_drawing")
 def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_path: Path) -> None:
     judged, posterior = of_two_raters
-    assert posterior.attrs["likelihood"]["slip"] == "raters"
-    assert posterior.attrs["raters"] == {"ann": RATED, "bob": RATED}
+    assert posterior.record.likelihood.settings["slip"] == "raters"
+    assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
     assert check(posterior)
     raters = raters_of(posterior)
     assert raters is not None
@@ -186,5 +186,5 @@ def test_one_rater_has_the_rate_of_the_setting() -> None:
     zero = dict.fromkeys(judged.feature_names, 0.0)
     posterior = as_draws(adapt(judged, zero, prior_variance=1.0, sampler="map"))
     assert posterior.sites == ("weights",)
-    assert posterior.attrs["likelihood"]["slip"] == 0.0
-    assert "agreement" not in posterior.attrs
+    assert posterior.record.likelihood.settings["slip"] == 0.0
+    assert posterior.record.observed.agreement is None

@@ -40,7 +40,7 @@ def simulated(
 
 def scale_of(pool: NBest, **options: Any) -> float:
     options = {"metric": "gain", "likelihood": "oracle", "sampler": "map"} | options
-    return float(as_draws(adapt(pool, None, **options)).attrs["prior"]["scale"])
+    return float(as_draws(adapt(pool, None, **options)).record.prior.scale)
 
 
 GRID = np.linspace(-12, 12, 4_001)
@@ -113,7 +113,7 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
         likelihood=Margin(gamma=gamma),
         sampler="map",
     )
-    found = as_draws(posterior).attrs["prior"]["scale"]
+    found = as_draws(posterior).record.prior.scale
     expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
@@ -137,10 +137,10 @@ def answered(weight: float, size: int) -> tuple[NBest, np.ndarray]:
 def test_data_sets_of_pairs_determine_the_scale(weight: float) -> None:
     judged, log_p = answered(weight, 2)
     draws = as_draws(adapt(judged, None, sampler="map"))
-    assert draws.attrs["likelihood"]["name"] == "preference"
-    assert draws.attrs["prior"]["scale_learned"]
+    assert draws.record.likelihood.name == "preference"
+    assert draws.record.prior.scale_learned
     expected = best_log_scale(log_p, float(judged.spread[0]), *PAIRS)
-    assert np.log(draws.attrs["prior"]["scale"]) == pytest.approx(expected, abs=0.05)
+    assert np.log(draws.record.prior.scale) == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.parametrize("weight", [0.1, 2.5])
@@ -154,8 +154,8 @@ def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampl
     judged, log_p = answered(weight, SIZE)
     draws = as_draws(adapt(judged, None, sampler=sampler))
     typical = float(f"{0.4 * np.sqrt(0.5):.3g}")
-    assert draws.attrs["prior"]["scale"] == typical
-    assert draws.attrs["prior"]["degrees_of_freedom"] == 8
+    assert draws.record.prior.scale == typical
+    assert draws.record.prior.degrees_of_freedom == 8
     log_scales = np.linspace(-3, 6, 400)
     log_prior = chi2.logpdf(8 * np.exp(-2 * log_scales), 8) + np.log(16) - 2 * log_scales
     deviation = typical / float(judged.spread[0]) * np.exp(log_scales)
@@ -171,7 +171,7 @@ def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampl
     found = [draws.importance @ (draws.flat[:, 0] < value) for value in below]
     assert found == pytest.approx([0.025, 0.5, 0.975], abs=0.04)
     log_evidence = log_total + np.log(GRID[1] - GRID[0])
-    assert draws.attrs["log_evidence"] == pytest.approx(log_evidence, abs=0.1)
+    assert draws.record.figures.log_evidence == pytest.approx(log_evidence, abs=0.1)
 
 
 def test_a_given_scale_is_not_learned() -> None:
@@ -180,14 +180,14 @@ def test_a_given_scale_is_not_learned() -> None:
     draws = as_draws(adapt(pool, None, prior_variance=0.04, **options))
     expected = 0.04 / pool.spread**2
     np.testing.assert_allclose(draws.constants["prior_variance"], expected, rtol=1e-6)
-    assert not draws.attrs["prior"]["scale_learned"]
+    assert not draws.record.prior.scale_learned
     with capture_notes() as notes:
         empty = as_draws(adapt(pool, None, prior_only=True, **options))
     expected_note = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, expected_note) in notes
     assert all(note.level == logging.INFO for note in notes)
-    assert empty.attrs["prior"]["scale"] == pytest.approx(expected_scale(2))
-    assert empty.attrs["adaptation_sentences"] == 0
+    assert empty.record.prior.scale == pytest.approx(expected_scale(2))
+    assert empty.record.observed.sentences == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
     known = as_draws(adapt(pool, None, prior=whole, **options))
     assert known.constants["prior_variance"].tolist() == [0.5, 0.5]
@@ -210,7 +210,7 @@ class TestEqualWeights:
         np.testing.assert_allclose(found.values_array, expected)
         draws = as_draws(adapt(pool, "equal", metric="gain", lower_is_better=["f1"], sampler="map"))
         np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
-        assert draws.attrs["canonical_weights"] == "equal"
+        assert draws.record.start == "equal"
 
     def test_invalid_arguments(self) -> None:
         pool = simulated(5, np.array([1.0]))

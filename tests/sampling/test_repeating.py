@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import reference_model
 from raising import raises
+from records import with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, NBest, Prior, UsageError, from_lists, recorded_options
@@ -18,7 +19,6 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.quality.base import METRICS
-from bpa_ppl.sampling.repeating import OPTIONS
 
 NAMES = ["lm", "tm", "wp"]
 CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
@@ -77,7 +77,7 @@ def test_recorded_options_give_the_same_file(
 def test_only_what_was_given_is_recorded(lists: NBest) -> None:
     posterior = bpa.adapt(lists, CANONICAL, **FAST, jobs=2)
     assert recorded_options(posterior) == (CANONICAL, FAST)
-    assert bpa.as_draws(posterior).attrs[OPTIONS]["settings"] == {"draws": 20}
+    assert bpa.as_draws(posterior).record.options["settings"] == {"draws": 20}
 
 
 def test_changes_take_the_place_of_recorded_options(lists: NBest) -> None:
@@ -107,7 +107,7 @@ def test_objects_of_python_are_given_again(lists: NBest, name: str, value: Any) 
 
 def test_posteriors_of_other_programs_are_refused() -> None:
     foreign = Draws({"weights": np.zeros((2, 10, 1))}, ("lm",))
-    for posterior in (foreign, foreign.with_attrs(options="none")):
+    for posterior in (foreign, with_record(foreign, options={})):
         with raises(DataError, "not-supported"):
             recorded_options(posterior)
 

@@ -80,8 +80,10 @@ def test_prior_and_likelihood_are_recorded() -> None:
     other = as_draws(draws_of(of_its_own, "map"))
     recorded = [{n for n in d.constants if n.startswith("prior")} for d in (used, other)]
     assert recorded == [{"prior_mean", "prior_variance"}, set()]
-    assert [name in used.attrs for name in ("prior", "likelihood")] == [True, True]
-    assert [name in other.attrs for name in ("prior", "likelihood")] == [False, True]
+    assert used.record.prior is not None
+    assert used.record.likelihood is not None
+    assert other.record.prior is None
+    assert other.record.likelihood is not None
     assert Prior.recorded(used).variance.tolist() == used.constants["prior_variance"].tolist()
     with raises(DataError, "not-supported", parameter="posterior"):
         Prior.recorded(other)

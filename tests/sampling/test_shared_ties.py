@@ -62,7 +62,7 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     pool = lists()
     assert (oracles(pool, "mqm").tied > 1).sum() > 3
     draws = as_draws(adapt(pool, None, metric="mqm", likelihood=likelihood, sampler="map"))
-    gamma = draws.attrs["likelihood"].get("gamma", 0.0)
+    gamma = draws.record.likelihood.settings.get("gamma", 0.0)
     expected = brute_force(pool, draws.mean, gamma)
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
     variance = draws.constants["prior_variance"]
@@ -129,12 +129,13 @@ def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
     totals = np.random.default_rng(2).normal(size=len(pool.features))
     scored = replace(pool, totals=totals.astype(np.float32))
     found = as_draws(adapt(scored, None, metric="mqm", sampler="map"))
-    assert found.attrs["oracle_ties"] == "canonical"
+    assert found.record.observed.ties == "canonical"
     gain = np.asarray(pool.extras["mqm"])
     best = np.repeat(np.maximum.reduceat(gain, pool.offsets[:-1]), pool.sizes)
     expected = pool.best(np.where(gain == best, totals, -np.inf))
     assert found.observed["oracle"].tolist() == expected.tolist()
-    assert as_draws(adapt(pool, None, metric="mqm", sampler="map")).attrs["oracle_ties"] == "shared"
+    shared = as_draws(adapt(pool, None, metric="mqm", sampler="map"))
+    assert shared.record.observed.ties == "shared"
 
 
 def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
@@ -156,7 +157,7 @@ class TestMeanRule:
         posterior = adapt(lists(), None, metric="mqm", sampler="imh", draws=300, chains=2)
         draws, new = as_draws(posterior), lists(3, 40)
         found = rerank(new, posterior, unchecked=True)
-        assert draws.attrs["rule"] == "mean"
+        assert draws.record.start == "none"
         assert found.choice.tolist() == new.best(new.features @ draws.mean).tolist()
         for s in (0, 17):
             p = np.exp(reference_model.log_choice(new.features[new.rows(s)], draws.mean))
@@ -164,4 +165,5 @@ class TestMeanRule:
         named = rerank(new, posterior, rule="predictive", unchecked=True)
         assert not np.allclose(named.probability, found.probability)
         canonical = {"comet": 0.5, "length": 0.0}
-        assert "rule" not in as_draws(adapt(lists(), canonical, metric="mqm", sampler="map")).attrs
+        posterior = adapt(lists(), canonical, metric="mqm", sampler="map")
+        assert as_draws(posterior).record.start == "canonical"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import ComponentRecord, Record
 from bpa_ppl.sampling.updating import report_shift
 
 NAMES = ["LM0", "TM0", "WP0"]
@@ -47,13 +49,14 @@ def test_the_reported_shift_is_that_of_the_joint_posterior(tmp_path: Path) -> No
     with pytest.warns(BpaWarning, match="standard deviations"):
         updated = posterior_of(OLD, 9, contradiction=MILD, prior=Prior.of(old()))
     joint = posterior_of(0, 9, contradiction=MILD)
-    record = updated.attrs["gaussian_prior"]
-    shift = np.array([record["shift"][name] for name in NAMES])
+    record = updated.record.shift
+    assert record is not None
+    shift = np.array([record.shift[name] for name in NAMES])
     exact = (updated.mean - joint.mean) / updated.deviation
     assert np.abs(exact).max() > 0.3  # a shift that matters
-    assert record["pareto_k"] <= 0.7
-    assert record["error"] < 0.07
-    assert np.abs(shift - exact).max() < 4 * record["error"]
+    assert record.pareto_k <= 0.7
+    assert record.error < 0.07
+    assert np.abs(shift - exact).max() < 4 * record.error
     write_posterior(updated, tmp_path / "updated.nc")
     report = check(read_draws(tmp_path / "updated.nc"))
     finding = next(f for f in report.findings if f.limit == "reported")
@@ -65,8 +68,8 @@ def test_the_reported_shift_is_that_of_the_joint_posterior(tmp_path: Path) -> No
 def test_a_shift_that_old_draws_cannot_estimate_is_unknown() -> None:
     with pytest.warns(BpaWarning, match="cannot be estimated"):
         updated = posterior_of(OLD, LISTS, contradiction=STRONG, prior=Prior.of(old()))
-    assert updated.attrs["gaussian_prior"]["pareto_k"] > 0.7
-    assert "shift" not in updated.attrs["gaussian_prior"]
+    assert updated.record.shift.pareto_k > 0.7
+    assert (updated.record.shift.shift, updated.record.shift.error) == ({}, None)
     assert [f.where for f in check(updated).findings if f.limit == "reported"] == ["unknown"]
 
 
@@ -75,23 +78,25 @@ def test_updates_in_a_row_are_counted() -> None:
     with capture_notes() as notes:
         first = posterior_of(OLD, 7, contradiction=0.01, prior=old_prior, draws=500)
         second = posterior_of(7, 8, contradiction=0.01, prior=Prior.of(first), draws=500)
-    assert [d.attrs["gaussian_prior"]["updates"] for d in (first, second)] == [1, 2]
+    assert [draws.record.shift.updates for draws in (first, second)] == [1, 2]
     assert any("2 in a row" in note.message for note in notes)
 
 
 def test_another_prior_has_no_shift() -> None:
     prior = Prior.gaussian(dict.fromkeys(NAMES, 0.0), np.eye(3))
     updated = posterior_of(OLD, 9, contradiction=MILD, prior=prior, draws=500)
-    assert "gaussian_prior" not in updated.attrs
+    assert updated.record.shift is None
     assert all(finding.limit != "reported" for finding in check(updated).findings)
 
 
 def test_other_settings_of_the_likelihood_are_warned_about() -> None:
-    def with_likelihood(**settings: Any) -> Draws:
-        return Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), attrs={"likelihood": settings})
+    def with_kappa(kappa: float) -> Draws:
+        record = Record(likelihood=ComponentRecord("risk", {"kappa": kappa}))
+        return Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
 
-    risk, other = with_likelihood(name="risk", kappa=1.5), with_likelihood(name="risk", kappa=2.0)
+    risk, other = with_kappa(1.5), with_kappa(2.0)
     with pytest.warns(BpaWarning, match=r"kappa=2.0.*kappa=1.5"):
-        report_shift({}, risk, other)
-    report_shift({}, risk, risk)
-    report_shift({}, risk, with_likelihood(name="preference"))  # gains, then answers
+        report_shift(None, risk, other)
+    report_shift(None, risk, risk)
+    answers = Record(likelihood=ComponentRecord("preference"))
+    report_shift(None, risk, replace(risk, record=answers))  # gains, then answers

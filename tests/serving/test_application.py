@@ -17,6 +17,7 @@ from raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
 from bpa_ppl.rows import readers
 from bpa_ppl.serving import app, web
 from bpa_ppl.serving.app import Limits, application
@@ -252,9 +253,10 @@ def test_what_the_model_expects(client: Any) -> None:
 
 def test_columns_of_texts_are_required() -> None:
     weights = np.random.default_rng(0).normal(size=(4, 500, 2))
-    source = {"source": "indicators", "column": "system", "values": ["X"]}
-    attrs = {"feature_sources": [{**source, "feature_names": ["system=X"]}]}
-    draws = Draws({"weights": weights}, ("lm", "system=X"), attrs=attrs)
+    settings = {"column": "system", "values": ["X"]}
+    source = SourceRecord(source="indicators", settings=settings, feature_names=("system=X",))
+    record = Record(recipe=RecipeRecord(sources=(source,)))
+    draws = Draws({"weights": weights}, ("lm", "system=X"), record=record)
     service = application(lambda: Reranker(draws))
     client = testclient.TestClient(service, "http://localhost")
     model = client.get("/model").json()

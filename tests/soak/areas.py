@@ -47,6 +47,14 @@ from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import (
+    Observed,
+    RecipeRecord,
+    Record,
+    SamplerRecord,
+    attributes,
+    record_of,
+)
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.preferences import choice_sets
 from bpa_ppl.sampling.base import SAMPLERS
@@ -85,7 +93,7 @@ def sample_draws() -> Draws:
         statistics={"accepted": rng.random(size) > 0.5},
         constants={"canonical": np.ones(2), "prior_mean": np.ones(2), "prior_variance": np.ones(2)},
         sentence_ids=np.arange(3),
-        attrs={"sampler": "imh", "oracle_metric": "ter", "seed": 1},
+        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(metric="ter"), seed=1),
     )
 
 
@@ -543,7 +551,8 @@ def recipes(rng: random.Random, folder: Path) -> str:
     name = rng.choice(list(sources))
     (source,) = resolve_sources([FEATURES.resolve(name, sources[name])])
     names = bpa.add_features(sample_lists(), source).feature_names
-    records = json.loads(json.dumps(source_records([absolute(source)], [names[2:]])))
+    recipe = RecipeRecord(sources=source_records([absolute(source)], [names[2:]]))
+    records = json.loads(json.dumps(attributes(Record(recipe=recipe))["feature_sources"]))
     deep: Any = 0
     for _ in range(rng.choice((50, 900, 5000))):
         deep = [deep]
@@ -554,7 +563,8 @@ def recipes(rng: random.Random, folder: Path) -> str:
 
     def use() -> None:
         weights = np.ones((1, 5, len(names)))
-        draws = Draws({"weights": weights}, names, attrs={"feature_sources": records})
+        others = {"feature_sources": records}
+        draws = Draws({"weights": weights}, names, record=record_of(others))
         bpa.write_posterior(draws, folder / "posterior.nc")
         bpa.rerank(sample_lists(), read_draws(folder / "posterior.nc"), unchecked=True)
 

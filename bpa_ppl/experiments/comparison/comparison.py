@@ -230,8 +230,8 @@ def compare(
     if references:
         truth = runs_together(references)
         problem = reference_problem(truth, standard_name)
-        attrs = expected.attrs
-        made_by = attrs.get("sampler", attrs.get("inference_library", standard_name))
+        sampler = expected.record.sampler
+        made_by = sampler.name or sampler.library or standard_name
         description = f"{made_by}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
     standard = rerank(test, expected, unchecked=True).choice if test and references else None
     results = []
@@ -366,8 +366,9 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     Raises:
         DataError: if they differ; the message says in what.
 
-    >>> one = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"likelihood": "oracle"})
-    >>> other = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"likelihood": "risk"})
+    >>> from bpa_ppl.posterior.record import ComponentRecord, Record
+    >>> records = (Record(likelihood=ComponentRecord(name)) for name in ("oracle", "risk"))
+    >>> one, other = (Draws({"weights": [[[0.0]]]}, ("LM0",), record=one) for one in records)
     >>> check_same_posterior("mine", other, one)
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
@@ -395,15 +396,18 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
 
 def _recorded(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what draws record of their data and model, for features in this order."""
-    attrs, ids = draws.attrs, draws.sentence_ids
+    record, ids = draws.record, draws.sentence_ids
     order = places_of(features, draws.features)
-    count = attrs.get("adaptation_sentences", None if ids is None else len(ids))
+    count = record.observed.sentences
+    if count is None and ids is not None:
+        count = len(ids)
     constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
     values = {
         "number of sentences": count,
         "sentence_ids": None if ids is None else np.asarray(ids),
         **{site: np.asarray(values) for site, values in draws.observed.items()},
-        **{name: attrs[name] for name in ("likelihood", "prior") if name in attrs},
+        "likelihood": record.likelihood,
+        "prior": record.prior,
         **{name: value[np.ix_(*[order] * value.ndim)] for name, value in constants.items()},
     }
     return {what: value for what, value in values.items() if value is not None}

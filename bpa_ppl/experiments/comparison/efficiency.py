@@ -7,7 +7,6 @@ worst weight, which is defined alike for chains and for weighted draws.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
-from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, Draws, kish
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 
 #: Of the intervals of costs.
 PROBABILITY = 0.95
@@ -90,9 +88,9 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
 
 def cost_of(run: Draws) -> Row:
     """Return the cost of a run, and the effective draws that it bought."""
-    seconds, ess, seed = seconds_of(run), float(ess_of_means(run).min()), run.attrs.get("seed")
+    seconds, ess = run.record.sampler.seconds, float(ess_of_means(run).min())
     return {
-        "seed": seed if isinstance(seed, int) else None,
+        "seed": run.record.seed,
         "seconds": seconds,
         "ess": ess,
         "ess_per_second": ratio(ess, seconds),
@@ -117,26 +115,6 @@ def ess_of_means(draws: Draws) -> Float64:
     share, squares = draws.importance, (draws.flat - draws.mean) ** 2
     variance, error = share @ squares, share**2 @ squares
     return np.divide(variance, error, out=np.zeros_like(variance), where=error > 0)
-
-
-def seconds_of(run: Draws) -> float | None:
-    """Return the attribute `sampling_time`, in seconds, as in ArviZ's schema; None if unknown.
-
-    Raises:
-        DataError: if it is not a number of seconds.
-
-    >>> seconds_of(Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"sampling_time": 2}))
-    2.0
-    """
-    seconds = run.attrs.get(SAMPLING_TIME)
-    if seconds is None:
-        return None
-    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
-    value = float(seconds) if is_number else np.nan
-    if not 0 < value < np.inf:
-        problem = f"the attribute {SAMPLING_TIME} is {seconds!r:.80}: give a number of seconds > 0"
-        raise DataError(problem, parameter="attrs", code="bad-number")
-    return value
 
 
 def ranking(costs: Mapping[str, Row]) -> list[Row]:

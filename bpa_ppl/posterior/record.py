@@ -1,0 +1,491 @@
+"""Record: how draws were made, with types, and as the attributes of ArviZ data and files.
+
+The attributes of a file are those of `Record`: the fields of `observed`, `sampler`, `figures` and
+`recipe` are attributes of their own. Fields that are not recorded are left out of the file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct, field, structs
+
+from bpa_ppl.columns import counted
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.weights import CANONICAL, Start
+
+#: The settings of a component, as JSON holds them.
+Settings = dict[str, Any]
+Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
+#: The attribute with the duration of the sampling in seconds, of ArviZ's schema.
+_SECONDS = "sampling_time"
+
+
+class Agreement(Struct, frozen=True):
+    """How raters agree on the pairs that several of them answered.
+
+    Attributes:
+        raters: how many.
+        pairs: that at least two of them answered.
+        alike: pairs of which all answers are the same.
+        alpha: Krippendorff's α of the ordered answers first, tie, second; None if all are alike.
+
+    >>> print(Agreement(raters=2, pairs=30, alike=21, alpha=0.58))
+    2 raters answered 30 pairs in common, and 21 alike (Krippendorff's α 0.58)
+    >>> print(Agreement(raters=2, pairs=1, alike=1, alpha=None))
+    2 raters answered 1 pair in common, and 1 alike
+    """
+
+    raters: int
+    pairs: int
+    alike: int
+    alpha: float | None
+
+    def __str__(self) -> str:
+        both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"
+        if not self.pairs:
+            return both
+        alpha = "" if self.alpha is None else f" (Krippendorff's α {self.alpha:.2f})"
+        return f"{both}, and {self.alike} alike{alpha}"
+
+
+class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was observed of the adaptation sentences.
+
+    Attributes:
+        kind: `oracles`, `gains` of all candidates, `preferences` between candidates, or `nothing`
+            if there is no sentence.
+        sentences: the number of lists, or of choices that preferences stand for.
+        metric: the name of the gain; None for preferences.
+        ties: how ties between oracles were broken.
+        signature: of the metric.
+        comparisons: the numbers of lists, preferences, ties and rankings.
+        raters: the number of choices of each rater who has a name.
+        agreement: of the raters; None if fewer than two have names.
+    """
+
+    kind: Literal["oracles", "gains", "preferences", "nothing"] | None = field(
+        name="observed", default=None
+    )
+    sentences: int | None = field(name="adaptation_sentences", default=None)
+    metric: str | None = field(name="oracle_metric", default=None)
+    ties: str | None = field(name="oracle_ties", default=None)
+    signature: str | None = field(name="oracle_signature", default=None)
+    comparisons: dict[str, int] = {}
+    raters: dict[str, int] = {}
+    agreement: Agreement | None = None
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "not recorded"
+        if self.kind == "nothing":
+            return self.kind
+        if self.kind == "preferences":
+            return f"preferences, {counted(self.sentences or 0, 'choice')}"
+        return f"{self.kind} of {counted(self.sentences or 0, 'list')} by {self.metric}"
+
+
+class ComponentRecord(Struct, frozen=True, omit_defaults=True):
+    """The name of a component, such as a likelihood, and its settings as they were resolved.
+
+    >>> print(ComponentRecord("margin", {"gamma": 2.0}))
+    name=margin, gamma=2.0
+    """
+
+    name: str
+    settings: Settings = {}
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """Name, settings and what else is recorded, as plain data."""
+        plain: dict[str, Any] = _joined(msgspec.to_builtins(self, enc_hook=_as_plain))
+        return plain
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.plain.items())
+
+
+class PriorRecord(ComponentRecord, frozen=True, omit_defaults=True):
+    """The prior: the name of its family or the kind of distribution, settings, and its scale.
+
+    Attributes:
+        scale: τ of the features without a canonical weight, if there are some.
+        scale_learned: whether τ was learned from the sentences.
+        spread: the standard deviation within the lists of each feature that τ scales.
+        degrees_of_freedom: of the Student t of these weights, if the scale is unknown.
+        isotropic: the features that a prior of other features lacked, whose prior is isotropic.
+    """
+
+    scale: float | None = None
+    scale_learned: bool | None = None
+    spread: dict[str, float] = {}
+    degrees_of_freedom: float | None = None
+    isotropic: tuple[str, ...] = ()
+
+
+class SamplerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The sampler.
+
+    Attributes:
+        name: of the sampler.
+        settings: all of them; None if they are unknown.
+        seconds: that it took.
+        extra: the name of the out-of-domain lists that it was fitted to.
+        library: the package that drew, as other packages record it.
+    """
+
+    name: str | None = field(name="sampler", default=None)
+    settings: Settings | None = None
+    seconds: Positive | None = field(name=_SECONDS, default=None)
+    extra: str | None = None
+    library: str | None = field(name="inference_library", default=None)
+
+
+class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a sampler reports of its run.
+
+    Attributes:
+        pareto_k: Pareto k̂ of importance weights before they were smoothed.
+        log_evidence: log p(A) by Laplace's approximation.
+        newton_iterations: of the search for the mode.
+        newton_decrement: the squared length of its last step, in posterior standard deviations.
+        student_share: that of the Student t in the proposals.
+        step_setting: the setting that sizes the steps of a random walk.
+        metric: how the metric was found, if it is not that of the mode.
+        chosen: the sampler that an automatic choice took.
+        chosen_because: why.
+        drawn_again_because: the diagnostics that earlier draws failed.
+        likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
+        earlier_lists: the lists of the posteriors that these draws were weighted by before.
+    """
+
+    pareto_k: float | None = None
+    log_evidence: float | None = None
+    newton_iterations: int | None = None
+    newton_decrement: float | None = None
+    student_share: float | None = None
+    step_setting: str | None = None
+    metric: str | None = None
+    chosen: str | None = None
+    chosen_because: str | None = None
+    drawn_again_because: str | None = None
+    likelihood_exponent: Positive = 1.0
+    earlier_lists: int = 0
+
+
+class GainColumn(Struct, frozen=True):
+    """The column of the lists that is the gain, and whether less is better."""
+
+    column: str
+    negative: bool = False
+
+
+class SourceRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A source of features.
+
+    Attributes:
+        source: its name in the registry.
+        settings: all but what it has learned.
+        file_hashes: of the files that it reads.
+        feature_names: the columns that it computes.
+    """
+
+    source: str
+    settings: Settings = {}
+    file_hashes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name that it was given, or that of the registry."""
+        return str(self.settings.get("name") or self.source)
+
+
+class RecipeRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which columns of lists are features, and which are computed.
+
+    Attributes:
+        gain: the column that is the gain, and no feature.
+        chosen: names or labels of the columns that are features; None takes all.
+        excluded: names or labels of columns that are not.
+        absent: names or labels of features that new lists lack.
+        sources: of computed features.
+    """
+
+    gain: GainColumn | None = field(name="gain_column", default=None)
+    chosen: tuple[str, ...] | None = field(name="chosen_features", default=None)
+    excluded: tuple[str, ...] = field(name="excluded_features", default=())
+    absent: tuple[str, ...] = field(name="absent_features", default=())
+    sources: tuple[SourceRecord, ...] = field(name="feature_sources", default=())
+
+
+class IndicatorsRecord(Struct, frozen=True):
+    """Whether indicators of categories explain the order of candidates.
+
+    Attributes:
+        log_bayes_factor: of the posterior with them to that without them.
+        left_out: the columns whose indicators were left out.
+    """
+
+    log_bayes_factor: float
+    left_out: tuple[str, ...] = ()
+
+
+class Shift(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a Gaussian in place of a posterior, as the prior, shifts the means of the weights.
+
+    Attributes:
+        updates: how many Gaussians of posteriors followed each other.
+        scale_learned: whether the first lists alone determine the scale of the prior.
+        pareto_k: of the old draws, weighted by the likelihood of the new sentences.
+        shift: by feature, in posterior standard deviations; empty if k̂ is above 0.7.
+        error: the largest standard error of a shift.
+    """
+
+    updates: int
+    scale_learned: bool
+    pareto_k: float
+    shift: dict[str, float] = {}
+    error: float | None = None
+
+
+class FeatureScale(Struct, frozen=True):
+    """How a feature varies within the adaptation lists.
+
+    Attributes:
+        spread: its standard deviation within the lists, as in `NBest.spread`.
+        lists: the number of lists with two or more candidates.
+        varying: in how many of them it varies.
+        deviations: (11,) deciles of its standard deviation in one of these.
+        sign: of all values; 0 if they have several.
+        agreement: the mean over lists of its correlation with the score by the other features.
+        agreement_deviation: the standard deviation of this correlation over the lists.
+        agreeing: the number of lists that have this correlation.
+    """
+
+    spread: float
+    lists: int = 0
+    varying: int = 0
+    deviations: tuple[float, ...] = ()
+    sign: int = 0
+    agreement: float = 0.0
+    agreement_deviation: float = 0.0
+    agreeing: int = 0
+
+
+class Finding(Struct, frozen=True):
+    """One diagnostic compared with its threshold.
+
+    Attributes:
+        name: of the diagnostic.
+        value: its worst value.
+        where: the feature, the component of another site such as `raw[2]`, or the chain with that
+            value; or empty.
+        limit: the threshold in words, such as `≤ 1.01`.
+        passed: whether the value is within the limit.
+        advice: what to do otherwise, one sentence.
+
+    >>> Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise draws").cells
+    ('R-hat', '1.2', '≤ 1.01', 'FAILED', 'LM0')
+    """
+
+    name: str
+    value: float
+    where: str
+    limit: str
+    passed: bool
+    advice: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A row of the table of findings: name, value, limit, verdict, where."""
+        verdict = "ok" if self.passed else "FAILED"
+        return self.name, f"{self.value:.4g}", self.limit, verdict, self.where
+
+
+class Verdict(Struct, frozen=True):
+    """The result of the check of draws, with a checksum of what was checked.
+
+    >>> print(Verdict(False, "", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, ""),)))
+    failed: R-hat
+    """
+
+    passed: bool
+    checksum: str
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        failed = ", ".join(finding.name for finding in self.findings if not finding.passed)
+        return "passed" if self.passed else f"failed: {failed}"
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How draws were made; None and empty fields are not recorded, as in draws of other programs.
+
+    Attributes:
+        sampler: that drew.
+        likelihood: if the model uses one.
+        prior: if the model uses one.
+        start: where the weights start: `canonical` weights, `equal` weights, or `none`.
+        pretrained: features whose weights start at values learned from public judged lists.
+        indicators: whether indicators explain the order of candidates.
+        seed: of the sampler.
+        model: the name of the function.
+        observed: what was observed.
+        lists: the name of the file of the lists.
+        data: short hashes of the lists and of what was observed.
+        versions: of Python and of the packages.
+        machine: system, processor and device.
+        recipe: which columns are features.
+        figures: of the sampler.
+        shift: by a Gaussian in place of a posterior as the prior.
+        feature_scales: how features vary within the lists.
+        comparison: with simple ways to choose, as `BaselineComparison.record` returns it.
+        options: the options of `adapt` that were given, and the canonical weights.
+        verdict: of the check.
+        others: further attributes of ArviZ data, of other programs.
+
+    >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
+    >>> attributes(record)
+    {'sampler': 'imh', 'settings': {'draws': 10}, 'seed': 3}
+    >>> record_of(attributes(record)) == record
+    True
+    """
+
+    sampler: SamplerRecord = SamplerRecord()
+    likelihood: ComponentRecord | None = None
+    prior: PriorRecord | None = None
+    start: Start | None = field(name="canonical_weights", default=None)
+    pretrained: tuple[str, ...] = ()
+    indicators: IndicatorsRecord | None = None
+    seed: int | None = None
+    model: str | None = None
+    observed: Observed = Observed()
+    lists: str | None = None
+    data: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    machine: str | None = None
+    recipe: RecipeRecord = RecipeRecord()
+    figures: Figures = Figures()
+    shift: Shift | None = field(name="gaussian_prior", default=None)
+    feature_scales: dict[str, FeatureScale] = {}
+    comparison: dict[str, Any] | None = field(name="baselines", default=None)
+    options: dict[str, Any] | None = None
+    verdict: Verdict | None = field(name="check", default=None)
+    others: dict[str, Any] = {}
+
+    @property
+    def canonical(self) -> bool:
+        """Whether the weights start at canonical ones, also where this is not recorded."""
+        return self.start in (CANONICAL, None)
+
+
+#: Fields of a record whose own fields are attributes.
+_GROUPS: Mapping[str, type[Struct]] = {
+    "sampler": SamplerRecord,
+    "observed": Observed,
+    "recipe": RecipeRecord,
+    "figures": Figures,
+}
+#: Attributes with the settings of a component among its other entries.
+_COMPONENTS: Mapping[str, type[Struct]] = {
+    "likelihood": ComponentRecord,
+    "prior": PriorRecord,
+    "feature_sources": SourceRecord,
+}
+#: The attributes that have a meaning here: the group and the field of each.
+_ALL: Mapping[str, type[Struct]] = {"": Record, **_GROUPS}
+_FIELDS = {
+    info.encode_name: (group, info)
+    for group, cls in _ALL.items()
+    for info in structs.fields(cls)
+    if group or info.name not in (*_GROUPS, "others")
+}
+
+
+def attributes(record: Record) -> dict[str, Any]:
+    """Return a record as attributes by name: plain values, texts and numbers.
+
+    >>> attributes(Record(prior=PriorRecord("isotropic", {"variance": 0.1}), start="equal"))
+    {'prior': {'name': 'isotropic', 'variance': 0.1}, 'canonical_weights': 'equal'}
+    """
+    plain = msgspec.to_builtins(structs.replace(record, others={}), enc_hook=_as_plain)
+    result: dict[str, Any] = {}
+    for name, value in plain.items():
+        if name in _GROUPS:
+            result |= value
+        else:
+            result[name] = value
+    for name in _COMPONENTS.keys() & result.keys():
+        result[name] = _joined(result[name])
+    others = {name: value for name, value in record.others.items() if name not in _FIELDS}
+    return {**others, **result}
+
+
+def record_of(attrs: Mapping[str, Any], *, foreign: bool = False) -> Record:
+    """Return the record in attributes; those with other names become `others`.
+
+    Args:
+        attrs: by name, as `attributes` returns them.
+        foreign: whether another program wrote them. Then an attribute of another type has another
+            meaning, and is among the others; but that of ArviZ's schema is `sampling_time`.
+
+    Raises:
+        DataError: naming the attribute that has another type.
+
+    >>> record_of({"seed": "three"})
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the attribute seed of the posterior is 'three' (Expected ...
+    >>> record_of({"seed": "three"}, foreign=True).others
+    {'seed': 'three'}
+    """
+    parts: dict[str, dict[str, Any]] = {group: {} for group in _ALL}
+    others = dict(attrs)
+    for name in [name for name in attrs if name in _FIELDS]:
+        group, info = _FIELDS[name]
+        value = _parted(attrs[name], _COMPONENTS[name]) if name in _COMPONENTS else attrs[name]
+        try:
+            parts[group][info.name] = msgspec.convert(value, info.type)
+            del others[name]
+        except msgspec.ValidationError as error:
+            if foreign and name != _SECONDS:
+                continue
+            problem = f"the attribute {name} of the posterior is {quoted(attrs[name])} ({error}): "
+            problem += "correct it, or adapt again"
+            raise DataError(problem, parameter="attrs", code="damaged") from error
+    groups: dict[str, Any] = {group: cls(**parts[group]) for group, cls in _GROUPS.items()}
+    return Record(**parts[""], **groups, others=others)
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a value of NumPy, or a mapping of another type, as plain data."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is an object of Python")
+
+
+def _joined(value: Any) -> Any:
+    """Return components with their settings among the other entries, and lists for tuples."""
+    if isinstance(value, list | tuple):
+        return [_joined(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    parts = (of if name == "settings" else {name: of} for name, of in value.items())
+    return {name: _joined(of) for part in parts for name, of in part.items()}
+
+
+def _parted(value: Any, cls: type[Struct]) -> Any:
+    """Return components with their settings apart from the other entries, which a class has."""
+    if isinstance(value, list):
+        return [_parted(one, cls) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    names = {info.encode_name for info in structs.fields(cls)} - {"settings"}
+    entries = {name: of for name, of in value.items() if name in names}
+    return entries | {"settings": {name: of for name, of in value.items() if name not in names}}

@@ -1,0 +1,243 @@
+"""The record of draws: in attributes and files as it was, and with types."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from external_posterior import draws_of_all_kinds
+from msgspec import structs
+from raising import raises
+from records import with_record
+
+from bpa_ppl import DataError, Draws, NBest, adapt, from_lists, write_posterior
+from bpa_ppl.posterior.adapter import as_draws, to_arviz
+from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import (
+    Agreement,
+    ComponentRecord,
+    FeatureScale,
+    Figures,
+    Finding,
+    GainColumn,
+    IndicatorsRecord,
+    Observed,
+    PriorRecord,
+    RecipeRecord,
+    Record,
+    SamplerRecord,
+    Shift,
+    SourceRecord,
+    Verdict,
+    attributes,
+    record_of,
+)
+
+LM = SourceRecord(
+    source="lm",
+    settings={"text": "domain.txt", "order": 2, "name": "domain"},
+    file_hashes=("5f",),
+    feature_names=("lm", "lm.oov"),
+)
+#: A record with all fields.
+FULL = Record(
+    sampler=SamplerRecord(
+        name="auto", settings={"draws": 10}, seconds=2.5, extra="lists", library="numpyro"
+    ),
+    likelihood=ComponentRecord("preference", {"slip": "raters", "nu": None}),
+    prior=PriorRecord(
+        "isotropic",
+        {"variance": {"LM0": 2.0}},
+        scale=0.5,
+        scale_learned=True,
+        spread={"LM0": 1.5},
+        degrees_of_freedom=8.0,
+        isotropic=("a",),
+    ),
+    start="equal",
+    pretrained=("LM0",),
+    indicators=IndicatorsRecord(-4.0, ("system",)),
+    seed=3,
+    model="log_linear",
+    observed=Observed(
+        kind="preferences",
+        sentences=12,
+        metric="mqm",
+        ties="shared",
+        signature="case:lc",
+        comparisons={"lists": 9, "ties": 0},
+        raters={"ann": 7},
+        agreement=Agreement(2, 3, 3, None),
+    ),
+    lists="lists.jsonl",
+    data={"texts": "5f"},
+    versions={"jax": "0.9"},
+    machine="Linux",
+    recipe=RecipeRecord(
+        gain=GainColumn("mqm", True),
+        chosen=(),
+        excluded=("system",),
+        absent=("TM0",),
+        sources=(LM, SourceRecord(source="length")),
+    ),
+    figures=Figures(
+        pareto_k=0.25,
+        log_evidence=-3.5,
+        newton_iterations=4,
+        newton_decrement=1e-9,
+        student_share=0.1,
+        step_setting="scale",
+        metric="found",
+        chosen="imh",
+        chosen_because="it fits",
+        drawn_again_because="R-hat",
+        likelihood_exponent=0.05,
+        earlier_lists=2,
+    ),
+    shift=Shift(updates=1, scale_learned=True, pareto_k=0.3, shift={"LM0": 0.1}, error=0.01),
+    feature_scales={"LM0": FeatureScale(1.5, 9, 8, (0.5, 1.0), -1, 0.25, 0.125, 8)},
+    comparison={"unit": "mqm", "rows": [["a", None]]},
+    options={"weights": "none", "seed": 3},
+    verdict=Verdict(False, "5f", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "more"),)),
+    others={"note": "ä", "list": [1, {"a": None}], "ratio": 0.5},
+)
+
+
+def parts(record: Record) -> list[Record]:
+    """Return a record with nothing, and one for each field of another."""
+    return [Record(), *(Record(**{n: getattr(record, n)}) for n in record.__struct_fields__)]
+
+
+def test_all_fields_have_a_value() -> None:
+    """A field that is added is added to `FULL`, too."""
+    groups = (FULL.sampler, FULL.observed, FULL.recipe, FULL.figures)
+    for part in (FULL, *groups):
+        empty = structs.asdict(type(part)())
+        assert [name for name, value in structs.asdict(part).items() if value == empty[name]] == []
+
+
+@pytest.mark.parametrize("record", [FULL, *parts(FULL)], ids=lambda record: str(record)[:40])
+def test_records_are_read_back_from_attributes_arviz_data_and_files(
+    record: Record, tmp_path: Path
+) -> None:
+    assert record_of(attributes(record)) == record
+    draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
+    assert as_draws(to_arviz(draws)).record == record
+    for timed in (True, False):
+        write_posterior(draws, tmp_path / "posterior.nc", timed=timed)
+        sampler = record.sampler if timed else structs.replace(record.sampler, seconds=None)
+        expected = structs.replace(record, sampler=sampler)
+        assert read_draws(tmp_path / "posterior.nc").record == expected
+
+
+def test_numbers_of_numpy_and_tuples_are_written_as_plain_values() -> None:
+    settings: dict[str, Any] = {"scale": np.float32(0.5), "names": ("a", "b"), "grid": np.arange(2)}
+    record = Record(sampler=SamplerRecord(settings=settings), seed=np.int64(3))  # type: ignore[arg-type]
+    draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
+    read = as_draws(to_arviz(draws)).record
+    assert read.sampler.settings == {"scale": 0.5, "names": ["a", "b"], "grid": [0, 1]}
+    assert read.seed == 3
+
+
+def test_figures_that_are_not_finite_are_kept() -> None:
+    record = Record(figures=Figures(pareto_k=math.inf, newton_decrement=math.nan))
+    read = record_of(attributes(record))
+    assert read.figures.pareto_k == math.inf
+    assert math.isnan(read.figures.newton_decrement or 0)
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("seed", "three"),
+    ("sampler", 3),
+    ("settings", "many"),
+    ("sampling_time", -1.0),
+    ("likelihood", "oracle"),
+    ("prior", {"scale": 1.0}),
+    ("prior", {"name": "isotropic", "spread": {"LM0": "wide"}}),
+    ("canonical_weights", "some"),
+    ("observed", "much"),
+    ("agreement", {"raters": 2}),
+    ("gain_column", "mqm"),
+    ("feature_sources", {"source": "lm"}),
+    ("likelihood_exponent", 0.0),
+    ("feature_scales", {"LM0": [1.0, 2.0]}),
+    ("check", {"passed": True}),
+    ("gaussian_prior", {"updates": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_an_attribute_of_another_type_is_named(name: str, value: Any, tmp_path: Path) -> None:
+    tree = to_arviz(draws_of_all_kinds())
+    tree.attrs[name] = value if isinstance(value, str | int | float) else json.dumps(value)
+    with raises(DataError, "damaged", parameter="attrs", match=f"the attribute {name} of the"):
+        as_draws(tree)
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_attributes_of_other_programs_may_have_any_type(name: str, value: Any) -> None:
+    if name == "sampling_time":  # of ArviZ's schema
+        with raises(DataError, "damaged", parameter="attrs", match=name):
+            record_of({name: value}, foreign=True)
+    else:
+        record = record_of({name: value}, foreign=True)
+        assert record == Record(others={name: value})
+        assert attributes(record) == {}  # the names are ours in files of ours
+
+
+def test_attributes_of_other_programs_that_have_our_types_are_read() -> None:
+    attrs = {"inference_library": "pymc", "sampling_time": 3, "seed": 1, "created_at": "today"}
+    record = record_of(attrs, foreign=True)
+    assert (record.sampler.library, record.sampler.seconds, record.seed) == ("pymc", 3.0, 1)
+    assert record.others == {"created_at": "today"}
+    assert record.canonical
+
+
+def lists(**extras: Any) -> NBest:
+    texts = [["the cat", "a cat"], ["a dog", "the dog"]] * 4
+    made = from_lists(texts, [[[0.5, 1.0], [0.0, 3.0]]] * 8, ["comet", "length"])
+    return made.with_references([("the cat",), ("the dog",)] * 4).with_extras(**extras)
+
+
+@pytest.mark.parametrize("kind", ["oracles", "gains", "preferences", "nothing"])
+def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"sampler": "map", "metric": "ter", "prior_variance": 1.0}
+    pool = lists()
+    if kind == "preferences":
+        pool, options = pool.with_sentence_extras(preferences=[[[0, 1]]] * 8), {"sampler": "map"}
+    likelihood = {"oracles": "oracle", "preferences": "preference"}.get(kind, "risk")
+    options |= {"likelihood": likelihood, "prior_only": kind == "nothing"}
+    posterior = adapt(pool, None, **options)
+    write_posterior(posterior, tmp_path / "posterior.nc")
+    for draws in (as_draws(posterior), read_draws(tmp_path / "posterior.nc")):
+        observed = draws.record.observed
+        assert (observed.kind, observed.sentences) == (kind, 8 * (kind != "nothing"))
+        assert observed.metric == (None if kind == "preferences" else "ter")
+        assert (draws.record.start, draws.record.canonical) == ("none", False)
+        assert draws.record.verdict is not None
+        assert f"observed  {kind}" in str(draws)
+
+
+def test_draws_are_printed_in_six_lines() -> None:
+    posterior = adapt(lists(), {"comet": 1.0, "length": 0.5}, likelihood="risk", draws=200)
+    draws = as_draws(posterior)
+    assert str(draws).splitlines() == [
+        "kind      chains",
+        "shape     4 chains × 200 draws",
+        "features  2: comet, length",
+        f"sampler   auto ({draws.record.figures.chosen})",
+        "observed  gains of 8 lists by ter",
+        "check     passed",
+    ]
+    assert repr(draws) == "Draws(chains, 4 × 200, 2 features)"
+    failed = with_record(draws, verdict=FULL.verdict, observed=FULL.observed)
+    assert str(failed).splitlines()[-2:] == [
+        "observed  preferences, 12 choices",
+        "check     failed: R-hat",
+    ]
+    many = Draws({"weights": np.zeros((1, 4, 9))}, tuple("abcdefghi"))
+    assert "features  9: a, b, c, d, e, …" in str(many)
