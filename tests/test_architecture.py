@@ -46,8 +46,6 @@ LAYERS = (
     ("bpa_ppl",),  # the names of the public interface
 )
 HEIGHT = {package: number for number, layer in enumerate(LAYERS) for package in layer}
-#: Modules that import each other.
-KNOWN_CIRCLES: list[set[str]] = []
 #: What commands that only choose and describe do not load.
 HEAVY = {
     *("arviz", "arviz_stats", "jax", "matplotlib", "numba", "numpyro", "pandas", "scipy.optimize"),
@@ -144,7 +142,7 @@ def circles() -> list[set[str]]:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert circles() == KNOWN_CIRCLES, "remove those that have ended"
+    assert circles() == []
 
 
 def test_imported_packages_are_declared_dependencies() -> None:
