@@ -19,6 +19,7 @@ from bpa_ppl import (
     DataError,
     Draws,
     NBest,
+    Reranker,
     adapt,
     as_draws,
     compare_baselines,
@@ -344,7 +345,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert str(reread) == str(recorded)
     text = json.dumps(recorded.record(), allow_nan=False)
     assert str(BaselineComparison.from_record(json.loads(text))) == str(recorded)
-    summary = rerank_to(new, again, tmp_path / "out")
+    summary = rerank_to(new, Reranker(again), tmp_path / "out")
     assert str(summary.baselines) == str(comparison)
     improvement = evaluate_improvement(new, again)
     assert improvement.comparison is not None
@@ -450,11 +451,11 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     """The corpus scores remain if lists have references and answers."""
     result = adapt(judged(9, 20), None, sampler="map")
     new = judged(10, 20).with_references([f"{s} 0" for s in range(20)])
-    summary = rerank_to(new, result, tmp_path / "out")
+    summary = rerank_to(new, Reranker(result), tmp_path / "out")
     assert summary.scores is not None
     assert summary.baselines is not None
     assert summary.baselines.unit == "accuracy"
-    bare = rerank_to(new.without("preferences"), result, tmp_path / "out")
+    bare = rerank_to(new.without("preferences"), Reranker(result), tmp_path / "out")
     assert bare.scores is not None
     assert bare.baselines is None
 

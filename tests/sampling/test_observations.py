@@ -68,7 +68,7 @@ def test_observations_have_one_protocol(name: str, lists: NBest) -> None:
     assert isinstance(observed, Compared if likelihood.observes == "preferences" else Scored)
     assert likelihood.defaults(data).observes == likelihood.observes
     assert {"texts", "features", "oracles"} <= observed.hashes().keys()
-    assert observed.record()["adaptation_sentences"] == len(observed.lists)
+    assert observed.record().sentences == len(observed.lists)
     table = observed.table()
     rows = np.sort(table.sentence[table.sentence >= 0])
     np.testing.assert_array_equal(rows, np.arange(len(observed.lists)))
@@ -84,5 +84,5 @@ def test_the_prior_is_that_of_adapt(lists: NBest) -> None:
     prior, record = choose_prior(observed, start, likelihood="risk")
     expected = log_density(lists, None, metric="grade").prior
     np.testing.assert_allclose(prior.variance, expected.variance)
-    assert record["scale_learned"]
-    assert record["scale"] == pytest.approx(np.sqrt(prior.variance[0]) * lists.spread[0], rel=0.01)
+    assert record.scale_learned
+    assert record.scale == pytest.approx(np.sqrt(prior.variance[0]) * lists.spread[0], rel=0.01)
