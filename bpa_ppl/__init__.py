@@ -37,6 +37,7 @@ _MODULES = {
     "bpa_ppl.models.choice": ("OracleChoice",),
     "bpa_ppl.models.likelihoods.base": ("Likelihood",),
     "bpa_ppl.models.likelihoods.margin": ("Margin",),
+    "bpa_ppl.models.likelihoods.none": ("NoLikelihood",),
     "bpa_ppl.models.likelihoods.oracle": ("Oracle",),
     "bpa_ppl.models.likelihoods.pairs": ("Pairs",),
     "bpa_ppl.models.likelihoods.preference": ("Preference",),
@@ -71,7 +72,7 @@ _MODULES = {
     "bpa_ppl.sampling.rwm": ("RandomWalkMetropolis",),
     "bpa_ppl.sampling.target": ("Sampled", "Target"),
     "bpa_ppl.sklearn": ("BayesianRanker",),
-    "bpa_ppl.weights": ("Match", "Weights", "match"),
+    "bpa_ppl.weights": ("Match", "StartingWeights", "Weights", "match"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -126,6 +127,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.choice import OracleChoice as OracleChoice
     from bpa_ppl.models.likelihoods.base import Likelihood as Likelihood
     from bpa_ppl.models.likelihoods.margin import Margin as Margin
+    from bpa_ppl.models.likelihoods.none import NoLikelihood as NoLikelihood
     from bpa_ppl.models.likelihoods.oracle import Oracle as Oracle
     from bpa_ppl.models.likelihoods.pairs import Pairs as Pairs
     from bpa_ppl.models.likelihoods.preference import Preference as Preference
@@ -167,7 +169,12 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.sampling.rwm import RandomWalkMetropolis as RandomWalkMetropolis
     from bpa_ppl.sampling.target import Sampled as Sampled, Target as Target
     from bpa_ppl.sklearn import BayesianRanker as BayesianRanker
-    from bpa_ppl.weights import Match as Match, Weights as Weights, match as match
+    from bpa_ppl.weights import (
+        Match as Match,
+        StartingWeights as StartingWeights,
+        Weights as Weights,
+        match as match,
+    )
 else:
     __all__ = sorted(_MODULE_OF)
 

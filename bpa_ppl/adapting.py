@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import chain
@@ -27,7 +27,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.drift import feature_scales
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipe import Recipe, recipe_for
@@ -41,7 +41,6 @@ from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import (
@@ -52,11 +51,13 @@ from bpa_ppl.posterior.record import (
     SamplerRecord,
 )
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.progress import inherited_progress, reporter
+from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import judgement_note, numeric_columns
-from bpa_ppl.quality.gains import default_metric, resolve
+from bpa_ppl.quality.gains import AnyGain, default_metric, resolve
+from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.quality.preferences import has_preferences
+from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import (
@@ -66,7 +67,6 @@ from bpa_ppl.sampling.observations import (
     observe,
     require_references,
 )
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
 from bpa_ppl.sampling.repeating import record_of
 from bpa_ppl.sampling.target import (
@@ -86,7 +86,7 @@ from bpa_ppl.sampling.target import (
 from bpa_ppl.sampling.updating import gaussian_shift, report_shift
 from bpa_ppl.weights import (
     CANONICAL,
-    AnyWeights,
+    AnyStart,
     Match,
     Weights,
     check_totals,
@@ -96,6 +96,7 @@ from bpa_ppl.weights import (
 )
 
 if TYPE_CHECKING:
+    from bpa_ppl.features.base import AnySource
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
@@ -108,25 +109,88 @@ LEFT_OUT_BELOW = -3.0
 _MIN_LISTS = 5
 #: The message if the posterior has no observation.
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
-#: The fields of `AdaptOptions` that a density does not depend on.
-_OF_SAMPLERS = ("sampler", "extra", "settings")
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
 
 
-@with_options_and_settings(AdaptOptions)
-def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> InferenceData:
+def adapt(
+    lists: NBest,
+    weights: AnyStart = None,
+    *,
+    gain: AnyGain | Oracles | None = None,
+    likelihood: str | Likelihood | None = None,
+    prior: str | PriorFamily | Prior | None = None,
+    model: Model | None = None,
+    sampler: str | Sampler | None = None,
+    draws: int | None = None,
+    chains: int | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
+    categorical: str | Iterable[str] = (),
+    add: AnySource | Iterable[AnySource] = (),
+    extra: NBest | None = None,
+    preset: str | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
+) -> InferenceData:
     """Condition the weights on the oracles of a few sentences (Eq. 7), or on preferences.
 
+    Settings belong to the object that they are of, `Margin(gamma=4)`, or are written after its
+    name, `"margin:gamma=4"`: this holds for gains, likelihoods, priors, samplers and feature
+    sources.
+
     Args:
-        nbest: n-best lists of the adaptation sentences, with references if the metric needs them;
+        lists: n-best lists of the adaptation sentences, with references if the gain needs them;
             with no sentence at all the posterior equals the prior, which is warned about unless
-            `prior_only` is chosen. An extra `domain` of the sentences numbers their domains.
+            the likelihood is `none`. An extra `domain` of the sentences numbers their domains.
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
-            None starts at 0 for all features but those named as log-probabilities (see
-            `initial_weights`); `"equal"` starts at the mean of the standardised features (see
-            `equal_weights`). Both scale the prior to the spread of each feature within the lists.
-        options: the fields of `bpa_ppl.sampling.options.AdaptOptions`, as keyword arguments; any
-            other keyword is a setting of the sampler, such as `draws` or `chains`.
+            None starts at 0 for all features but those named as log-probabilities; `"equal"` starts
+            at the mean of the standardised features. `StartingWeights` of them also says which
+            weights are fixed, and where features start that they do not name.
+        gain: how good a candidate is, which says what an oracle is: `ter`, `bleu`, `chrf`, `wer`, a
+            metric, a function, or a column of the lists, which then is no feature; or `Oracles`
+            that were found before, which need no references. None is `ter` where there are
+            canonical weights or totals, else `chrf`.
+        likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or `none`, with
+            which the posterior equals the prior, and the lists give no more than the features and
+            their spread. Settings that are left open are derived from the gain, and recorded. None
+            is `oracle` for a published sampler, `margin` where the gain is TER, BLEU, chrF,
+            `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
+            such as those of systems, and `preference` for lists without references that carry
+            preferences: see `default_likelihood`.
+        prior: `isotropic`, as published, also with its variance, `isotropic:variance=0.5`;
+            `horseshoe`; a `Prior`, such as that of other lists; or a family of priors. None is
+            `isotropic` with the variance 0.1, and for features without a canonical weight with a
+            scale that is learned from these sentences: see `Isotropic`.
+        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; None is
+            `bpa_ppl.models.log_linear`.
+        sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
+            `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
+            NumPyro, `numpyro:HMC`; or a `Sampler`. None is `auto`. The published 100 samples of
+            `heuristic` with delta=8 cannot pass `check`, which needs 100 effective ones:
+            draws=1000 with `heuristic:delta=50` pass.
+        draws: of each chain; None is the default of the sampler, as for `chains`.
+        chains: how many.
+        features: use only these columns of the lists as features, by name or label. The others
+            become extras, here and in `rerank`. By default every column of numbers is one.
+        exclude: do not use these columns as features, by name or label.
+        categorical: columns of texts or numbers, such as `system` or `temperature`, whose values
+            become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
+            learned scale of the prior their weights are 0 if they do not explain the order of the
+            candidates, which is warned about.
+        add: sources of further features with mean 0, by name or with their settings, such as
+            `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
+            of their files, and `rerank` computes the same features of new lists.
+        extra: lists, with references, of the out-of-domain set that the canonical weights were
+            tuned on, for the sampler `weight-trace`.
+        preset: the sampler, the likelihood and the prior of a paper: `published` is the random walk
+            of 2015, in four chains (`chains=1` is the one of the paper), `published-2010` the
+            heuristic sample of COLING 2010 with 100 draws, delta=8 and σ_T = 1, `published-sspr`
+            the weight trace of S+SSPR 2010, which needs `extra`. What is named explicitly replaces
+            it.
+        seed: the same seed gives the same draws, to the bit on the same machine.
+        jobs: processes that score candidates; -1 uses every core.
+        progress: True draws a bar on standard error.
 
     Returns:
         InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
@@ -136,22 +200,45 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
-        UsageError: if a sampler, metric or setting does not exist or makes no sense.
+        UsageError: if a sampler, gain or setting does not exist or makes no sense.
 
-    >>> from bpa_ppl import from_lists, point_weights, rerank
+    >>> from bpa_ppl import Isotropic, from_lists, point_weights, rerank
     >>> lists = from_lists(
     ...     [["a cat", "the cat"], ["the dog", "dog"]],
     ...     [[[1.0], [0.0]], [[0.0], [2.0]]],
     ...     ["Errors"],
     ...     references=["the cat", "the dog"],
     ... )
-    >>> posterior = adapt(lists, {"Errors": 0.5}, prior_variance=1.0, sampler="map")
+    >>> posterior = adapt(lists, {"Errors": 0.5}, prior="isotropic:variance=1", sampler="map")
     >>> bool(point_weights(posterior)["Errors"] < 0), rerank(lists, posterior).texts
     (True, ['the cat', 'the dog'])
+
+    The same with settings on objects, and starting at 0:
+
+    >>> posterior = adapt(lists, prior=Isotropic(variance=1), gain="ter", sampler="map")
     """
-    draws = adapt_draws(nbest, weights, options)
+    posterior = adapt_draws(
+        lists,
+        weights,
+        gain=gain,
+        likelihood=likelihood,
+        prior=prior,
+        model=model,
+        sampler=sampler,
+        draws=draws,
+        chains=chains,
+        features=features,
+        exclude=exclude,
+        categorical=categorical,
+        add=add,
+        extra=extra,
+        preset=preset,
+        seed=seed,
+        jobs=jobs,
+        progress=progress,
+    )
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-        return to_arviz(checked(draws)[0])
+        return to_arviz(checked(posterior)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,21 +265,29 @@ class Problem:
     represented: Draws | None = None
 
     def sample(
-        self, options: AdaptOptions, *, clock: Callable[[], float] = time.perf_counter
+        self,
+        sampler: str | Sampler = "auto",
+        *,
+        seed: int = 0,
+        extra: NBest | None = None,
+        progress: bool | Reporter = False,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> Draws:
-        """Return draws of the sampler of some options, with everything that `adapt` records.
+        """Return draws of a sampler, with everything that `adapt` records.
 
         Args:
-            options: sampler, settings, seed, lists of the out-of-domain set, and progress; the
-                others are those that the problem was made with.
+            sampler: as for `adapt`.
+            seed: of the draws.
+            extra: lists of the out-of-domain set, as for `adapt`.
+            progress: True draws a bar on standard error.
             clock: returns the time in seconds, for the attribute `sampling_time`.
 
         Raises:
-            UsageError: if a package of the sampler is missing, or it does not fit the options.
+            UsageError: if a package of the sampler is missing, or it does not fit the problem.
         """
-        engine, seed, match = options.resolved_sampler(), int(options.seed), self.target.match
+        engine, seed, match = SAMPLERS.resolve(sampler), checked_seed(seed), self.target.match
         engine.require_packages()
-        if (extra := options.extra) is not None:
+        if extra is not None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
             known = set(extra.feature_names)
             fixed = [name for name in match.fixed_names if name in known]
@@ -203,19 +298,19 @@ class Problem:
         with (
             NUMPYRO_LOCK,
             jax.enable_x64(True),
-            reporter(options.progress, f"adapt {name}") as report,
+            reporter(progress, f"adapt {name}") as report,
         ):
             start = clock()
             sampled = engine.sample(replace(target, progress=report))
             seconds = clock() - start
-        sampler = SamplerRecord(
+        made = SamplerRecord(
             name=name,
             settings=engine.settings(),
             seconds=seconds,
             extra=None if extra is None else extra.origin,
         )
         record = structs.replace(self.record, seed=seed, versions=_versions(engine))
-        return replace(self, target=target, record=record).draws(sampled, sampler)
+        return replace(self, target=target, record=record).draws(sampled, made)
 
     def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
@@ -324,42 +419,51 @@ class Problem:
         )
 
 
-def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
+def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
     Args:
-        nbest: as for `adapt`.
+        lists: as for `adapt`.
         weights: as for `adapt`.
-        options: as for `adapt`.
+        options: the keyword arguments of `adapt`.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
     ... )
-    >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
+    >>> adapt_draws(lists, {"Errors": 0.5}, sampler="map").kind
     'point'
     """
-    problem = problem_of(nbest, weights, options)
-    draws = problem.compare_indicators(problem.sample(options))
-    record = structs.replace(draws.record, options=record_of(options, weights))
-    return replace(draws, record=record)
+    chosen = Arguments(weights=weights, **options)
+    problem = _problem(lists, chosen)
+    draws = problem.sample(
+        chosen.resolved_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
+    )
+    draws = problem.compare_indicators(draws)
+    return replace(draws, record=structs.replace(draws.record, options=record_of(chosen)))
 
 
-def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Problem:
+def problem_of(lists: NBest, weights: AnyStart = None, **options: Any) -> Problem:
     """Return the problem that `adapt` samples: observe, choose the prior and build the density.
 
     Args:
-        nbest: as for `adapt`.
+        lists: as for `adapt`.
         weights: as for `adapt`.
-        options: as for `adapt`.
+        options: the keyword arguments of `adapt`; `oracle`, oracles that have another gain than
+            theirs; and `prior_only`, for the prior of a likelihood that observes nothing yet.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
-        UsageError: if an option does not exist or makes no sense.
+        UsageError: if an argument makes no sense.
     """
+    return _problem(lists, Arguments(weights=weights, **options))
+
+
+def _problem(nbest: NBest, options: Arguments) -> Problem:
+    """Return the problem that `adapt` samples with some arguments."""
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine = options.resolved_sampler()
-    setup, alternative, indicators = _set_up(nbest, weights, options, engine)
+    setup, alternative, indicators = _set_up(nbest, options, engine)
     prepared, observed, likelihood = setup.prepared, setup.observed, setup.likelihood
     represented = _represented(setup, engine)
     prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
@@ -372,9 +476,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
             "call likelihood.observe(lists, weights)"
         )
     recipe = prepared.recipe
-    settings = ComponentRecord(LIKELIHOODS.name_of(likelihood), likelihood.settings())
+    # `observed` has the policy for ties.
+    settings = {n: v for n, v in likelihood.settings().items() if n != "ties"}
     record = Record(
-        likelihood=settings,
+        likelihood=ComponentRecord(LIKELIHOODS.name_of(likelihood), settings),
         prior=prior_record if target.uses_prior else None,
         start=prepared.match.origin,
         pretrained=prepared.pretrained,
@@ -460,7 +565,7 @@ class _SetUp(NamedTuple):
 
 
 def _set_up(
-    nbest: NBest, weights: AnyWeights, options: AdaptOptions, engine: Sampler
+    nbest: NBest, options: Arguments, engine: Sampler
 ) -> tuple[_SetUp, _SetUp | None, IndicatorsRecord | None]:
     """Prepare features, observe the lists and choose the scale of the prior.
 
@@ -468,12 +573,12 @@ def _set_up(
         what the posterior depends on; the same without indicators, to compare; and the record of
         indicators that are left out.
     """
-    gain = gain_of(options, nbest, weights)
+    gain = _gain(options, nbest)
     engine.require_packages()
     likelihood = _likelihood(options, engine, gain, nbest)
     if not (options.prior_only or options.oracle):
         require_references(nbest, gain, likelihood)  # before features are computed
-    prepared, family = _prepare(nbest, weights, gain, _family(options, engine), options)
+    prepared, family = _prepare(nbest, gain, _family(options, engine), options)
     match, lists = prepared.match, prepared.lists
     isotropic.build_prior(family, match)  # raises before anything is scored
     model = _model(options, family, match)
@@ -482,7 +587,7 @@ def _set_up(
     observed = _observe(prepared, gain, likelihood, options)
     start = dict(zip(match.names, match.values.tolist(), strict=True))
     scaled = isotropic.learns_scale(family, match)
-    has_start = any(start[name] for name in options.defaults or () if name in scaled)
+    has_start = any(start[name] for name in options.start.defaults or () if name in scaled)
     table = observed.table(match, domains=model is not log_linear)
     scale = choose_scale(
         observed,
@@ -500,34 +605,33 @@ def _set_up(
     setup = _SetUp(prepared, observed, table, family, scale, resolved, model)
     if observed.gains is None or not len(observed.lists) or model is not log_linear:
         return setup, None, None
-    is_chosen = options.chosen()[1] is not None or engine.likelihood is not None
+    is_chosen = options.chosen_likelihood() is not None or engine.likelihood is not None
     return _compare_indicators(setup, likelihood if is_chosen else default_likelihood(gain, nbest))
 
 
 def _prepare(
     nbest: NBest,
-    weights: AnyWeights,
     gain: Metric,
     family: PriorFamily | Prior,
-    options: AdaptOptions,
+    options: Arguments,
 ) -> tuple[_Prepared, PriorFamily | Prior]:
     """Return the lists with all features, and the prior with variances of pretrained weights."""
     recipe = recipe_for(
         nbest, gain, options.categorical, options.add, options.features, options.exclude
     )
     nbest = recipe.without_criterion(nbest)
-    canonical, initial, origin = start(weights, nbest, options.lower_is_better)
+    canonical, initial, origin = start(options.start.weights, nbest, options.start.lower_is_better)
     with inherited_progress(options.progress):
         nbest, columns = recipe.for_training(nbest)
     added = dict.fromkeys(chain.from_iterable(columns), 0.0)
-    defaults = {**added, **initial, **(options.defaults or {})}
-    matched = match(canonical, nbest, fixed=options.fixed, defaults=defaults)
+    defaults = {**added, **initial, **(options.start.defaults or {})}
+    matched = match(canonical, nbest, fixed=options.start.fixed, defaults=defaults)
     matched = matched._replace(origin=origin)
     prepared = _Prepared(nbest, recipe, columns, matched)
-    if origin == CANONICAL or not options.pretrained:
+    if origin == CANONICAL or not options.start.pretrained:
         return prepared, family
     mean, variance = pretrained_weights(recipe.sources, columns, matched.free_spread)
-    learned = tuple(name for name in mean if name not in (options.defaults or {}))
+    learned = tuple(name for name in mean if name not in (options.start.defaults or {}))
     if not learned:
         return prepared, family
     log_info(
@@ -544,7 +648,7 @@ def _prepare(
 
 
 def _observe(
-    prepared: _Prepared, gain: Metric, likelihood: Likelihood, options: AdaptOptions
+    prepared: _Prepared, gain: Metric, likelihood: Likelihood, options: Arguments
 ) -> Scored | Compared:
     """Return what the likelihood observes, or no observation; log what is missing."""
     lists = prepared.lists
@@ -569,7 +673,7 @@ def _observe(
     return observed
 
 
-def _model(options: AdaptOptions, family: PriorFamily | Prior, match: Match) -> Model:
+def _model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Model:
     """Return the model: the one that is chosen, or that of the family of priors."""
     model = options.model or log_linear
     if not callable(model):
@@ -670,57 +774,104 @@ def _represented(setup: _SetUp, engine: Sampler) -> Draws | None:
     return replace(posterior.reordered(free), **kept)
 
 
-@with_options(AdaptOptions, without=_OF_SAMPLERS)
-def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Target:
+def log_density(
+    lists: NBest,
+    weights: AnyStart = None,
+    *,
+    gain: AnyGain | Oracles | None = None,
+    likelihood: str | Likelihood | None = None,
+    prior: str | PriorFamily | Prior | None = None,
+    model: Model | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
+    categorical: str | Iterable[str] = (),
+    add: AnySource | Iterable[AnySource] = (),
+    preset: str | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
+) -> Target:
     """Return the log density of the posterior that `adapt` samples, for any algorithm.
 
     Args:
-        nbest: n-best lists of the adaptation sentences, as for `adapt`.
+        lists: n-best lists of the adaptation sentences, as for `adapt`.
         weights: the canonical weights λ_T, as for `adapt`.
-        options: the fields of `bpa_ppl.sampling.options.AdaptOptions`, as keyword arguments, except
-            those of the sampler.
+        gain: as for `adapt`, and so are all others.
+        likelihood: that of the observations.
+        prior: that of the weights.
+        model: a NumPyro program.
+        features: columns that are used.
+        exclude: columns that are not used.
+        categorical: columns whose values become features.
+        add: sources of further features.
+        preset: the likelihood and the prior of a paper.
+        seed: of the draws from the prior, if there are any.
+        jobs: processes that score candidates.
+        progress: True draws a bar on standard error.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
-        UsageError: if an option does not exist or makes no sense.
+        UsageError: if a gain, likelihood, prior or setting does not exist or makes no sense.
 
     Newton's method on it, without this package:
 
-    >>> from bpa_ppl import from_lists
     >>> import jax.numpy as jnp
+    >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> settings = {"likelihood": "oracle", "prior": "isotropic:variance=1"}
     >>> with jax.enable_x64(True):
-    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle", prior_variance=1.0)
+    ...     density = log_density(lists, {"LM0": 0.5}, **settings)
     ...     z = density.initial_position
     ...     for _ in range(5):
     ...         z = z - jnp.linalg.solve(jax.hessian(density)(z), jax.grad(density)(z))
     ...     print(density.constrain(z)["weights"].round(4))
     [0.8083]
     """
-    problem = problem_of(nbest, weights, options)
+    options = Arguments(
+        weights=weights,
+        gain=gain,
+        likelihood=likelihood,
+        prior=prior,
+        model=model,
+        features=features,
+        exclude=exclude,
+        categorical=categorical,
+        add=add,
+        preset=preset,
+        seed=seed,
+        jobs=jobs,
+        progress=progress,
+    )
+    problem = _problem(lists, options)
     return replace(problem.target, recorder=problem)
 
 
-def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
-    """Return the gain that is chosen, else that of the oracles, or the default of the lists.
+def gain_of(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
+    """Return the gain that is chosen, or the default of the lists.
 
     A default other than TER is logged, and a column that may be the gain is warned about.
 
     Args:
-        options: of `adapt`.
-        nbest: the adaptation sentences.
+        lists: the adaptation sentences.
         weights: as for `adapt`.
+        gain: as for `adapt`.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
-    >>> gain_of(AdaptOptions(), lists, None).key
+    >>> gain_of(lists).key
     'chrf'
     """
+    return _gain(Arguments(weights=weights, gain=gain), lists)
+
+
+def _gain(options: Arguments, nbest: NBest) -> Metric:
+    """Return the gain that is chosen, else that of the oracles, or the default of the lists."""
     if options.metric is not None:
         return resolve(options.metric, nbest)
-    if options.oracle is not None and options.oracle.metric in METRICS:
-        return resolve(options.oracle.metric)
-    metric = resolve(default_metric(nbest, canonical=has_canonical(weights)))
+    known = "" if options.oracle is None else options.oracle.metric
+    if known in METRICS or known.removeprefix("-") in (*nbest.feature_names, *nbest.extras):
+        return resolve(known, nbest)
+    metric = resolve(default_metric(nbest, canonical=has_canonical(options.start.weights)))
     if not options.prior_only:
         _warn_judgements(options, nbest)
     if metric.key != "ter" and nbest.references is not None and not options.prior_only:
@@ -728,7 +879,7 @@ def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
     return metric
 
 
-def _warn_judgements(options: AdaptOptions, nbest: NBest) -> None:
+def _warn_judgements(options: Arguments, nbest: NBest) -> None:
     """Warn of columns that are named like human judgements, unless an option names them.
 
     Lists with preferences do not need those that are no features.
@@ -747,11 +898,11 @@ def _warn_judgements(options: AdaptOptions, nbest: NBest) -> None:
             warn_user(note)
 
 
-def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
+def _likelihood(options: Arguments, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
     """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
-    chosen = options.chosen()[1]
+    chosen = options.chosen_likelihood()
     if chosen is not None:
-        return LIKELIHOODS.resolve(chosen)
+        return chosen
     indicators = has_indicators(options.categorical, options.add)
     default = default_likelihood(goal, nbest, indicators=indicators)
     if engine.likelihood is None or default.observes != "gains":
@@ -764,17 +915,12 @@ def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBe
     return LIKELIHOODS.resolve(engine.likelihood)
 
 
-def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
+def _family(options: Arguments, engine: Sampler) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings.
 
     If the sampler keeps the draws of a posterior, the prior is that of the posterior.
     """
-    prior, variance = options.prior, options.chosen_prior_variance()
-    if variance is not None and not (isinstance(prior, str) and prior == "isotropic"):
-        problem = "a prior variance is a setting of the isotropic prior: leave it out"
-        raise UsageError(problem, parameter="prior_variance", code="conflict")
-    if isinstance(variance, PriorFamily):
-        return variance
+    prior = options.chosen_prior()
     if isinstance(prior, Prior):
         if _keeps(engine, prior.posterior):
             return Prior.recorded(prior.posterior)._replace(posterior=prior.posterior)
@@ -783,7 +929,7 @@ def _family(options: AdaptOptions, engine: Sampler) -> PriorFamily | Prior:
             remedy = f"use its own sampler, {prior.posterior.record.sampler.name}, or adapt to all"
             raise UsageError(f"{problem}: {remedy} lists together", parameter="prior")
         return prior
-    return PRIORS.resolve(prior, {} if variance is None else isotropic.variances(variance))
+    return PRIORS.resolve(prior)
 
 
 def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:

@@ -5,7 +5,8 @@ It runs twice: with the features of the lists, and with an additional language m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
-from bpa_ppl.sampling.options import AdaptOptions
 
 _ADAPTATION = 50
 _SHOWN = 3
@@ -89,9 +89,8 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         order = np.random.default_rng(seed).permutation(len(pool))
         adaptation = pool.select(order[:_ADAPTATION])
         rest = pool.select(np.sort(order[_ADAPTATION:]))
-        options = AdaptOptions(sampler="imh", seed=seed, progress=progress)
-        first = adapt_draws(adaptation, canonical, options)
-        posterior = adapt_draws(adaptation, canonical, replace(options, add=text))
+        draw = partial(adapt_draws, adaptation, canonical, sampler="imh", seed=seed)
+        first, posterior = (draw(add=add, progress=progress) for add in ((), text))
         baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
         write_posterior(posterior, paths[0])

@@ -26,7 +26,6 @@ from bpa_ppl.quality.oracle import oracles
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.rows.schema import looks_numeric
 from bpa_ppl.sampling.observations import default_likelihood
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
@@ -290,7 +289,6 @@ def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> Co
 
 def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
     """Return what `adapt` does; None if it needs a gain."""
-    options = AdaptOptions()
     extras = numeric_columns(nbest)[len(nbest.feature_names) :]
     if metric is None:
         column = not with_reference and not has_preferences(nbest) and extras
@@ -307,8 +305,8 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
     plan = Plan(
         gain=None if preferences else goal.key,
         likelihood=LIKELIHOODS.name_of(likelihood),
-        prior=str(options.prior),
-        sampler=str(options.chosen()[0]),
+        prior="isotropic",
+        sampler="auto",
         ties="shared" if nbest.totals is None else "canonical",
         start=start,
     )

@@ -27,7 +27,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.column import Column, headroom_won, judged_lists
-from bpa_ppl.weights import AnyWeights
+from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.base import Likelihood
@@ -61,11 +61,12 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     `cross_validate(BayesianRanker(), X, y, params={"groups": qid}, cv=GroupKFold())` need no more.
 
     Args:
-        weights: the canonical weights, by name or one per column; None or `equal`: see
-            `bpa_ppl.adapt`, as for the next three.
-        likelihood: a name, or a likelihood with its settings; None is the default for this gain.
-        prior: a name, a family of priors, or a `Prior`.
-        sampler: a name, or a sampler with its settings; None is `auto`.
+        weights: the canonical weights, by name or one per column; None, `equal`, or
+            `StartingWeights`: see `bpa_ppl.adapt`, as for the next three.
+        likelihood: a name, with settings as in `margin:gamma=1`, or a `Likelihood`; None is the
+            default for this gain.
+        prior: a name, a family of priors, or a `Prior`; None is `isotropic`.
+        sampler: a name, with settings as in `laplace:draws=500`, or a `Sampler`; None is `auto`.
         random_state: an integer is the seed of `adapt`.
 
     Attributes:
@@ -95,9 +96,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        weights: AnyWeights = None,
+        weights: AnyStart = None,
         likelihood: str | Likelihood | None = None,
-        prior: str | PriorFamily | Prior = "isotropic",
+        prior: str | PriorFamily | Prior | None = None,
         sampler: str | Sampler | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -152,7 +153,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         self.posterior_: InferenceData = adapt(
             lists,
             self.weights,
-            metric=Column(column=_Y),
+            gain=Column(column=_Y),
             likelihood=self.likelihood,
             prior=self.prior,
             sampler=self.sampler,

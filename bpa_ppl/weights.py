@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -169,9 +170,98 @@ def check_named(values: Any) -> None:
         raise _nameless(values, "defaults")
 
 
+def _fixed_names(fixed: Any) -> tuple[str, ...]:
+    """Return names of fixed features as a tuple."""
+    if isinstance(fixed, str) or not isinstance(fixed, Iterable):
+        problem = f"fixed features are a list of names, not {quoted(fixed)}"
+        raise UsageError(problem, parameter="fixed", code="wrong-type")
+    return tuple(fixed)
+
+
 def _nameless(values: Any, parameter: str) -> UsageError:
     problem = f"weights are given by name, as {{name: number}}, not as {quoted(values)}"
     return UsageError(problem, parameter=parameter, code="wrong-type")
+
+
+@dataclass(frozen=True)
+class StartingWeights:
+    """Where the weights start, and which of them stay there.
+
+    Wherever weights are given to `adapt`, others stand for `StartingWeights` of them.
+
+    Args:
+        weights: the canonical weights λ_T, by feature name, or one for each column in their order.
+            None starts at 0 for all features but those named as log-probabilities (see
+            `initial_weights`); `"equal"` starts at the mean of the standardised features (see
+            `equal_weights`). Both scale the prior to the spread of each feature within the lists.
+        fixed: names or labels of features that stay at their canonical weight, and are not adapted.
+            None fixes `UnknownWordPenalty0`, and an empty sequence fixes none.
+        defaults: weights of features that the canonical weights do not name.
+        lower_is_better: with equal weights, names or labels of features of which less is better.
+        pretrained: without canonical weights, start the weights of the columns of the sources
+            `consensus` and `length` at values learned from public judged lists: see
+            `bpa_ppl.features.pretrained`. False starts them at 0.
+
+    Raises:
+        UsageError: if names are missing, or `lower_is_better` is given with other weights.
+
+    >>> StartingWeights({"LM0": 0.5, "TM0": 0.2}, fixed=["TM0"]).fixed
+    ('TM0',)
+    >>> StartingWeights("equal", lower_is_better="cost").lower_is_better
+    ('cost',)
+    """
+
+    weights: AnyWeights = None
+    _: KW_ONLY
+    fixed: Iterable[str] | None = None
+    defaults: Mapping[str, float] | None = None
+    lower_is_better: str | Iterable[str] = ()
+    pretrained: bool = True
+
+    def __post_init__(self) -> None:
+        check_named({} if self.defaults is None else self.defaults)
+        lower = self.lower_is_better
+        names = (lower,) if isinstance(lower, str) else tuple(lower)
+        if names and not self.is_equal:
+            problem = "features of which less is better are for equal weights alone"
+            raise UsageError(problem, parameter="lower_is_better", code="conflict")
+        object.__setattr__(self, "lower_is_better", names)
+        if self.fixed is not None:
+            object.__setattr__(self, "fixed", _fixed_names(self.fixed))
+
+    @classmethod
+    def of(cls, weights: AnyStart) -> StartingWeights:
+        """Return starting weights, made of others if these are none.
+
+        >>> StartingWeights.of("equal").is_equal
+        True
+        """
+        return weights if isinstance(weights, StartingWeights) else cls(weights)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every standardised feature starts with the same weight."""
+        return isinstance(self.weights, str) and self.weights == EQUAL
+
+
+#: Weights as `adapt` takes them.
+AnyStart = AnyWeights | StartingWeights
+
+
+def starting_weights(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, Any]]:
+    """Divide arguments into the starting weights and the others.
+
+    >>> starting_weights({"weights": {"LM0": 0.5}, "seed": 1})
+    ({'LM0': 0.5}, {'seed': 1})
+    >>> starting_weights({"pretrained": False, "seed": 1})[0].pretrained
+    False
+    """
+    names = [field.name for field in fields(StartingWeights)]
+    given = {name: arguments[name] for name in names if name in arguments}
+    others = {name: value for name, value in arguments.items() if name not in given}
+    if given.keys() <= {"weights"}:
+        return given.get("weights"), others
+    return StartingWeights(**given), others
 
 
 class Match(NamedTuple):
@@ -287,9 +377,7 @@ def match(
     require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
     defaults = {} if defaults is None else defaults
     check_named(defaults)
-    if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
-        problem = f"fixed features are a list of names, not {quoted(fixed)}"
-        raise UsageError(problem, parameter="fixed", code="wrong-type")
+    fixed = None if fixed is None else _fixed_names(fixed)
     canonical = _canonical(weights, nbest)
     values = dict(Weights(defaults, "the default weights"))
     if weights is None:

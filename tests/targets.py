@@ -14,7 +14,7 @@ from reference_model import Array, given, pairs
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
-from bpa_ppl import NBest, adapt, log_density
+from bpa_ppl import Isotropic, NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.target import Target as Density
@@ -57,14 +57,14 @@ class Target(NamedTuple):
     def density(self, **options: Any) -> Density:
         """Return its log density."""
         oracle = given(*[0] * SENTENCES)
-        fixed = {"likelihood": "oracle", "prior_variance": self.variance, "oracle": oracle}
+        fixed = {"likelihood": "oracle", "prior": Isotropic(variance=self.variance), "gain": oracle}
         return log_density(self.pool, self.canonical, **{**fixed, **options})
 
-    def adapt(self, sampler: str, **options: Any) -> Any:
-        """Return its posterior by a sampler."""
-        fixed = {"prior_variance": self.variance, "oracle": given(*[0] * SENTENCES)}
-        steps = STEPS.get(sampler, {})
-        return adapt(self.pool, self.canonical, sampler=sampler, **{**fixed, **steps, **options})
+    def adapt(self, sampler: str, settings: dict[str, Any] | None = None, **options: Any) -> Any:
+        """Return its posterior by a sampler with some settings."""
+        fixed = {"prior": Isotropic(variance=self.variance), "gain": given(*[0] * SENTENCES)}
+        engine = SAMPLERS.resolve(sampler, {**STEPS.get(sampler, {}), **(settings or {})})
+        return adapt(self.pool, self.canonical, sampler=engine, **{**fixed, **options})
 
 
 def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Target:

@@ -104,10 +104,10 @@ def test_recipe_agrees_with_built_in_one_on_tied_oracles_and_weighted_preference
     answers = [[{"candidates": [0, 3], "weight": 2.5}, [4, 1]]] * 5 + [None] * 5
     judged = lists.with_extras(gain=gain).with_sentence_extras(preferences=answers)
     kind = REGISTRIES["LIKELIHOODS" if built_in == "oracle" else "SAMPLERS"]
-    options: dict[str, Any] = {"metric": "gain", "likelihood": "oracle", "sampler": "map"}
+    options: dict[str, Any] = {"gain": "gain", "likelihood": "oracle", "sampler": "map"}
     with ordinary_jax():
         one, other = (
-            bpa.adapt(judged, None, prior_variance=0.2, **options | {kind.kind: member})
+            bpa.adapt(judged, None, prior="isotropic:variance=0.2", **options | {kind.kind: member})
             for member in (kind.resolve(*recipe), built_in)
         )
     weights = dict(bpa.point_weights(other))

@@ -26,7 +26,6 @@ LAYERS = (
     ("caching", "columns", "component", "workers"),
     ("nbest", "registry"),
     ("rows", "weights"),
-    ("options",),
     ("building", "formats"),
     ("text",),
     ("posterior",),

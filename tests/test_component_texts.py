@@ -91,7 +91,7 @@ def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     posterior = bpa.adapt(
         LISTS,
         None,
-        metric="CHRF:word_order=2",
+        gain="CHRF:word_order=2",
         likelihood="margin:gamma=3",
         prior="isotropic:scale=0.2",
         sampler="imh:draws=50",

@@ -188,7 +188,7 @@ qid = new_qid = np.repeat(np.arange(40), 3)
 {README_EXAMPLE}
 print(np.bincount(new_qid, ranker.predict_proba(new_X, qid=new_qid)).round(6))
 
-posterior = bpa.adapt(bpa.read_nbest("lists.jsonl"), None, metric="comet")
+posterior = bpa.adapt(bpa.read_nbest("lists.jsonl"), None, gain="comet")
 bpa.write_posterior(posterior, "tree.nc")
 print(type(posterior).__name__, type(bpa.read_posterior("tree.nc")).__name__)
 report = bpa.check(posterior)

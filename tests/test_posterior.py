@@ -54,7 +54,7 @@ def lists() -> NBest:
 def posteriors(lists: NBest) -> dict[str, InferenceData]:
     oracle = reference_model.given(1, 0, 2, 3, 1, 1)
     return {
-        name: adapt(lists, CANONICAL, sampler=name, oracle=oracle, prior_variance=0.5)
+        name: adapt(lists, CANONICAL, sampler=name, gain=oracle, prior="isotropic:variance=0.5")
         for name in SAMPLERS
     }
 
@@ -104,7 +104,7 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         gains[7] += gain
         lists = from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
         lists = replace(lists, **fields)
-        return as_draws(adapt(lists, {"a": 1, "b": 1}, metric="score", sampler="map"))
+        return as_draws(adapt(lists, {"a": 1, "b": 1}, gain="score", sampler="map"))
 
     one = adapted()
     assert set(one.record.data) == {"texts", "features", "oracles", "gains"}

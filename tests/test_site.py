@@ -33,10 +33,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_reference_has_the_fields_of_options_and_examples(site: Path) -> None:
+def test_reference_has_arguments_and_examples(site: Path) -> None:
     html = (site / "api" / "adapting.html").read_text("utf-8")
-    assert "prior_only" in html
-    assert "<code>options</code>" not in html
+    assert "lower_is_better" in html
     assert "&gt;&gt;&gt;" in html
     assert "doctest:" not in html
 

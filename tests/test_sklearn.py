@@ -89,7 +89,7 @@ def routing() -> Iterator[None]:
 
 def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> None:
     lists = from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
-    posterior = bpa.adapt(lists, None, metric="y", sampler="laplace", seed=5)
+    posterior = bpa.adapt(lists, None, gain="y", sampler="laplace", seed=5)
     for name in ("weights", "log_weight"):
         group = "posterior" if name == "weights" else "sample_stats"
         ours, theirs = (p[group][name].values for p in (fitted.posterior_, posterior))

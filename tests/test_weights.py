@@ -13,7 +13,14 @@ from raising import raises
 from bpa_ppl.building import from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import Weights, check_totals, is_log_probability, match, unnamed_weights
+from bpa_ppl.weights import (
+    StartingWeights,
+    Weights,
+    check_totals,
+    is_log_probability,
+    match,
+    unnamed_weights,
+)
 
 MOSES = from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
@@ -140,3 +147,16 @@ def test_log_probability_names() -> None:
     names = {"logprob", "LogProb", "seq_logprob", "model.log_prob", "lm", "LM1", "score", "F12"}
     others = {"comet_score", "film", "logic_problem", "F", "chrF2", "WordPenalty0"}
     assert set(filter(is_log_probability, names | others)) == names
+
+
+def test_other_weights_stand_for_starting_weights_of_them() -> None:
+    start = StartingWeights({"LM0": 0.5}, fixed=["LM0"])
+    assert StartingWeights.of(start) is start
+    assert StartingWeights.of("equal") == StartingWeights("equal")
+    for options, code, parameter in (
+        ({"fixed": "LM0"}, "wrong-type", "fixed"),
+        ({"defaults": [0.5]}, "wrong-type", "defaults"),
+        ({"lower_is_better": "LM0"}, "conflict", "lower_is_better"),
+    ):
+        with raises(UsageError, code, parameter=parameter):
+            StartingWeights({"LM0": 0.5}, **options)

@@ -36,11 +36,12 @@ from bpa_ppl.cli.app import run_command
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.record import attributes
 from bpa_ppl.sklearn import BayesianRanker
+from bpa_ppl.weights import StartingWeights
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "examples" / "demo_data"
@@ -309,9 +310,10 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
     run = partial(adapt, leaflet()[:30], canonical(), leaflet()[30:50])
     for likelihood in ("oracle", "margin", "risk", "pairs"):
         for ties in ("canonical", "shared"):
-            yield f"moses {likelihood} {ties}", partial(run, likelihood=likelihood, ties=ties)
-        for metric in ("bleu", "chrf", "ter+bleu", "wer"):
-            yield f"moses {likelihood} {metric}", partial(run, likelihood=likelihood, metric=metric)
+            chosen = f"{likelihood}:ties={ties}"
+            yield f"moses {likelihood} {ties}", partial(run, likelihood=chosen)
+        for gain in ("bleu", "chrf", "ter+bleu", "wer"):
+            yield f"moses {likelihood} {gain}", partial(run, likelihood=likelihood, gain=gain)
     for sampler in ("imh", "nuts", "rwm", "laplace", "map", "heuristic", "rwm-isotropic"):
         for likelihood in ("oracle", "margin"):
             yield (
@@ -325,10 +327,9 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
     for rule in ("predictive", "viterbi", "map", "mean", "mbr"):
         yield f"moses rule {rule}", partial(run, sampler="laplace", rule=rule)
     options: Mapping[str, Mapping[str, Any]] = {
-        "fixed": {"fixed": ["LM0"]},
-        "variance": {"prior_variance": 0.5},
-        "variances": {"prior_variance": {"LM0": 2.0}},
-        "prior only": {"prior_only": True},
+        "variance": {"prior": "isotropic:variance=0.5"},
+        "variances": {"prior": Isotropic(variance={"LM0": 2.0})},
+        "prior only": {"likelihood": "none"},
         "features": {"exclude": ["Distortion0"]},
         "gamma": {"likelihood": Margin(gamma=1.0)},
         "horseshoe": {"prior": "horseshoe"},
@@ -339,6 +340,8 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
     }
     for name, chosen in options.items():
         yield f"moses {name}", partial(run, **chosen)
+    fixed = StartingWeights(canonical(), fixed=["LM0"])
+    yield "moses fixed", partial(adapt, leaflet()[:30], fixed, leaflet()[30:50])
     yield "moses pretrained prior", learned_prior
     yield "moses prior of a posterior", prior_of
     yield "moses repeated options", repeated
@@ -365,7 +368,7 @@ def repeated() -> Results:
 
 def of_judged() -> Iterator[tuple[str, Callable[[], Results]]]:
     """Lists of neural systems with judgements, and samples of an LLM with references."""
-    run = partial(adapt, judged(), new=judged(1), metric="gain")
+    run = partial(adapt, judged(), new=judged(1), gain="gain")
     for likelihood in ("oracle", "margin", "risk", "pairs"):
         yield f"judged {likelihood}", partial(run, likelihood=likelihood)
         yield (
@@ -378,24 +381,25 @@ def of_judged() -> Iterator[tuple[str, Callable[[], Results]]]:
         )
         yield (
             f"partly judged {likelihood}",
-            partial(adapt, partly_judged(), None, judged(1), metric="gain", likelihood=likelihood),
+            partial(adapt, partly_judged(), None, judged(1), gain="gain", likelihood=likelihood),
         )
     for sampler in ("imh", "nuts", "rwm", "laplace", "map"):
         yield f"judged {sampler}", partial(run, sampler=sampler)
         yield f"judged {sampler} systems", partial(run, sampler=sampler, categorical=["system"])
     yield "judged horseshoe", partial(run, prior="horseshoe")
     yield "judged own model", partial(run, model=by_domain)
-    yield "judged lower", partial(run, weights="equal", lower_is_better=["length"])
-    yield "judged variance", partial(run, prior_variance=0.04)
-    yield "judged ten lists", partial(adapt, judged()[:10], None, judged(1), metric="gain")
-    samples = partial(adapt, recipes("adapt"), None, recipes("new"))
-    for metric in ("chrf", "ter", "bleu"):
-        yield f"samples {metric}", partial(samples, metric=metric)
+    yield "judged lower", partial(run, StartingWeights("equal", lower_is_better=["length"]))
+    yield "judged variance", partial(run, prior="isotropic:variance=0.04")
+    yield "judged ten lists", partial(adapt, judged()[:10], None, judged(1), gain="gain")
+    samples = partial(adapt, recipes("adapt"), new=recipes("new"))
+    for gain in ("chrf", "ter", "bleu"):
+        yield f"samples {gain}", partial(samples, gain=gain)
         yield (
-            f"samples {metric} consensus",
-            partial(samples, metric=metric, add=["consensus", "length"]),
+            f"samples {gain} consensus",
+            partial(samples, gain=gain, add=["consensus", "length"]),
         )
-    yield "samples not pretrained", partial(samples, add=["consensus", "length"], pretrained=False)
+    samples = partial(samples, weights=StartingWeights(pretrained=False))
+    yield "samples not pretrained", partial(samples, add=["consensus", "length"])
 
 
 def of_answers() -> Iterator[tuple[str, Callable[[], Results]]]:
@@ -406,9 +410,7 @@ def of_answers() -> Iterator[tuple[str, Callable[[], Results]]]:
             yield f"answers {kind} {sampler}", partial(adapt, lists, sampler=sampler)
     lists = compared("ties")
     for likelihood in ("preference:slip=0.1", "preference:nu=0.5"):
-        settings = dict(part.split("=") for part in likelihood.partition(":")[2].split(","))
-        chosen = Preference(**{name: float(value) for name, value in settings.items()})
-        yield f"answers {likelihood}", partial(adapt, lists, likelihood=chosen)
+        yield f"answers {likelihood}", partial(adapt, lists, likelihood=likelihood)
     yield "answers equal weights", partial(adapt, compared("pairs"), "equal")
     yield "answers session", session
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,8 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
-from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.weights import AnyWeights
+from bpa_ppl.sampling.arguments import Arguments
+from bpa_ppl.weights import starting_weights
 
 
 def adapt(
@@ -51,23 +50,24 @@ def adapt(
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.sampling.repeating import repeated_options
+    from bpa_ppl.models.likelihoods.none import NoLikelihood
+    from bpa_ppl.sampling.repeating import recorded_options
 
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
         raise UsageError(problem, parameter="weights", code="missing-argument")
-    if flags.prior_only and references:
+    if isinstance(flags.likelihood, NoLikelihood) and references:
         problem = "there is no adaptation: leave out --references"
-        raise UsageError(problem, parameter="prior_only", code="conflict")
-    canonical: AnyWeights = shared.canonical(weights) if weights else None
-    extra_lists = None if extra is None else reading.read(extra, extra_references)
+        raise UsageError(problem, parameter="likelihood", code="conflict")
     arguments = {**flags.arguments(), "progress": not quiet}
-    arguments |= {} if extra_lists is None else {"extra": extra_lists}
+    arguments |= {"weights": shared.canonical(weights)} if weights else {}
+    arguments |= {} if extra is None else {"extra": reading.read(extra, extra_references)}
     repeated = None if like is None else read_draws(like)
-    if repeated is not None:
-        arguments |= {"weights": canonical} if weights else {}
-        canonical, arguments = repeated_options(repeated, arguments)
-    chosen = AdaptOptions(**arguments)
+    if repeated is None:
+        start, arguments = starting_weights(arguments)
+    else:
+        start, arguments = recorded_options(repeated, **arguments)
+    Arguments(**arguments)  # finds mistakes before files are read
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:
@@ -75,9 +75,9 @@ def adapt(
         from bpa_ppl.judging.merging import with_judgements
 
         lists = with_judgements(lists, [read_journal(path) for path in judgements])
-        if chosen.chosen()[1] is None and chosen.metric == AdaptOptions.metric:
-            chosen = replace(chosen, likelihood="preference")
-    posterior, report = checked(adapt_draws(lists, canonical, chosen))
+        if arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
+            arguments["likelihood"] = "preference"
+    posterior, report = checked(adapt_draws(lists, start, **arguments))
     write_posterior(posterior, output, timed=timed)
     if (comparison := recorded_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)

@@ -159,25 +159,20 @@ def prior(text: str) -> str | Prior | PriorFamily:
     return PRIORS.resolve(text)
 
 
-def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFamily:
-    """Read `VALUE` and `NAME=VALUE`, in any combination.
+def prior_variance(texts: Sequence[str]) -> PriorFamily:
+    """Read `VALUE` and `NAME=VALUE`, in any combination, as the isotropic prior.
 
-    >>> prior_variance(["0.5"]), prior_variance(["LM0=2"])
-    (0.5, {'LM0': 2.0})
-    >>> prior_variance(["0.5", "LM0=2"]).single
+    >>> prior_variance(["0.25"]), prior_variance(["LM0=2"]).single
+    (Isotropic(variance=0.25, single={}, scale=0.5), {'LM0': 2.0})
+    >>> prior_variance(["0.25", "LM0=2"]).single
     {'LM0': 2.0}
     """
     single = numbers([text for text in texts if "=" in text])
     plain = [number_or_text(text) for text in texts if "=" not in text]
-    if not plain:
-        return single
-    if isinstance(plain[0], str) or len(plain) > 1:
+    if len(plain) > 1 or any(isinstance(value, str) for value in plain):
         raise UsageError("give one number, and NAME=VALUE for single features", code="wrong-type")
-    if not single:
-        return float(plain[0])
-    from bpa_ppl.models.priors.isotropic import Isotropic, variances
-
-    return Isotropic(**variances(float(plain[0])), single=single)
+    variance = {"variance": float(plain[0])} if plain else {}
+    return PRIORS.resolve("isotropic", {**variance, "single": single})
 
 
 _LISTS = "N-best lists; plain, gzip, xz or zstd; - for stdin."
@@ -244,9 +239,11 @@ Likelihood = Annotated[
     Any,
     parsed(
         LIKELIHOODS.resolve,
-        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or pairs:gain_scale=raw "
+        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or oracle:ties=shared "
         "(default: margin if --metric is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
-        "preference for lists with preferences and no references).",
+        "preference for lists with preferences and no references). With none the posterior equals "
+        "the prior, and no references are needed: for a --prior learned from other domains, or "
+        "--weights equal.",
     ),
 ]
 
@@ -273,17 +270,12 @@ class AdaptFlags:
     """How weights are adapted: options of `bpa adapt`, of which None is one that is not given.
 
     Args:
-        ties: Ties between oracles: canonical, broken by the canonical scores or, without canonical
-            weights, by the totals of the lists; or shared, each of k tied candidates counts 1/k
-            (default: canonical if there are canonical weights or totals, else shared).
-        prior_only: Skip adaptation; the posterior equals the prior. Needs no references; for a
-            --prior learned from other domains, or --weights equal.
         jobs: Processes that score candidates; -1 uses every core (default: 1).
         features: Use only these columns as features, by name or label (default: every column of
             numbers).
         exclude: Do not use these columns as features, by name or label.
         categorical: Columns whose values, such as names of systems, become features of 0 and 1.
-        prior: isotropic or horseshoe, with settings as in isotropic:scale=0.5; a file of `bpa
+        prior: isotropic or horseshoe, with settings as in isotropic:variance=0.5; a file of `bpa
             learn-prior`; or a posterior of other lists, whose mean and covariance are then the
             prior (default: isotropic).
         prior_variance: Variance σ_T of the isotropic prior, or NAME=VALUE for a single feature
@@ -291,14 +283,14 @@ class AdaptFlags:
         lower_is_better: With --weights equal: features of which less is better.
         pretrained: Without canonical weights: start the weights of added consensus and length
             features at values learned from public judged lists, or at 0 (default: pretrained).
-        preset: Sampler, likelihood and prior variance of a paper: published (2015),
+        preset: Sampler, likelihood and prior of a paper: published (2015),
             published-2010, or published-sspr (needs --extra). Other options have precedence.
         draws: Number of draws, of each chain.
         chains: Number of chains.
         seed: The same seed gives the same draws (default: 0).
     """
 
-    metric: Metric = None
+    gain: Metric = None
     sampler: Annotated[
         str | None,
         Parameter(
@@ -307,8 +299,6 @@ class AdaptFlags:
         ),
     ] = None
     likelihood: Annotated[Likelihood, Parameter(group=OBSERVED)] = None
-    ties: Annotated[str | None, Parameter(group=OBSERVED)] = None
-    prior_only: Annotated[bool | None, Parameter(name="--no-sentences", group=OBSERVED)] = None
     features: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
     exclude: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
     categorical: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
@@ -326,16 +316,20 @@ class AdaptFlags:
     jobs: Annotated[int | None, Parameter(group=OTHERS)] = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of `adapt` that were given.
+        """Return the arguments of `adapt` and of `StartingWeights` that were given.
 
-        >>> AdaptFlags(sampler="nuts:warmup=500", draws=200).arguments()
-        {'sampler': 'nuts:warmup=500', 'settings': {'draws': 200}}
+        Raises:
+            UsageError: if there are two priors.
+
+        >>> AdaptFlags(sampler="nuts:warmup=500", draws=200, fixed=[]).arguments()
+        {'sampler': 'nuts:warmup=500', 'fixed': [], 'draws': 200}
         """
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        settings = {name: given.pop(name) for name in ("draws", "chains")}
-        if self.prior is not None:
-            given["prior"] = prior(self.prior)
-        given["settings"] = {n: v for n, v in settings.items() if v is not None} or None
+        variance = given.pop("prior_variance")
+        if self.prior is not None and variance is not None:
+            problem = "a prior variance is that of the isotropic prior: leave out one of them"
+            raise UsageError(problem, parameter="prior_variance", code="conflict")
+        given["prior"] = variance if self.prior is None else prior(self.prior)
         return {name: value for name, value in given.items() if value is not None}
 
 

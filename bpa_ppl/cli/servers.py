@@ -64,10 +64,11 @@ def judge(
     if prior is not None and weights != "none":
         problem = "a prior says where the weights start: leave out the weights"
         raise UsageError(problem, parameter="weights", code="conflict")
-    start: Any = shared.canonical(weights) if prior is None else shared.prior(prior)
+    start = shared.canonical(weights)
     lists = reading.read(nbest, None, sources)
-    options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
-    options["categorical"] = categorical
+    options: dict[str, Any] = {"prior": None if prior is None else shared.prior(prior)}
+    options |= {"features": features, "exclude": exclude}
+    options |= {"categorical": categorical or (), "add": add or ()}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging.app import application

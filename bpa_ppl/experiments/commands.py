@@ -20,6 +20,7 @@ from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.sampling.base import SAMPLERS
 
 #: Boxes of help.
 TEST = Group("Lists to rerank", sort_key=5)
@@ -105,7 +106,7 @@ def compare(
     ] = None,
     test: Annotated[str | None, Parameter(group=TEST)] = None,
     test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
-    prior_variance: Annotated[float, Parameter(group=shared.PRIOR)] = 0.1,
+    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
     metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
@@ -132,7 +133,7 @@ def compare(
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         test: Lists to rerank (default: the adaptation lists).
         test_references: References of the --test lists.
-        prior_variance: Variance σ_T of the prior.
+        prior: Prior of the weights, as for `bpa adapt`.
         seed: Seed of the first run.
     """
     from bpa_ppl.experiments.comparison import comparison as comparing
@@ -168,16 +169,16 @@ def compare(
                 settings=settings,
                 others=runs_of_others,
                 test=None if test is None else reading.read(test, test_references),
-                metric=metric,
+                gain=metric,
                 likelihood=likelihood,
-                prior_variance=prior_variance,
+                prior=shared.prior(prior),
                 progress=not quiet,
             )
             made = {
                 "adaptation lists": nbest,
                 "likelihood": str(likelihood or "the default for the metric"),
                 "oracle metric": str(metric or "the default for the weights"),
-                **_provenance(canonical, prior_variance, seed, settings),
+                **_provenance(canonical, prior, seed, settings),
             }
         print(comparison)
         if output is not None:
@@ -203,7 +204,7 @@ def calibrate(
     metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
-    prior_variance: Annotated[float, Parameter(group=shared.PRIOR)] = 0.1,
+    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
@@ -219,7 +220,7 @@ def calibrate(
             preference for lists with preferences, or a registered one that is a distribution.
         output: Page (HTML), or the numbers if it ends in .json.
         replications: Number of simulated data sets for each sampler.
-        prior_variance: Variance σ_T of the prior.
+        prior: Prior of the weights, as for `bpa adapt`.
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
@@ -233,20 +234,21 @@ def calibrate(
     canonical = shared.canonical(weights)
     options: dict[str, Any] = {
         "replications": replications,
-        "prior_variance": prior_variance,
+        "prior": shared.prior(prior),
         "likelihood": likelihood,
-        "metric": metric,
+        "gain": metric,
         "seed": seed,
         "jobs": jobs,
         "progress": not quiet,
     }
     results = []
     for name, values in settings.items():
-        results.append(calibrate_sampler(lists, canonical, name, **options, **values))
+        sampler = SAMPLERS.resolve(name, values)
+        results.append(calibrate_sampler(lists, canonical, sampler, **options))
         print(results[-1])
     if output is not None:
         made = {"lists": nbest, "likelihood": str(likelihood)}
-        made |= _provenance(weights, prior_variance, seed, settings)
+        made |= _provenance(weights, prior, seed, settings)
         if is_page:
             text = calibration_page(results, made=made, command=shared.command_line())
         else:
@@ -257,13 +259,11 @@ def calibrate(
         raise SystemExit(NotConverged.exit_code)
 
 
-def _provenance(
-    weights: str, prior_variance: float, seed: int, settings: dict[str, Any]
-) -> dict[str, str]:
+def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -> dict[str, str]:
     """Return the rows of the provenance that all pages have."""
     packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
     versions = {f"version of {name}": version(name) for name in packages}
-    made = {"weights": weights, "prior variance σ_T": f"{prior_variance:g}", "seed": str(seed)}
+    made = {"weights": weights, "prior": prior, "seed": str(seed)}
     given = [f"{s}.{name}={x}" for s, own in settings.items() for name, x in own.items()]
     return {**made, "settings": ", ".join(given) or "the defaults", **versions}
 
@@ -419,7 +419,7 @@ def sweep(
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
     test: Annotated[str | None, Parameter(group=TEST)] = None,
     test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
-    prior_variance: Annotated[float, Parameter(group=shared.PRIOR)] = 0.1,
+    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
     metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     setting: Annotated[shared.Settings, Parameter(group=shared.SAMPLING)] = None,
@@ -437,7 +437,7 @@ def sweep(
         runs: Runs of each combination of values, with different seeds.
         test: Lists to rerank with each posterior, for scores.
         test_references: References of the --test lists.
-        prior_variance: Variance σ_T of the prior.
+        prior: Prior of the weights, as for `bpa adapt`.
         setting: Other setting of the sampler, as NAME=VALUE.
         seed: Seed of the first run.
     """
@@ -452,9 +452,9 @@ def sweep(
         seed=seed,
         settings=setting,
         test=None if test is None else reading.read(test, test_references),
-        metric=metric,
+        gain=metric,
         likelihood=likelihood,
-        prior_variance=prior_variance,
+        prior=shared.prior(prior),
         progress=not quiet,
     )
     print(result)

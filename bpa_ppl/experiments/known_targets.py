@@ -20,6 +20,7 @@ from scipy.special import softmax
 from bpa_ppl.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.errors import checked_seed, one_of
+from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.oracle import Oracles
 
@@ -38,7 +39,7 @@ class KnownTarget:
     Attributes:
         lists: the adaptation sentences; the first hypothesis of each list is its oracle.
         weights: the canonical weights.
-        options: of `adapt`: `oracle`, `likelihood`, `prior_variance`.
+        options: keyword arguments of `adapt`: `gain`, `likelihood`, `prior`.
         mean: (Q,) posterior mean of each weight.
         covariance: (Q, Q) posterior covariance.
 
@@ -175,7 +176,7 @@ def _options(lists: NBest, variance: float) -> dict[str, Any]:
     """Return the options of `adapt`: the first hypothesis of each list is the oracle."""
     first = np.zeros(len(lists), np.int64)
     oracle = Oracles(first, np.zeros(len(lists)), first + 1, "canonical", "ter", "first hypothesis")
-    return {"oracle": oracle, "likelihood": "oracle", "prior_variance": variance}
+    return {"gain": oracle, "likelihood": "oracle", "prior": Isotropic(variance=variance)}
 
 
 def _moments(

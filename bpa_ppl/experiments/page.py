@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +148,7 @@ def full_name(method: Method) -> str:
     >>> full_name(named_methods()["heur-vit"])
     'heuristic sampling (published); the single best pair of weights and candidate decides ...'
     >>> full_name(named_methods()["mert"])
-    'minimum error rate training; metric bleu'
+    'minimum error rate training; gain bleu'
     """
     if method.kind == CANONICAL:
         return "the canonical weights λ_T, not adapted"
@@ -160,13 +160,15 @@ def full_name(method: Method) -> str:
     parts = [_FULL_NAMES.get(method.engine, documented)]
     if method.rule != plain.rule:
         parts.append(_RULES.get(method.rule, f"rule {method.rule}"))
-    if method.kind == TUNER or method.metric != plain.metric:
-        parts.append(f"metric {method.metric}")
+    if method.kind == TUNER or method.gain != plain.gain:
+        parts.append(f"gain {method.gain}")
     parts += [f"likelihood {method.likelihood}"] if method.likelihood else []
-    common = ("prior_variance", "nbest_size", "redecode", "decode_test")
+    parts += [f"prior {method.prior}"] if method.prior != plain.prior else []
+    common = ("nbest_size", "redecode", "decode_test")
     values = {name: getattr(method, name) for name in common}
     settings = {n: value for n, value in values.items() if value != getattr(plain, n)}
-    settings |= dict((*method.engine_settings, *method.likelihood_settings))
+    of_parts = (method.engine_settings, method.likelihood_settings, method.prior_settings)
+    settings |= dict(chain.from_iterable(of_parts))
     return "; ".join([*parts, *(f"{name} = {value}" for name, value in settings.items())])
 
 

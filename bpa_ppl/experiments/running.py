@@ -49,7 +49,6 @@ from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, statistics
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import parallel_workers
 
@@ -220,16 +219,16 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         sampler = method.component()
         if sampler.takes_extra:
             sampler = _fitted(study, domain, sampler)
-        options = AdaptOptions(
-            sampler=sampler,
-            likelihood=method.resolved_likelihood(),
-            prior_variance=method.prior_variance,
-            seed=seed,
-            metric=by_name(method.metric),
-            categorical=study.categorical,
-        )
+        options = {
+            "gain": by_name(method.gain),
+            "likelihood": method.resolved_likelihood(),
+            "prior": method.resolved_prior(),
+            "sampler": sampler,
+            "categorical": study.categorical,
+            "seed": seed,
+        }
         with _timed(seconds, "adapt"):
-            posterior = adapt_draws(adaptation, weights, options)
+            posterior = adapt_draws(adaptation, weights, **options)
         with _timed(seconds, "check"):
             report = check(posterior)
         verdict = "passed" if report else "failed"
@@ -281,7 +280,7 @@ def _tuned(
     """
     options: dict[str, Any] = {
         "tuner": method.component(),
-        "metric": by_name(method.metric),
+        "metric": by_name(method.gain),
         "seed": seed,
     }
     if not method.redecode:

@@ -42,11 +42,10 @@ from bpa_ppl.notes import LOGGER
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.gains import AnyGain
 from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.observations import Compared, default_likelihood
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
@@ -56,9 +55,10 @@ from bpa_ppl.sampling.target import (
     evaluate,
     model_info,
 )
-from bpa_ppl.weights import AnyWeights
+from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
+    from bpa_ppl.models.priors.base import Prior, PriorFamily
     from bpa_ppl.posterior.adapter import Posterior
 
 #: The timed runs of a sampler, or why it failed.
@@ -68,8 +68,8 @@ _SEED_OFFSET = 1_000_000
 
 
 def compare_samplers(
-    nbest: NBest,
-    weights: AnyWeights,
+    lists: NBest,
+    weights: AnyStart,
     samplers: Sequence[str],
     *,
     runs: int = 4,
@@ -79,7 +79,7 @@ def compare_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
     test: NBest | None = None,
-    metric: str | Metric | None = None,
+    gain: AnyGain | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     **options: Any,
@@ -90,7 +90,7 @@ def compare_samplers(
     `run_samplers` for the order of the runs.
 
     Args:
-        nbest: as for `adapt`.
+        lists: as for `adapt`.
         weights: as for `adapt`.
         samplers: their names.
         runs: the number of runs of each sampler, with different seeds.
@@ -100,10 +100,10 @@ def compare_samplers(
         settings: of each sampler, by its name.
         others: posteriors of the same data from elsewhere, by name.
         test: lists to be reranked with each posterior; None uses the adaptation lists.
-        metric: as for `adapt`.
+        gain: as for `adapt`.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
-        options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, `ties`, …
+        options: other keyword arguments of `adapt`: `likelihood`, `prior`, `add`, …
 
     Raises:
         DataError: if the lists, references and weights do not fit together, or one of `others` has
@@ -121,44 +121,50 @@ def compare_samplers(
     """
     seed = checked_seed(seed)
     configured(samplers, runs, settings)
-    SAMPLERS.resolve(reference, {"draws": reference_draws})
+    engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
     if twice := elsewhere.keys() & set(samplers):
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
-    goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
-    nbest = demote_to_extras(nbest, goal.columns)
-    options["metric"] = goal
+    start = StartingWeights.of(weights)
+    goal = gain_of(lists, start, gain)
+    lists = demote_to_extras(lists, goal.columns)
+    options |= {"weights": start, "gain": goal}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
         options["likelihood"] = default_likelihood(
             goal,
-            nbest,
+            lists,
             indicators=has_indicators(options.get("categorical"), options.get("add")),
         )
-    problem = problem_of(nbest, weights, AdaptOptions(sampler=reference, **options))
+    problem = problem_of(lists, sampler=reference, **options)
     if elsewhere:  # runs on other data are refused before the long computation
-        quick = problem.sample(AdaptOptions(sampler="map", **options))
+        quick = problem.sample("map")
         for name, given in elsewhere.items():
             for one in given:
                 check_same_posterior(name, one, quick)
     with reporter(progress, "compare") as report:
         report(0, 1, f"reference {reference}")
-        options |= {"progress": report}
-        seeds, draws = (seed + _SEED_OFFSET) % SEEDS, {"draws": reference_draws}
-        truth = problem.sample(
-            AdaptOptions(sampler=reference, seed=seeds, settings=draws, **options)
-        )
+        seeds = (seed + _SEED_OFFSET) % SEEDS
+        truth = problem.sample(engine, seed=seeds, progress=report)
         if problem_of_reference := reference_problem(truth, "the reference"):
             raise NotConverged(problem_of_reference)
-        several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
-        timed = run_samplers(problem, samplers, **several, clock=clock, **options)
+        timed = run_samplers(
+            problem,
+            samplers,
+            runs=runs,
+            seed=seed,
+            settings=settings,
+            extra=options.get("extra"),
+            progress=report,
+            clock=clock,
+        )
         drawn = {name: one for name, one in timed.items() if not isinstance(one, Exception)}
         if not drawn:
             raise next(one for one in timed.values() if isinstance(one, Exception))
         report(0, 1, "statistics")
-        lists = nbest if test is None else test
-        comparison = compare(drawn | elsewhere, [truth], test=lists, seed=seed)
+        new = lists if test is None else test
+        comparison = compare(drawn | elsewhere, [truth], test=new, seed=seed)
     results = [
         SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, in_one_line(one))
         if isinstance(one, Exception)
@@ -183,9 +189,9 @@ def run_samplers(
     runs: int = 4,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    extra: NBest | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
-    **options: Any,
 ) -> dict[str, Runs]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
@@ -202,9 +208,9 @@ def run_samplers(
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
         settings: of each sampler, by its name.
+        extra: as for `adapt`.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
-        options: of `adapt`, as far as samplers use them.
 
     Returns:
         The runs of each sampler, by its name, or the error that it raised.
@@ -227,9 +233,8 @@ def run_samplers(
             note = f"round {turn} of {runs}" if turn else "first run"
             report(done, len(tasks), f"{name}, {note}")
             number = (seed + max(turn - 1, 0)) % SEEDS
-            own = {"sampler": name, "seed": number, "settings": chosen[name], **options}
             try:
-                run = problem.sample(AdaptOptions(**own), clock=clock)
+                run = problem.sample(chosen[name], seed=number, extra=extra, clock=clock)
                 runs_together([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if interruption(error) is not None:
@@ -244,8 +249,8 @@ def run_samplers(
 
 def configured(
     samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
-) -> dict[str, dict[str, Any]]:
-    """Return the validated settings of each sampler.
+) -> dict[str, Sampler]:
+    """Return the samplers with their settings, by name.
 
     Raises:
         UsageError: if there is nothing to run, or a setting is invalid.
@@ -255,10 +260,7 @@ def configured(
             "a comparison needs at least one sampler and one run of each",
             parameter="runs" if samplers else "samplers",
         )
-    chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
-    for name, own in chosen.items():
-        SAMPLERS.resolve(name, own)
-    return chosen
+    return {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
 
 
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
@@ -268,19 +270,18 @@ _OBSERVED = "oracle"
 
 
 def calibrate_sampler(
-    nbest: NBest,
-    weights: AnyWeights,
+    lists: NBest,
+    weights: AnyStart,
     sampler: str | Sampler,
     *,
     replications: int = 200,
-    prior_variance: float = 0.1,
+    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
     seed: int = 0,
     jobs: int = 1,
     likelihood: str | Likelihood = "oracle",
-    metric: str | Metric | None = None,
+    gain: AnyGain | None = None,
     model: Model = log_linear,
     progress: bool | Reporter = False,
-    **settings: Any,
 ) -> Calibration:
     """Run simulation-based calibration of a sampler on given lists.
 
@@ -288,21 +289,21 @@ def calibrate_sampler(
     the ranks of the true values among the draws of the sampler are tested for uniformity.
 
     Args:
-        nbest: lists; references are needed only for a likelihood that uses gains, because oracles
+        lists: their references are needed only for a likelihood that uses gains, because oracles
             are simulated. For `preference` the preferences of the lists say which candidates are
             compared and who answered, and the answers are simulated.
         weights: the canonical weights λ_T.
-        sampler: a name, or a sampler with its settings, such as one of your own.
+        sampler: a name, with its settings as in `nuts:warmup=200`, or a sampler, such as one of
+            your own.
         replications: the number of simulated data sets.
-        prior_variance: σ_T, a variance.
+        prior: from which the weights are drawn.
         seed: of all random numbers.
         jobs: the number of threads.
         likelihood: one that is a distribution of the observations: `oracle` or `preference`.
-        metric: of the gains, if the likelihood uses them; as for `adapt`.
+        gain: if the likelihood uses gains; as for `adapt`.
         model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
             other sampled sites are calibrated, too.
         progress: True draws a bar on standard error.
-        settings: of the sampler.
 
     Raises:
         DataError: if lists and weights do not fit together.
@@ -311,26 +312,27 @@ def calibrate_sampler(
     >>> from bpa_ppl import from_lists
     >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
     >>> lists = from_lists(texts, features, ["LM0"])
-    >>> result = calibrate_sampler(lists, {"LM0": 0.5}, "laplace", replications=20, draws=200)
+    >>> result = calibrate_sampler(lists, {"LM0": 0.5}, "laplace:draws=200", replications=20)
     >>> result.names, bool(result)
     (('LM0', 'log p(A|λ)'), True)
     """
-    engine, resolved = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
+    engine, resolved = SAMPLERS.resolve(sampler), LIKELIHOODS.resolve(likelihood)
     if not resolved.generative:
         name = LIKELIHOODS.name_of(resolved)
         message = f"oracles cannot be simulated from {name}: choose oracle or preference"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    seed, first = checked_seed(seed), np.zeros(len(nbest), np.int64)
+    seed, first = checked_seed(seed), np.zeros(len(lists), np.int64)
     simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", "", "")
-    options = AdaptOptions(
-        sampler=engine,
+    problem = problem_of(
+        lists,
+        weights,
+        gain=gain,
         likelihood=resolved,
-        prior_variance=prior_variance,
-        metric=metric,
-        oracle=simulated_later,
+        prior=prior,
         model=model,
+        sampler=engine,
+        oracle=simulated_later,
     )
-    problem = problem_of(nbest, weights, options)
     target, observed = problem.target, problem.observed
     if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"

@@ -19,21 +19,23 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.arrays import Int64
-from bpa_ppl.component import Component, CountOrNone, Positive, name_in
+from bpa_ppl.component import Component, CountOrNone, name_in
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, reported_metrics, text_metrics
 from bpa_ppl.registry import Registry
+from bpa_ppl.sampling.arguments import PRESETS
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.sampling.options import PRESETS
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.priors.base import PriorFamily
 
 _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.
@@ -53,10 +55,10 @@ _KINDS = {
     "decode_test": (SAMPLER, TUNER),
     "development": (SAMPLER, TUNER),
 }
-#: Settings of all methods; others belong to the sampler, the tuner or the likelihood.
+#: Settings of all methods; others belong to the sampler, the tuner, the likelihood or the prior.
 _COMMON = (
-    *("decode_test", "development", "likelihood", "metric", "nbest_size", "prior_variance"),
-    *("redecode", "rule"),
+    *("decode_test", "development", "gain", "likelihood", "nbest_size", "prior", "redecode"),
+    "rule",
 )
 
 
@@ -67,11 +69,11 @@ class Method(Component, frozen=True):
         name: by which the results are filed.
         kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
-        metric: the criterion of the oracles, or of the tuner.
+        gain: the criterion of the oracles, or of the tuner.
         likelihood: of a sampler, with settings after its name or without; empty uses the default
-            of `adapt`: that of a published sampler, or of the metric.
+            of `adapt`: that of a published sampler, or of the gain.
+        prior: of a sampler, with settings after its name or without.
         rule: the decision rule of `rerank`.
-        prior_variance: σ_T.
         nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
         redecode: whether a tuner decodes A again with its weights and repeats, until nothing is
             new.
@@ -81,21 +83,23 @@ class Method(Component, frozen=True):
             (A ∪ D); D is never decoded again.
         engine_settings: settings of the sampler or tuner, sorted by name.
         likelihood_settings: settings of the likelihood, sorted by name.
+        prior_settings: settings of the prior, sorted by name.
     """
 
     name: str
     kind: Literal["canonical", "sampler", "tuner"]
     engine: str = ""
-    metric: str = "ter"
+    gain: str = "ter"
     likelihood: str = ""
+    prior: str = "isotropic:variance=0.1"
     rule: str = "predictive"
-    prior_variance: Positive = 0.1
     nbest_size: CountOrNone = 0
     redecode: bool = False
     decode_test: bool = False
     development: bool = False
     engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
     likelihood_settings: tuple[tuple[str, Value], ...] = ()
+    prior_settings: tuple[tuple[str, Value], ...] = ()
 
     @property
     def needs_development(self) -> bool:
@@ -112,38 +116,46 @@ class Method(Component, frozen=True):
             return None
         return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
 
+    def resolved_prior(self) -> PriorFamily:
+        """Return its prior."""
+        return PRIORS.resolve(self.prior, dict(self.prior_settings))
+
     def with_settings(self, values: Mapping[str, Any], name: str = "") -> Method:
         """Return the method with other settings, and with another name if one is given.
 
         Raises:
             UsageError: if the method has no such setting, or a value is invalid.
 
-        >>> named_methods()["nuts"].with_settings({"prior_variance": 1, "draws": 5}).engine_settings
-        (('draws', 5),)
+        >>> wide = named_methods()["nuts"].with_settings({"variance": 1, "draws": 5})
+        >>> wide.engine_settings, wide.prior_settings
+        ((('draws', 5),), (('variance', 1),))
         >>> steep = named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
-        >>> steep.resolved_likelihood()
-        Margin(gamma=4)
+        >>> steep.resolved_likelihood().gamma
+        4
         """
         for key, value in values.items():
             if not isinstance(value, Value):
                 message = f"{key} must be a number or a text, not {value!r}"
                 raise UsageError(message, parameter=key, code="wrong-type")
-        likelihood, engine = values.get("likelihood", self.likelihood), dict(self.engine_settings)
-        of_likelihood = dict(self.likelihood_settings) if likelihood == self.likelihood else {}
-        # The engine comes first, and reports the settings that nobody has.
-        kind = name_in(likelihood)
-        shared = set(LIKELIHOODS[kind].__struct_fields__ if kind in LIKELIHOODS else ())
+        common = {key: value for key, value in values.items() if key in _COMMON}
+        owners: dict[str, str] = {}  # the engine comes first, and reports what nobody has
+        settings = {"engine": dict(self.engine_settings), "likelihood": {}, "prior": {}}
+        for part, registry in (("prior", PRIORS), ("likelihood", LIKELIHOODS)):
+            chosen = common.get(part, getattr(self, part))
+            if chosen == getattr(self, part):
+                settings[part] = dict(getattr(self, f"{part}_settings"))
+            if self.kind == SAMPLER and name_in(chosen) in registry:
+                owners |= dict.fromkeys(registry[name_in(chosen)].__struct_fields__, part)
         if self.kind == SAMPLER:
-            shared -= set(SAMPLERS[self.engine].__struct_fields__)
-        common: dict[str, Any] = {}
+            owners |= dict.fromkeys(SAMPLERS[self.engine].__struct_fields__, "engine")
         for key, value in values.items():
-            (common if key in _COMMON else of_likelihood if key in shared else engine)[key] = value
+            if key not in common:
+                settings[owners.get(key, "engine")][key] = value
         changed = msgspec.structs.replace(
             self,
             **common,
             name=name or self.name,
-            engine_settings=tuple(sorted(engine.items())),
-            likelihood_settings=tuple(sorted(of_likelihood.items())),
+            **{f"{part}_settings": tuple(sorted(own.items())) for part, own in settings.items()},
         )
         changed.check()
         return changed
@@ -158,6 +170,7 @@ class Method(Component, frozen=True):
         if self.kind != CANONICAL:
             # Settings of a likelihood that does not exist went to the sampler.
             self.resolved_likelihood()
+            self.resolved_prior()
             self.component()
         elif self.engine_settings:
             setting = self.engine_settings[0][0]
@@ -168,12 +181,12 @@ class Method(Component, frozen=True):
 def named_methods() -> dict[str, Method]:
     """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
     methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
-    methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
+    methods |= {n: Method(name=n, kind=TUNER, engine=n, gain="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     for name, preset in PRESETS.items():
-        settings = {**preset, **preset.get("settings", {})}
-        settings.pop("settings", None)
-        methods[name] = methods[settings.pop("sampler")].with_settings(settings, name)
+        engine, settings = SAMPLERS.parsed(preset["sampler"])
+        others = {key: value for key, value in preset.items() if key != "sampler"}
+        methods[name] = methods[engine].with_settings({**others, **settings}, name)
     return {
         **methods,
         "canonical": Method(name="canonical", kind=CANONICAL),
@@ -283,7 +296,7 @@ class Study(_Table, frozen=True):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics of the results: with references criteria such as WER, TER, BLEU; columns."""
-        criteria = [method.metric for method in self.every_method]
+        criteria = [method.gain for method in self.every_method]
         return (*(reported_metrics(criteria) if self.has_references else ()), *self.columns)
 
     @property
@@ -320,7 +333,7 @@ def read_study(path: str | Path) -> Study:
 
     [variants.mert-ter]                    # a method under another name with other settings
     like = "mert"
-    metric = "ter"
+    gain = "ter"
 
     [variants.barker]                      # a kernel of NumPyro with its parameters
     like = "numpyro:BarkerMH"
@@ -332,7 +345,7 @@ def read_study(path: str | Path) -> Study:
     gamma = 4
 
     [sweeps.prior]                         # one setting varied
-    setting = "prior_variance"
+    setting = "variance"                   # of the prior, `isotropic` unless another is named
     values = [0.01, 0.1, 1.0]
     methods = ["imh"]
     sizes = [100]
@@ -362,7 +375,7 @@ def read_study(path: str | Path) -> Study:
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
     numbered from one. `columns = ["mqm"]` names scores in the lists (`-NAME`: lower is better),
-    which are reported and can be the `metric` of a method; if all methods have such a metric, no
+    which are reported and can be the `gain` of a method; if all methods have such a gain, no
     references are needed. `categorical = ["system"]` makes features of a column of texts.
     `weights = "none"` starts without canonical weights.
 
@@ -484,10 +497,10 @@ def _check(study: Study) -> None:
     for method in study.every_method:
         known = text_metrics() if method.kind == TUNER else [m for m in METRICS if m != "column"]
         if method.kind != CANONICAL:
-            one_of(method.metric, [*known, *study.columns], "metric")
-            if "references" in by_name(method.metric).needs and not study.has_references:
-                message = f"the metric {method.metric} of {method.name} needs adapt_references and"
-                remedy = "test_references: add them, or name a column of the lists as its metric"
+            one_of(method.gain, [*known, *study.columns], "metric")
+            if "references" in by_name(method.gain).needs and not study.has_references:
+                message = f"the gain {method.gain} of {method.name} needs adapt_references and"
+                remedy = "test_references: add them, or name a column of the lists as its gain"
                 raise UsageError(f"{message} {remedy}", code="missing-references")
         if method.needs_development and study.development and not study.development.references:
             message = "the development lists need references: add references to [development]"

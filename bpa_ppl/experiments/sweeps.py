@@ -24,11 +24,11 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.gains import AnyGain
 from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.tables import with_spread
-from bpa_ppl.weights import AnyWeights
+from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,8 +114,8 @@ def _spread(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def sweep(
-    nbest: NBest,
-    weights: AnyWeights,
+    lists: NBest,
+    weights: AnyStart,
     sampler: str,
     values: Mapping[str, Sequence[float]],
     *,
@@ -123,7 +123,7 @@ def sweep(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     test: NBest | None = None,
-    metric: str | Metric | None = None,
+    gain: AnyGain | None = None,
     progress: bool | Reporter = False,
     **options: Any,
 ) -> SweepResult:
@@ -135,7 +135,7 @@ def sweep(
     "imh", {"draws": [10, 100, 1000]}, test=new)`.
 
     Args:
-        nbest: the adaptation sentences, as for `adapt`.
+        lists: the adaptation sentences, as for `adapt`.
         weights: as for `adapt`.
         sampler: its name.
         values: the values of each setting of the sampler; the first one is the x axis of the
@@ -145,9 +145,9 @@ def sweep(
         settings: other settings of the sampler.
         test: lists, with references or judgements, that are reranked with each posterior, whether
             it passes its check or not.
-        metric: as for `adapt`; scores are those of this metric, TER, BLEU and length.
+        gain: as for `adapt`; scores are those of this gain, TER, BLEU and length.
         progress: True draws a bar on standard error.
-        options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, …
+        options: other keyword arguments of `adapt`: `likelihood`, `prior`, `add`, …
 
     Raises:
         DataError: if lists, references and weights do not fit together.
@@ -175,19 +175,19 @@ def sweep(
             message = f"the values of {name} must be numbers, not {list(column)}"
             raise UsageError(message, parameter="values", code="wrong-type")
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
-    for combination in grid:  # find mistakes before the long work
-        SAMPLERS.resolve(sampler, {**(settings or {}), **combination})
-    goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
-    problem = problem_of(nbest, weights, AdaptOptions(sampler=sampler, metric=goal, **options))
+    # Mistakes are found before the long work.
+    engines = [SAMPLERS.resolve(sampler, {**(settings or {}), **one}) for one in grid]
+    start = StartingWeights.of(weights)
+    goal = gain_of(lists, start, gain)
+    problem = problem_of(lists, start, gain=goal, sampler=sampler, **options)
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
-        for combination in grid:
-            of_sampler = {"sampler": sampler, "settings": {**(settings or {}), **combination}}
+        for combination, engine in zip(grid, engines, strict=True):
             for run in range(runs):
                 text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
                 report(len(rows), len(grid) * runs, text)
-                own = {**options, **of_sampler, "seed": (seed + run) % SEEDS}
-                draws = problem.sample(AdaptOptions(**own))
+                number = (seed + run) % SEEDS
+                draws = problem.sample(engine, seed=number, extra=options.get("extra"))
                 rows.append({**combination, "run": run, **_results(draws, test, goal)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from bpa_ppl.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, one_of, quoted, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, quoted, require
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
 from bpa_ppl.judging.journal import (
@@ -38,10 +38,11 @@ from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.notes import capture_notes, replay, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Sampled
+from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:
+    from bpa_ppl.features.base import AnySource
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -89,16 +90,19 @@ class Session:
 
     Args:
         lists: with features; a list of fewer than two different texts is never asked about.
-        prior: where the weights start. None is mean 0 but for log-probabilities, and `"equal"` the
-            mean of the standardised features, both as in `adapt`; weights by feature are the mean
-            of the same Gaussian; or a `Prior`, or a posterior, whose mean and covariance are used.
+        weights: where the weights start. None is mean 0 but for log-probabilities, and `"equal"`
+            the mean of the standardised features, both as in `adapt`; weights by feature are the
+            mean of the same Gaussian; `StartingWeights` of these fix some.
+        prior: a `Prior`, or a posterior, whose mean and covariance are used.
         journal: a file to which each answer is appended before `answer` returns. If it exists, the
             session goes on from its last answer.
         rater: the name of the rater, for the journal.
         seed: of the questions.
         slip: the probability of a random answer, see `bpa_ppl.Preference`.
-        **options: options of `adapt` that say what the features are: `features`, `exclude`,
-            `categorical`, `add`, `fixed`, `defaults`, `lower_is_better`.
+        features: as for `adapt`, and so are the next three, which say what the features are.
+        exclude: columns that are no features.
+        categorical: columns whose values become features.
+        add: sources of further features.
 
     Attributes:
         lists: as given.
@@ -133,22 +137,27 @@ class Session:
     def __init__(
         self,
         lists: NBest,
-        prior: str | Mapping[str, float] | Prior | Posterior | None = None,
+        weights: AnyStart = None,
         *,
+        prior: Prior | Posterior | None = None,
         journal: str | Path | None = None,
         rater: str | None = None,
         seed: int = 0,
         slip: float = 0.05,
-        **options: Any,
+        features: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        categorical: str | Iterable[str] = (),
+        add: AnySource | Iterable[AnySource] = (),
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
         header = {"lists": Path(lists.origin).name, "sha256": content_hash(lists), "seed": seed}
         header |= {} if rater is None else {"rater": rater}
         self._file = None if journal is None else JournalFile(journal, header)
-        self._likelihood, self._options = Preference(slip=slip), options
-        start = _start(lists, prior, self._likelihood, options)
-        self._weights_start, self.prior, self._draws = start
+        self._likelihood, self._start = Preference(slip=slip), StartingWeights.of(weights)
+        self._options: dict[str, Any] = {"features": features, "exclude": exclude}
+        self._options |= {"categorical": categorical, "add": add}
+        self.prior, self._draws = _prior(lists, self._start, prior, self._likelihood, self._options)
         self.features = tuple(self.prior.names or ())
         self._candidates = _candidates(lists, self._draws)
         texts, starts = self._candidates.text, self._candidates.offsets[:-1]
@@ -296,8 +305,15 @@ class Session:
         Raises:
             DataError: if there is no answer but `skip` yet.
         """
-        options = {**self._options, "likelihood": self._likelihood, "prior": self.prior}
-        return adapt(self.judged, self._weights_start, seed=self.seed, **options)
+        start = self._start if self._start.is_equal else replace(self._start, weights=None)
+        return adapt(
+            self.judged,
+            start,
+            likelihood=self._likelihood,
+            prior=self.prior,
+            seed=self.seed,
+            **self._options,
+        )
 
     def _append(self, record: Mapping[str, Any]) -> int:
         """Add a line to the journal and return its number."""
@@ -392,42 +408,39 @@ class Session:
         return Question(identifier, sentence, shown, pair, source, asked, self._lines + 1)
 
 
-def _start(
-    lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]
-) -> tuple[str | None, Prior, Draws]:
-    """Return where the weights of a session start: the prior is the one that `adapt` builds.
+def _prior(
+    lists: NBest,
+    start: StartingWeights,
+    prior: Prior | Posterior | None,
+    likelihood: Preference,
+    options: Mapping[str, Any],
+) -> tuple[Prior, Draws]:
+    """Return the prior of the free weights, which is the one that `adapt` builds.
 
-    Returns:
-        the initial weights for `adapt`; the prior of the free weights; and draws that record how
-        the features of the lists are made.
-
-    Raises:
-        UsageError: if the prior is of another type.
+    Also returns draws that record how the features of the lists are made.
     """
-    start: str | None = None
-    family: Any = "isotropic"
-    if prior is None or isinstance(prior, str):
-        start = prior and one_of(prior, ("equal",), "prior")
-    elif isinstance(prior, Mapping):  # as initial weights: the prior of canonical ones is narrower
-        initial = dict.fromkeys(lists.feature_names, 0.0) | {**prior}
-        options = {**options, "defaults": initial | (options.get("defaults") or {})}
-    else:
-        family = prior if isinstance(prior, Prior) else Prior.of(prior)
-    settings = AdaptOptions(
-        sampler="map", likelihood=likelihood, prior=family, prior_only=True, **options
-    )
+    weights: Any = {} if start.weights is None or start.is_equal else start.weights
+    named = Weights(weights)
+    if named:  # as initial weights: the prior of canonical ones is narrower
+        initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
+        start = replace(start, weights=None, defaults=initial)
     with capture_notes() as notes:
-        problem = problem_of(lists, start, settings)
+        problem = problem_of(
+            lists,
+            start,
+            likelihood=likelihood,
+            prior=prior if prior is None or isinstance(prior, Prior) else Prior.of(prior),
+            sampler="map",
+            prior_only=True,
+            **options,
+        )
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
     mean = np.asarray(problem.target.prior.mean, np.float64)
     draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), SamplerRecord())
-    if isinstance(prior, Mapping):
-        names = {*draws.features, *draws.fixed}
-        if unknown := [name for name in prior if name not in names]:
-            warn_user(f"{listed(unknown)} left out, because the lists do not have it")
+    if unknown := [name for name in named if name not in {*draws.features, *draws.fixed}]:
+        warn_user(f"{listed(unknown)} left out, because the lists do not have it")
     arrays = problem.target.prior._replace(names=None)
-    built = jax.tree.map(np.asarray, arrays)._replace(names=draws.features)
-    return start, built, draws
+    return jax.tree.map(np.asarray, arrays)._replace(names=draws.features), draws
 
 
 def _gaussian(prior: Prior) -> Gaussian:

@@ -24,7 +24,11 @@ from bpa_ppl.workers import parallel_workers, worker_count
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
 
 
-def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
+#: A gain by name, with its settings, or as a function.
+AnyGain = str | Metric | Callable[..., Any]
+
+
+def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
     """Return a metric by its name in upper or lower case, with settings after it or defaults.
 
     A name that is not registered may be that of a column of the lists: a feature, or an extra of
@@ -361,7 +365,7 @@ def no_references(origin: str | None) -> DataError:
     """
     message = (
         "the lists have no references: give the references, or name a column of judgements as the "
-        "gain (--gain COLUMN, or metric=COLUMN in Python)"
+        "gain (--gain COLUMN, or gain=COLUMN in Python)"
     )
     return DataError(message, origin, parameter="references", code="missing-references")
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, require
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -301,8 +301,8 @@ def observe(
         match: the weights, matched to the lists: the scores of canonical ones break ties.
         likelihood: what it observes; None is the default for the gain: see `default_likelihood`.
         best: oracles found before; then no references are needed, unless for gains.
-        ties: as for `oracles`; None is `canonical` if `match` has canonical weights or the lists
-            have totals, else `shared`.
+        ties: as for `oracles`; None is that of the likelihood, else `canonical` if `match` has
+            canonical weights or the lists have totals, else `shared`.
         jobs: processes that score candidates; -1 uses every core.
         progress: True draws a bar on standard error.
 
@@ -328,6 +328,8 @@ def observe(
     if observing.observes == "preferences":
         return _compared(lists, observing)
     with_gains = observing.observes == "gains"
+    if ties is None and isinstance(observing, OfOracles):
+        ties = observing.ties
     if ties is None:
         # Neither of two candidates was chosen in a tie.
         shared = observing.observes_answers(metric, lists) or (

@@ -203,7 +203,8 @@ def build_recorded(
     settings = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
     record = PriorRecord(name, settings)
     if isinstance(family, isotropic.Isotropic):
-        settings = {name: settings[name] for name in ("variance", "single") if settings[name]}
+        settings = {"variance": np.asarray(family.canonical_variance).tolist()}
+        settings |= {"single": family.single} if family.single else {}
         record = PriorRecord(name, settings)
         if scaled := family.scaled(match):
             means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))

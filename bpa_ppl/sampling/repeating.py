@@ -18,64 +18,66 @@ from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.registry import Registry
+from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.weights import Weights
+from bpa_ppl.weights import StartingWeights, Weights, starting_weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.weights import AnyWeights
+    from bpa_ppl.weights import AnyStart
 
 #: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
-#: Options that the draws do not depend on.
-_WITHOUT_EFFECT = ("jobs", "progress")
+#: Options that the draws do not depend on, or that follow from others.
+_NOT_RECORDED = ("jobs", "progress", "oracle", "prior_only")
 #: The registries of options that may be components.
 _REGISTRIES: Mapping[str, Registry[Any]] = {
     "sampler": SAMPLERS,
     "likelihood": LIKELIHOODS,
     "prior": PRIORS,
-    "prior_variance": PRIORS,
-    "metric": METRICS,
+    "gain": METRICS,
     "add": FEATURES,
 }
 
 
-def record_of(options: AdaptOptions, weights: AnyWeights) -> dict[str, Any]:
-    """Return the options of `adapt` that are not at their defaults, and the weights, as plain data.
+def record_of(options: Arguments) -> dict[str, Any]:
+    """Return the arguments of `adapt` that are not at their defaults, and the weights, as data.
 
-    What only Python has, such as a function as metric, is None.
+    `StartingWeights` are recorded by their own arguments. What only Python has, such as a function
+    as the gain, is None.
 
     Args:
         options: as they were given.
-        weights: the canonical weights, as they were given.
 
-    >>> record_of(AdaptOptions(seed=3, metric=len), {"LM0": 0.5})
-    {'weights': {'LM0': 0.5}, 'seed': 3, 'metric': None}
+    >>> record_of(Arguments(weights={"LM0": 0.5}, seed=3, gain=len))
+    {'weights': {'LM0': 0.5}, 'gain': None, 'seed': 3}
     """
+    start = options.start
+    weights = start.weights
     if isinstance(weights, Weights) and weights.positional:
         weights = list(weights.values())
-    recorded_weights = _NO_WEIGHTS if weights is None else _plain_or_none(weights)
-    record = {_WEIGHTS: recorded_weights}
-    defaults = AdaptOptions()
-    for field in fields(AdaptOptions):
-        value = getattr(options, field.name)
-        if field.name in _WITHOUT_EFFECT or value is getattr(defaults, field.name):
-            continue
-        plain = _plain_or_none(value, _REGISTRIES.get(field.name))
-        if plain != getattr(defaults, field.name) or plain is None:
-            record[field.name] = plain
+    record = {_WEIGHTS: _NO_WEIGHTS if weights is None else _plain_or_none(weights)}
+    defaults: tuple[Any, ...] = (StartingWeights(), Arguments())
+    for given, default in zip((start, options), defaults, strict=True):
+        for field in fields(default):
+            value, at_default = getattr(given, field.name), getattr(default, field.name)
+            if field.name in (_WEIGHTS, *_NOT_RECORDED) or value is at_default:
+                continue
+            plain = _plain_or_none(value, _REGISTRIES.get(field.name))
+            if plain != _plain_or_none(at_default) or plain is None:
+                record[field.name] = plain
     return record
 
 
-def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, dict[str, Any]]:
-    """Return the canonical weights and the options that a posterior was adapted with.
+def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, dict[str, Any]]:
+    """Return the weights and the other arguments that a posterior was adapted with.
 
     On the same lists, machine and versions they give the same draws.
 
     Args:
         posterior: of `adapt`.
-        changes: options of `adapt` in place of the recorded ones, and `weights`.
+        changes: arguments of `adapt`, or of `StartingWeights`, in place of the recorded ones. With
+            another sampler or preset the recorded `draws` and `chains` are left out.
 
     Returns:
         the weights as `adapt` takes them, and its keyword arguments.
@@ -93,45 +95,24 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, 
     ({'LM0': 0.5}, {'sampler': 'map', 'seed': 2})
     >>> again = adapt(lists, weights, **options)
     """
-    names = {field.name for field in fields(AdaptOptions)} | {_WEIGHTS}
-    named = {name: changes.pop(name) for name in names & changes.keys()}
-    if changes:
-        named[_SETTINGS] = changes
-    weights, options = repeated_options(posterior, named)
-    return weights, options | options.pop(_SETTINGS)
-
-
-def repeated_options(
-    posterior: Posterior, changes: Mapping[str, Any]
-) -> tuple[AnyWeights, dict[str, Any]]:
-    """Return the canonical weights, and the recorded options as fields of `AdaptOptions`.
-
-    Args:
-        posterior: as for `recorded_options`.
-        changes: fields in place of the recorded ones, and `weights`; `settings` are added to the
-            recorded ones, unless these are of another sampler.
-
-    Raises:
-        DataError: as `recorded_options`.
-        UsageError: as `recorded_options`.
-    """
     record = as_draws(posterior).record.options
     if record is None or _WEIGHTS not in record:
         raise DataError(
             "the posterior does not record how it was adapted: give one that `adapt` wrote",
             code="not-supported",
         )
-    for name, value in record.items():
-        if value is None and name not in changes:
+    if isinstance(start := changes.get(_WEIGHTS), StartingWeights):
+        changes = {**changes, **vars(start)}
+    unused = () if changes.keys().isdisjoint(("sampler", "preset")) else ("draws", "chains")
+    kept = {name: value for name, value in record.items() if name not in (*changes, *unused)}
+    for name, value in kept.items():
+        if value is None:
             problem = f"{name} was an object of Python, which is not recorded: give {name} again"
             raise UsageError(problem, parameter=name, code="not-supported")
-    kept = {name: value for name, value in record.items() if name not in changes}
     options = {**{name: _restored(name, value) for name, value in kept.items()}, **changes}
-    is_same_sampler = changes.keys().isdisjoint(("sampler", "preset"))
-    settings = record.get(_SETTINGS) if is_same_sampler else None
-    options[_SETTINGS] = {**(settings or {}), **changes.get(_SETTINGS, {})}
-    weights = options.pop(_WEIGHTS)
-    return None if isinstance(weights, str) and weights == _NO_WEIGHTS else weights, options
+    if isinstance(weights := options[_WEIGHTS], str) and weights == _NO_WEIGHTS:
+        options[_WEIGHTS] = None
+    return starting_weights(options)
 
 
 def _plain_or_none(value: Any, registry: Registry[Any] | None = None) -> Any:

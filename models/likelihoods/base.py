@@ -50,8 +50,8 @@ class Likelihood(Component, frozen=True):
 
     >>> from bpa_ppl.models.likelihoods.base import LIKELIHOODS
     >>> likelihood = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
-    >>> likelihood.settings(), likelihood.observes, likelihood.generative
-    ({'gamma': 1.5}, 'gains', False)
+    >>> likelihood.gamma, likelihood.observes, likelihood.generative
+    (1.5, 'gains', False)
     """
 
     observes: ClassVar[Literal["oracles", "gains", "preferences"]] = "oracles"
@@ -166,7 +166,20 @@ def buckets_with(lists: Lists, column: str, name: str) -> tuple[dict[str, Any], 
     return lists.buckets
 
 
-class OfLoss(Likelihood, frozen=True):
+class OfOracles(Likelihood, frozen=True, kw_only=True):
+    """A likelihood that observes the best candidate of each list.
+
+    Args:
+        ties: how ties between the best candidates are broken: `canonical`, by the canonical scores
+            or, without canonical weights, by the totals of the lists; or `shared`, where each of
+            the k tied candidates counts 1/k. None is `canonical` where there are canonical weights
+            or totals, else `shared`. With `canonical`, candidates of equal scores share as well.
+    """
+
+    ties: Literal["canonical", "shared"] | None = None
+
+
+class OfLoss(OfOracles, frozen=True):
     """A likelihood of how much worse the candidates of a list are than the best one."""
 
     observes = "gains"
@@ -204,5 +217,6 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
         "risk": "bpa_ppl.models.likelihoods.risk:Risk",
         "pairs": "bpa_ppl.models.likelihoods.pairs:Pairs",
         "preference": "bpa_ppl.models.likelihoods.preference:Preference",
+        "none": "bpa_ppl.models.likelihoods.none:NoLikelihood",
     },
 )

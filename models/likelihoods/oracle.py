@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.base import OfOracles
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import is_choice_of_two
 
 
-class Oracle(Likelihood, frozen=True):
+class Oracle(OfOracles, frozen=True):
     """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave.
 
     If k candidates of a list share the best gain and the tie is not broken, each counts 1/k:
     log p_a = (1/k) Σ log p(e* | f_a, λ). With a flat prior the mode is the estimate of a
     conditional logit (McFadden 1974).
+
+    Args:
+        ties: how ties between the best candidates are broken, `canonical` or `shared`; see
+            `bpa_ppl.models.likelihoods.base.OfOracles`.
 
     >>> import numpy as np
     >>> import numpyro

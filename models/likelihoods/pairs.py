@@ -6,12 +6,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.component import Positive
 from bpa_ppl.models.likelihoods.base import (
     Likelihood,
     Observations,
+    OfOracles,
     ScoreFactor,
     buckets_with,
     round_setting,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _STEPS = 20
 
 
-class Pairs(Likelihood, frozen=True):
+class Pairs(OfOracles, frozen=True):
     """log p_a = (2 c / k) Σ log σ(λ·(h_i − h_j)), over the pairs of a list with gain_i > gain_j.
 
     A composite likelihood (Varin, Reid & Firth 2011) of Bradley–Terry comparisons: every pair of
@@ -44,6 +46,8 @@ class Pairs(Likelihood, frozen=True):
             also multiplied by √((gain_i − gain_j) / unit).
         unit: the difference in gain that has the weight 1. None is 1 edit, and for other gains
             their standard deviation within the lists.
+        ties: how ties between the best candidates are broken, `canonical` or `shared`; see
+            `bpa_ppl.models.likelihoods.base.OfOracles`.
 
     >>> import numpy as np
     >>> from bpa_ppl import from_lists
@@ -67,7 +71,7 @@ class Pairs(Likelihood, frozen=True):
         """Return the likelihood with a number for the unit, if it is needed."""
         if observed.edit is None or self.unit or self.gain_scale != "raw":
             return self
-        return Pairs(self.exponent, self.gain_scale, round_setting(observed.edit))
+        return replace(self, unit=round_setting(observed.edit))
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Store gains in units, and weights of candidates; that of a pair is the product of two.

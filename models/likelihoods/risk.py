@@ -34,6 +34,8 @@ class Risk(OfLoss, frozen=True):
     Args:
         kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
             1 per standard deviation within the lists.
+        ties: how ties between the best candidates are broken, `canonical` or `shared`; see
+            `bpa_ppl.models.likelihoods.base.OfOracles`.
 
     >>> Risk(kappa=2.0).log_concave_start().gamma
     4.0

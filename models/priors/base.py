@@ -116,14 +116,12 @@ class Prior(NamedTuple):
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
         mean, names = _finite(weights), tuple(weights)
-        values = to_floats(variance, "prior_variance")
+        values = to_floats(variance, "variance")
         if values.shape not in ((), (len(names),)):
             problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
-            raise _invalid("prior_variance", problem, "wrong-length")
+            raise _invalid("variance", problem, "wrong-length")
         if not (np.isfinite(values).all() and (values > 0).all()):
-            raise _invalid(
-                "prior_variance", f"positive and finite, not {values.min()}", "bad-number"
-            )
+            raise _invalid("variance", f"positive and finite, not {values.min()}", "bad-number")
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -501,7 +499,7 @@ class PriorFamily(Component, frozen=True):
 
     >>> from bpa_ppl.models.priors.base import PRIORS
     >>> PRIORS.resolve("isotropic", {"variance": 0.3})
-    Isotropic(variance=0.3, single={}, scale=None)
+    Isotropic(variance=0.3, single={}, scale=0.5477225575051661)
     """
 
     def build(self, match: Match) -> Prior:

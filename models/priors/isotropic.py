@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+from msgspec.structs import force_setattr
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Positive
@@ -35,21 +36,24 @@ class Isotropic(PriorFamily, frozen=True):
     little, and 2 for 500-best lists of a phrase-based decoder.
 
     Args:
-        variance: σ_T, the variance of weights with a canonical value: one number, or one per free
-            feature, which then are not scaled.
+        variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
+            a canonical weight; one for each free feature, not scaled; or {name: variance} of single
+            features, not scaled. None is 0.1 where there is a canonical weight.
         single: variances of single features, or of the features of one label, not scaled.
-        scale: τ, for features without a canonical weight. None learns it from the adaptation
-            sentences, see `bpa_ppl.sampling.prior_choice`.
+        scale: τ, for features without a canonical weight. None, with `variance` None, learns it
+            from the adaptation sentences, see `bpa_ppl.sampling.prior_choice`.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))
     >>> Isotropic(scale=0.2).build(match).variance.round(3).tolist()
     [0.1, 4.0]
-    >>> Isotropic(single={"comet": 2.0}).build(match).variance.tolist()
+    >>> Isotropic(variance={"comet": 2.0}).build(match).variance.tolist()
     [0.1, 2.0]
+    >>> Isotropic(variance=0.25).build(match).variance.tolist()
+    [0.25, 25.0]
     """
 
-    variance: Any = _VARIANCE
+    variance: Any = None
     single: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     scale: Positive | None = None
 
@@ -62,7 +66,7 @@ class Isotropic(PriorFamily, frozen=True):
         """
         names = match.free_names
         mean = dict(zip(names, match.free_values.tolist(), strict=True))
-        base, spread = _numbers(self.variance), self.scaled(match)
+        base, spread = _numbers(self.canonical_variance), self.scaled(match)
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
         scale = expected_scale(len(spread)) if self.scale is None else self.scale
@@ -74,7 +78,7 @@ class Isotropic(PriorFamily, frozen=True):
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
                 problem = f"{label} is not a free feature: choose from {', '.join(names)}"
-                raise DataError(problem, parameter="prior_variance", code="missing-feature")
+                raise DataError(problem, parameter="variance", code="missing-feature")
             values[selected] = variance
         return Prior.isotropic(mean, values)
 
@@ -91,7 +95,22 @@ class Isotropic(PriorFamily, frozen=True):
         # A feature that never varies within a list has no spread to scale by.
         return {n: s for n, s in spread if s > 0 and not matches(n, self.single)}
 
+    @property
+    def canonical_variance(self) -> Any:
+        """σ_T of weights with a canonical value: one number, or one for each free feature."""
+        return _VARIANCE if self.variance is None else self.variance
+
     def __post_init__(self) -> None:
+        if isinstance(self.variance, Mapping):
+            values = _numbers(list(self.variance.values())).tolist()
+            given = dict(zip(map(str, self.variance), values, strict=True))
+            force_setattr(self, "single", {**self.single, **given})
+            force_setattr(self, "variance", None)
+        if self.variance is not None:
+            values = _numbers(self.variance)
+            Prior.isotropic(dict.fromkeys(map(str, range(values.size)), 0.0), values)
+            if self.scale is None and not values.ndim:
+                force_setattr(self, "scale", float(np.sqrt(values)))
         super().__post_init__()
         Prior.isotropic(dict.fromkeys(self.single, 0.0), list(self.single.values()))
 
@@ -240,23 +259,6 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     return family.build(match).matched(match.free_names)
 
 
-def variances(variance: Any) -> dict[str, Any]:
-    """Return the settings of the isotropic prior for a number, several, or a mapping.
-
-    One number is the variance of every weight, in standardised units for features without a
-    canonical weight.
-
-    >>> variances(0.25), variances([0.1, 2.0]), variances({"LM0": 2.0})
-    ({'variance': 0.25, 'scale': 0.5}, {'variance': [0.1, 2.0]}, {'single': {'LM0': 2.0}})
-    """
-    if isinstance(variance, Mapping):
-        values = _numbers(list(variance.values()))
-        return {"single": dict(zip(map(str, variance), values.tolist(), strict=True))}
-    values = _numbers(variance)
-    is_scalar = values.ndim == 0 and 0 < values < np.inf
-    return {"variance": variance, **({"scale": float(np.sqrt(values))} if is_scalar else {})}
-
-
 def _numbers(variance: Any) -> Float64:
     try:
         return np.asarray(variance, np.float64)
@@ -264,6 +266,6 @@ def _numbers(variance: Any) -> Float64:
         raise UsageError(
             "the prior variance is one number, one for each free feature, or {name: number}, not "
             f"{variance!r}",
-            parameter="prior_variance",
+            parameter="variance",
             code="wrong-type",
         ) from error

@@ -35,7 +35,6 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import burn_in
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.imh import accept
-from bpa_ppl.sampling.options import AdaptOptions
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 
@@ -194,7 +193,7 @@ def moses_problem(likelihood: str, size: int, seed: int) -> Problem:
     """Return the adaptation to lists of the demo, drawn with replacement."""
     pool, canonical = demo_lists()
     rows = np.random.default_rng([seed, size]).integers(len(pool), size=size)
-    return problem_of(pool.select(rows), canonical, AdaptOptions(likelihood=likelihood))
+    return problem_of(pool.select(rows), canonical, likelihood=likelihood)
 
 
 def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Problem:
@@ -207,10 +206,10 @@ def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Pr
     names = [f"metric{k}" for k in range(weights)]
     lists = from_lists(texts, features, names, extras={"gain": gain.round(1).tolist()})
     if likelihood != "preference":
-        return problem_of(lists, None, AdaptOptions(metric="gain", likelihood=likelihood))
+        return problem_of(lists, gain="gain", likelihood=likelihood)
     better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in gain]
     compared = lists.without("gain").with_sentence_extras(preferences=better)
-    return problem_of(compared, None, AdaptOptions())
+    return problem_of(compared)
 
 
 def passes(options: argparse.Namespace) -> None:
@@ -232,7 +231,7 @@ def passes(options: argparse.Namespace) -> None:
                     problem = simulated_problem(likelihood, size, seed, options.weights)
                 for sampler in options.samplers:
                     start = time.process_time()
-                    draws = problem.sample(AdaptOptions(sampler=sampler, seed=seed))
+                    draws = problem.sample(sampler, seed=seed)
                     seconds = time.process_time() - start
                     report = check(draws)
                     passed[sampler] += report.passed

@@ -110,7 +110,7 @@ def pairs(options: Any) -> None:
         for row, likelihood in (("`risk`", "risk"), ("**the default**", None)):
             results = []
             for lists, test in samples_of_pairs(name, size, options.draws):
-                posterior = bpa.adapt(lists, None, metric="gain", likelihood=likelihood)
+                posterior = bpa.adapt(lists, None, gain="gain", likelihood=likelihood)
                 predictions = bpa.Reranker(posterior, unchecked=True).predict(test)
                 p, chosen = (
                     np.reshape(values, (-1, 2))
@@ -141,9 +141,7 @@ def lists(options: Any) -> None:
         for size in (SIZES[0], SIZES[-1]):
             results = []
             for half, seed in product(halves, range(options.draws)):
-                posterior = bpa.as_draws(
-                    bpa.adapt(draw_lists(half, size, seed), None, metric="gain")
-                )
+                posterior = bpa.as_draws(bpa.adapt(draw_lists(half, size, seed), None, gain="gain"))
                 predictions = bpa.Reranker(posterior, rule="predictive", unchecked=True)
                 predicted = predictions.predict(half.test)
                 choice = bpa.rerank(half.test, posterior, unchecked=True).choice

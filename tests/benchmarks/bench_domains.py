@@ -20,7 +20,7 @@ import bpa_ppl as bpa
 #: Row of the table -> sampler and settings.
 SAMPLERS: dict[str, dict[str, Any]] = {
     "heuristic, δ = 1": {"sampler": "heuristic"},
-    "heuristic, δ = 50": {"sampler": "heuristic", "delta": 50.0},
+    "heuristic, δ = 50": {"sampler": "heuristic:delta=50"},
     **{name: {"sampler": name} for name in ("rwm-isotropic", "rwm", "imh", "nuts", "map")},
 }
 
@@ -48,7 +48,7 @@ def main() -> None:
         for name, settings in SAMPLERS.items():
             posteriors = [
                 bpa.adapt(
-                    sample, canonical(), likelihood="oracle", oracle=oracle, seed=seed, **settings
+                    sample, canonical(), likelihood="oracle", gain=oracle, seed=seed, **settings
                 )
                 for seed, (sample, oracle) in enumerate(zip(samples, oracles, strict=True))
             ]

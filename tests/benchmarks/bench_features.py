@@ -110,7 +110,7 @@ def margins_table(options: Any) -> None:
     task = captions().keep_features(*FEATURES[LM_AND_MAP])
     table = ScoreTable(f"captions {LM_AND_MAP}", (10, 100), options.draws)
     for gain, gamma in product(("ter", "ter+bleu"), (0.0, 2.0, 4.0, 8.0)):
-        of_draw = partial(task.score_draw, likelihood=Margin(gamma=gamma), metric=gain)
+        of_draw = partial(task.score_draw, likelihood=Margin(gamma=gamma), gain=gain)
         table.add(f"gain {gain}, γ = {gamma:g}", of_draw)
 
 

@@ -56,7 +56,7 @@ def likelihood_table(
     """Print the scores with several likelihoods."""
     table = ScoreTable(title, SIZES, options.draws, total=True)
     for name, likelihood in rows.items():
-        settings = {"likelihood": likelihood, "metric": metric}
+        settings = {"likelihood": likelihood, "gain": metric}
         table.add(name, *(partial(half_task(d).score_draw, **settings) for d in DOMAINS))
 
 

@@ -39,12 +39,13 @@ from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
-from bpa_ppl import adapting, concatenate
+from bpa_ppl import Isotropic, adapting, concatenate
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import gains_of_best
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of, headroom_won
+from bpa_ppl.weights import StartingWeights
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")
@@ -134,8 +135,8 @@ def draw_lists(half: Half, size: int, seed: int) -> NBest:
 def adapt(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int64:
     """Adapt with a column of judgements as the gain, and rerank the test lists."""
     if not len(lists):  # the pool gives the spread of the features
-        lists, options = half.pool, {**options, "prior_only": True}
-    posterior = bpa.adapt(lists, weights, **{"metric": "gain", **options})
+        lists, options = half.pool, {**options, "likelihood": "none"}
+    posterior = bpa.adapt(lists, weights, **{"gain": "gain", **options})
     return bpa.rerank(half.test, posterior, unchecked=True).choice
 
 
@@ -356,7 +357,7 @@ def defaults(options: Any) -> None:
 def equal(options: Any) -> None:
     """Print the scores with equal weights to start from."""
     print("\nweights='equal'")
-    choose = partial(adapt, weights="equal", lower_is_better=[LENGTH_GAP])
+    choose = partial(adapt, weights=StartingWeights("equal", lower_is_better=[LENGTH_GAP]))
     print_row("default", choose, read_halves(WMT23), (0, *SIZES), options.draws)
 
 
@@ -382,7 +383,7 @@ def learned(options: Any) -> None:
     posteriors = {}
     for half in halves[::2]:
         lists = concatenate([half.pool, half.test], renumber=True)
-        posteriors[half.name] = bpa.adapt(lists, None, metric="mqm")
+        posteriors[half.name] = bpa.adapt(lists, None, gain="mqm")
     priors = priors_of_others(posteriors)
     print("\nprior learned from the other domains")
 
@@ -412,7 +413,7 @@ def answer_pairs(half: Half, answers: int, seed: int) -> NBest:
 def preferences(options: Any) -> None:
     """Print the scores with answers to random pairs, which may be `no difference`."""
     print("\nanswers to random pairs")
-    choose = partial(adapt, metric="ter", likelihood="preference")
+    choose = partial(adapt, gain="ter", likelihood="preference")
     halves = read_halves(WMT23)
     print_row("default", choose, halves, (50, 100), options.draws, draw=answer_pairs)
 
@@ -431,7 +432,8 @@ def ted(options: Any) -> None:
         spread = half.pool.spread[half.pool.feature_names.index(CONSENSUS)]
         canonical = {CONSENSUS: 0.5 / spread}
         variances = {CONSENSUS: 0.1 / spread**2}
-        return default(half, lists, canonical, defaults={LENGTH_GAP: 0.0}, prior_variance=variances)
+        start = StartingWeights(canonical, defaults={LENGTH_GAP: 0.0})
+        return default(half, lists, start, prior=Isotropic(variance=variances))
 
     print_row("canonical weight of the consensus", with_canonical, halves, sizes, draws, score=mean)
     runs = [compare_at_20(half, seed) for half in halves for seed in range(draws)]
@@ -443,7 +445,7 @@ def ted(options: Any) -> None:
 def compare_at_20(half: Half, seed: int) -> tuple[bool, bool]:
     """Return whether the best baseline is ahead of the adapted weights, and the consensus."""
     lists = draw_lists(half, 20, seed)
-    posterior = bpa.adapt(lists, None, metric="mqm", categorical="system")
+    posterior = bpa.adapt(lists, None, gain="mqm", categorical="system")
     result = bpa.compare_baselines(lists, posterior)
     row = next(r for r in result.rows if r.kind == "feature" and r.name == CONSENSUS)
     best = result.baseline
@@ -538,7 +540,7 @@ def with_and_without(half: Half, size: int, seed: int) -> tuple[float, float, fl
 
 def adapt_judged(lists: NBest, **options: Any) -> Any:
     """Return the mode of the posterior."""
-    return bpa.as_draws(bpa.adapt(lists, None, metric="gain", sampler="map", **options))
+    return bpa.as_draws(bpa.adapt(lists, None, gain="gain", sampler="map", **options))
 
 
 def shared_headroom(half: Half, posterior: Any) -> float:
@@ -564,7 +566,7 @@ def checks(options: Any) -> None:
     for seed in range(options.draws):
         for number, half in enumerate(halves):
             lists = draw_lists(half, (5, 10, 20, 50, 100)[(seed + number) % 5], seed)
-            timed = best_time(partial(bpa.adapt, lists, None, metric="mqm", seed=seed))
+            timed = best_time(partial(bpa.adapt, lists, None, gain="mqm", seed=seed))
             seconds.append(timed.seconds)
             passed.append(bool(bpa.check(timed.result)))
     print(f"\n{sum(passed)} of {len(passed)} posteriors pass; adapt: {np.median(seconds):.2f} s")

@@ -194,7 +194,7 @@ def learned(options: Any) -> None:
             for name, half in whole.items()
         },
         "all judgements": {
-            name: bpa.adapt(half.pool, None, metric="mqm") for name, half in whole.items()
+            name: bpa.adapt(half.pool, None, gain="mqm") for name, half in whole.items()
         },
     }
     for way, posteriors in ways.items():
@@ -240,7 +240,11 @@ def raters(options: Any) -> None:
         for way, slip in ways.items():
             posterior = as_draws(
                 bpa.adapt(
-                    judged, zero, likelihood=Preference(slip=slip), prior_variance=1.0, draws=500
+                    judged,
+                    zero,
+                    likelihood=Preference(slip=slip),
+                    prior="isotropic:variance=1.0",
+                    draws=500,
                 )
             )
             mean = posterior.mean

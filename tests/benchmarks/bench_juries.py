@@ -80,6 +80,7 @@ from bpa_ppl.diagnostics.baselines.table import ADAPTED, LOGISTIC, MEAN
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.quality.column import column_of
+from bpa_ppl.weights import StartingWeights
 
 SIZES = (10, 20, 50, 200)
 LEFT_OUT_SIZES, LEFT_OUT_DRAWS = (10, 20, 50), 20
@@ -184,7 +185,7 @@ def from_gains(half: Half, lists: NBest, equal: bool = False) -> Int64:
     if not equal:
         return adapt(half, lists)
     lower = [name for name in ("length_gap", "chars") if name in lists.feature_names]
-    return adapt(half, lists, "equal", lower_is_better=lower)
+    return adapt(half, lists, StartingWeights("equal", lower_is_better=lower))
 
 
 def print_table(
@@ -212,7 +213,7 @@ def print_table(
     rows[f"search, {calls} calls"] = (partial(search, calls=calls), True)
     rows["**ours**"] = (ours, True)
     if preferences:
-        wide = partial(from_preferences, prior_variance=0.1)
+        wide = partial(from_preferences, prior="isotropic:variance=0.1")
         rows["ours, variance of the prior 0.1"] = (wide, True)
     equal = {"weights": "equal"} if preferences else {"equal": True}
     rows["ours, from equal weights"] = (partial(ours, **equal), True)

@@ -73,7 +73,7 @@ def fewer_draws() -> None:
         for count in (5, 20, 60)
     ]
     judged = bpa.read_nbest(DATA / "judged/wmt23.zh-en.jsonl.gz")
-    cases += [(f"WMT 2023 {n}", judged[:n], judged[60:600], {"metric": "mqm"}) for n in (10, 40)]
+    cases += [(f"WMT 2023 {n}", judged[:n], judged[60:600], {"gain": "mqm"}) for n in (10, 40)]
     for name, adaptation, test, options in cases:
         posterior = bpa.adapt(adaptation, None if options else canonical(), seed=3, **options)
         every = bpa.Reranker(posterior, draws="all", unchecked=True)(test).choice

@@ -44,10 +44,11 @@ from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.lexicon import Lexicon
 from bpa_ppl.posterior.statistics import ess, r_hat
+from bpa_ppl.weights import StartingWeights
 
 SIZES = (0, 10, 50)
 MARGIN = Margin(gamma=2.0)
-MARGIN_BOTH: dict[str, Any] = {"likelihood": Margin(gamma=8.0), "metric": "ter+bleu"}
+MARGIN_BOTH: dict[str, Any] = {"likelihood": Margin(gamma=8.0), "gain": "ter+bleu"}
 
 
 class Learning:
@@ -193,6 +194,12 @@ def simulated_lists(
     return from_lists([["w"] * hypotheses] * sentences, tables, names), truth
 
 
+def with_new_features(lists: NBest) -> StartingWeights:
+    """Return a canonical weight of the first feature; the others start at 0."""
+    zeros = dict.fromkeys(lists.feature_names[1:], 0.0)
+    return StartingWeights({"LM0": 1.0}, defaults=zeros)
+
+
 def numpyro_nuts(lists: NBest, oracle: bpa.Oracles, chains: int, draws: int) -> list[Any]:
     """Sample the horseshoe with NumPyro's NUTS and its defaults.
 
@@ -202,10 +209,9 @@ def numpyro_nuts(lists: NBest, oracle: bpa.Oracles, chains: int, draws: int) -> 
     with jax.enable_x64(True):
         target = bpa.log_density(
             lists,
-            {"LM0": 1.0},
-            defaults=dict.fromkeys(lists.feature_names[1:], 0.0),
+            with_new_features(lists),
+            gain=oracle,
             likelihood="oracle",
-            oracle=oracle,
             prior="horseshoe",
         )
         mcmc = MCMC(
@@ -254,11 +260,9 @@ def sparse_table(options: Any) -> None:
     seconds, _, result = best_time(partial(numpyro_nuts, lists, oracle, **settings))
     add("horseshoe, NumPyro's NUTS", *result, seconds)
     for prior in ("horseshoe", "isotropic"):
-        adapt = partial(bpa.adapt, lists, {"LM0": 1.0}, likelihood="oracle", oracle=oracle)
-        defaults = dict.fromkeys(lists.feature_names[1:], 0.0)
-        seconds, _, posterior = best_time(
-            partial(adapt, prior=prior, defaults=defaults, sampler="nuts", **settings)
-        )
+        start = with_new_features(lists)
+        adapt = partial(bpa.adapt, lists, start, gain=oracle, likelihood="oracle", prior=prior)
+        seconds, _, posterior = best_time(partial(adapt, sampler="nuts", **settings))
         draws = bpa.as_draws(posterior)
         statistics = draws.statistics
         add(

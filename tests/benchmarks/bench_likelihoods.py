@@ -20,7 +20,7 @@ from bpa_ppl.models.likelihoods.risk import Risk
 ROWS: dict[str, dict[str, Any]] = {
     "oracle, as published": {"likelihood": "oracle"},
     "margin, γ = 2, the default": {"likelihood": "margin"},
-    "margin, gain chrf": {"likelihood": "margin", "metric": "chrf"},
+    "margin, gain chrf": {"likelihood": "margin", "gain": "chrf"},
     "risk, κ = 4": {"likelihood": Risk(kappa=4.0)},
 }
 

@@ -64,12 +64,12 @@ class Run(NamedTuple):
 
 def target(sample: Sample) -> Target:
     """Return the posterior that the other packages sample."""
-    return bpa.log_density(sample.nbest, canonical(), likelihood="oracle", oracle=sample.oracle)
+    return bpa.log_density(sample.nbest, canonical(), likelihood="oracle", gain=sample.oracle)
 
 
 def run_adapt(sample: Sample, sampler: str) -> Result:
     """Sample with `adapt`."""
-    options = {"sampler": sampler, "likelihood": "oracle", "oracle": sample.oracle, "seed": SEED}
+    options = {"sampler": sampler, "likelihood": "oracle", "gain": sample.oracle, "seed": SEED}
     posterior = bpa.adapt(sample.nbest, canonical(), **options)
     statistics = posterior["sample_stats"]
     log_weight = statistics["log_weight"].values if "log_weight" in statistics else None

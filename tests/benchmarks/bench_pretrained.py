@@ -25,10 +25,12 @@ from measuring import print_cells, run_tables
 from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
+from bpa_ppl import Isotropic
 from bpa_ppl.building import concatenate
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.quality.column import column_of
+from bpa_ppl.weights import StartingWeights
 
 #: The collections of one group share texts, systems or raters.
 GROUPS = {
@@ -97,10 +99,10 @@ def learned_weights(groups: tuple[str, ...]) -> dict[str, float]:
     posterior = bpa.adapt(
         half_ranked(join(parts)),
         None,
-        metric="gain",
+        gain="gain",
         exclude=["consensus_chrf"],
         likelihood=Risk(kappa=1.0),
-        prior_variance=1.0,
+        prior="isotropic:variance=1.0",
         sampler="map",
     )
     weights = bpa.point_weights(posterior)
@@ -154,11 +156,13 @@ def headroom_with(half: Half, size: int, seed: int, means: dict[str, float] | No
     lists = draw_lists(half, size, seed) if size else half.pool
     spread = dict(zip(lists.feature_names, lists.spread, strict=True))
     options: dict[str, Any] = {"exclude": ["consensus_chrf"]}
+    weights = StartingWeights()
     if means is not None:
         start = {name: means[name] / (spread[name] or 1.0) for name in means}
         variance = {name: VARIANCE / (spread[name] or 1.0) ** 2 for name in means}
-        options |= {"defaults": start, "prior_variance": variance}
-    return half.headroom(adapt(half, lists if size else lists[:0], **options))
+        weights = StartingWeights(defaults=start)
+        options["prior"] = Isotropic(variance=variance)
+    return half.headroom(adapt(half, lists if size else lists[:0], weights, **options))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from measuring import (
     scratch_folder,
 )
 
-from bpa_ppl import adapt, as_draws, concatenate
+from bpa_ppl import Isotropic, adapt, as_draws, concatenate
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import run_study
@@ -63,8 +63,8 @@ SWEEPS = {
 BOTH = {
     "mert-bleu": {"like": "mert"},
     "mert-plus-bleu": {"like": "mert+"},
-    "mert-ter": {"like": "mert", "metric": "ter"},
-    "mert-plus-ter": {"like": "mert+", "metric": "ter"},
+    "mert-ter": {"like": "mert", "gain": "ter"},
+    "mert-plus-ter": {"like": "mert+", "gain": "ter"},
     "oracle": {"like": "map", "likelihood": "oracle"},
     "oracle-both": {"like": "map", "likelihood": "oracle", "development": True},
     "default": {"like": "map"},
@@ -77,7 +77,7 @@ VARIANCES = ((0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1, 1.0))
 LOOPS = {
     f"{tuner}-{metric}-loop": {
         "like": tuner,
-        "metric": metric,
+        "gain": metric,
         "redecode": True,
         "decode_test": True,
     }
@@ -228,7 +228,10 @@ def variances(options: argparse.Namespace) -> None:
     for size, prior_variance in product(options.sizes, VARIANCES[0]):
         cells = []
         for proposal_variance in VARIANCES[1]:
-            settings = {"prior_variance": prior_variance, "proposal_variance": proposal_variance}
+            settings = {
+                "prior": Isotropic(variance=prior_variance),
+                "sampler": f"rwm-isotropic:proposal_variance={proposal_variance}",
+            }
             values = []
             for seed in range(options.draws):
                 sample = draw(task.pool, size, seed)

@@ -89,7 +89,7 @@ def adapted(*sources: Any, rule: Any = None, texts: bool = False, **options: Any
                 first = half.pool.chosen(np.zeros(len(half.pool), np.int64))
                 path.write_text("\n".join(first) + "\n")
                 add.append(LanguageModel(text=str(path), name="first"))
-            settings = {"metric": "wer", "add": add, "seed": seed, **options}
+            settings = {"gain": "wer", "add": add, "seed": seed, **options}
             posterior = bpa.adapt(draw_lists(half.pool, size, seed), None, **settings)
             return bpa.rerank(half.test, posterior, unchecked=True, **chosen).choice
 

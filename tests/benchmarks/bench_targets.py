@@ -23,7 +23,6 @@ from bpa_ppl.experiments.estimates import mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.options import AdaptOptions
 
 
 def cells(exact: KnownTarget, runs: list[Draws]) -> tuple[str, str]:
@@ -48,7 +47,7 @@ def targets(options: argparse.Namespace) -> None:
     found: dict[str, list[tuple[str, str]]] = {}
     for name in options.samplers.split(","):
         for exact in chosen:
-            problem = problem_of(exact.lists, exact.weights, AdaptOptions(**exact.options))
+            problem = problem_of(exact.lists, exact.weights, **exact.options)
             runs = run_samplers(problem, [name], runs=options.runs)[name]
             cell = ("failed", "–") if isinstance(runs, Exception) else cells(exact, runs)
             found.setdefault(name, []).append(cell)

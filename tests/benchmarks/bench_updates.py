@@ -42,7 +42,7 @@ def moses(domain: str, kept: int) -> tuple[NBest, NBest, Adapt]:
 def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     """Return judged lists, and `adapt` without canonical weights."""
     half = read_halves(WMT23[:1])[0]
-    options: dict[str, Any] = {"metric": "gain", "seed": 1}
+    options: dict[str, Any] = {"gain": "gain", "seed": 1}
     # By default κ depends on the lists.
     whole = as_draws(bpa.adapt(half.pool, None, sampler="map", **options))
     options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])

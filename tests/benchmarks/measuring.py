@@ -24,6 +24,7 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.ter import TER
+from bpa_ppl.weights import StartingWeights
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 CORPORA = DATA / "phrases/corpora"
@@ -297,7 +298,8 @@ class Task(NamedTuple):
     def adapt(self, sample: NBest, **options: Any) -> Any:
         """Adapt; by default return the mode under the published likelihood."""
         options = {"sampler": "map", "likelihood": "oracle", **options}
-        return bpa.adapt(sample, canonical(), defaults=dict.fromkeys(self.new, 0.0), **options)
+        start = StartingWeights(canonical(), defaults=dict.fromkeys(self.new, 0.0))
+        return bpa.adapt(sample, start, **options)
 
     def scores(self, weights: Mapping[str, float]) -> Float64:
         """Return TER, BLEU and length ratio of the test hypotheses with the highest scores."""

@@ -12,6 +12,7 @@ from command_line import run
 from cyclopts import App
 from cyclopts.argument import Argument
 
+import bpa_ppl as bpa
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.options import AdaptFlags
 from bpa_ppl.decoding.reranking import Reranker
@@ -20,7 +21,7 @@ from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.base import NBEST_FORMATS
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.weights import StartingWeights
 
 #: Parameters that are groups of options.
 GROUPS = {"reading", "flags"}
@@ -72,7 +73,7 @@ def test_the_nearest_option_is_named(words: str, mention: str) -> None:
 
 def test_help_names_every_choice() -> None:
     """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
-    registries = {"sampler": SAMPLERS, "metric": METRICS, "format": NBEST_FORMATS, "rule": RULES}
+    registries = {"sampler": SAMPLERS, "gain": METRICS, "format": NBEST_FORMATS, "rule": RULES}
     shown = {**options_of("tune"), **options_of("rerank"), **options_of("adapt")}
     for option, registry in {**registries, "tuner": TUNERS}.items():
         words = set(re.findall(r"[\w+-]+", shown[option].parameter.help or ""))
@@ -86,9 +87,10 @@ def test_the_options_of_rerank_are_those_of_python() -> None:
 
 
 def test_options_of_adapt_that_are_not_given_are_none() -> None:
-    shown, library = options_of("adapt"), {field.name for field in fields(AdaptOptions)}
-    assert library - {"oracle", "model", "progress", "settings"} <= set(shown)
-    assert {"oracle", "model", "progress"}.isdisjoint(shown)
+    shown = options_of("adapt")
+    library = {*signature(bpa.adapt).parameters, *signature(StartingWeights).parameters}
+    assert library - {"lists", "model", "progress"} <= set(shown)
+    assert {"model", "progress"}.isdisjoint(shown)
     assert AdaptFlags().arguments() == {}
     assert all(shown[field.name].field_info.default is None for field in fields(AdaptFlags))
 

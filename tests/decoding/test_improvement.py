@@ -28,7 +28,6 @@ from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.bootstrap import ScoreDifference
 from bpa_ppl.quality.gains import resolve
-from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
@@ -128,8 +127,7 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     for likelihood in (
         ("oracle", "margin", "risk", "pairs") if name == "ter" else ("oracle", "risk")
     ):
-        options = AdaptOptions(metric=name, likelihood=likelihood, sampler="map")
-        posterior = adapt_draws(pool, None, options)
+        posterior = adapt_draws(pool, gain=name, likelihood=likelihood, sampler="map")
         improvement = evaluate_improvement(pool, posterior)
         title = improvement.changes[0].name
         assert title == (name if metric.columns else name.upper())

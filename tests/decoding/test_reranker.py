@@ -255,7 +255,7 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
     posterior = bpa.adapt(
         lists,
         None,
-        metric="human",
+        gain="human",
         categorical="system",
         add=["consensus", "length"],
         sampler="map",
@@ -293,7 +293,7 @@ def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: b
         ["lm"],
         extras={"human": gains.tolist(), "temperature": [["0", "0.7", "1"]] * 30},
     )
-    options = {"metric": "human", "categorical": ["temperature"], "sampler": "map"}
+    options = {"gain": "human", "categorical": ["temperature"], "sampler": "map"}
     posterior, expected = bpa.adapt(lists, None, **options), bpa.adapt(named, None, **options)
     weights = bpa.point_weights(posterior)
     assert dict(weights) == dict(bpa.point_weights(expected))

@@ -108,7 +108,7 @@ def data_of(sampler: str, **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def imh() -> Any:
-    return data_of("imh", prior_variance=2.0)
+    return data_of("imh", prior="isotropic:variance=2.0")
 
 
 def test_plots_of_chains(imh: Any) -> None:
@@ -126,4 +126,8 @@ def test_plots_of_importance_samples() -> None:
 
 
 def test_plots_of_several_posteriors(imh: Any) -> None:
-    draw(SEVERAL, SEVERAL, [("wide", imh), ("narrow", data_of("imh", prior_variance=0.5))])
+    draw(
+        SEVERAL,
+        SEVERAL,
+        [("wide", imh), ("narrow", data_of("imh", prior="isotropic:variance=0.5"))],
+    )

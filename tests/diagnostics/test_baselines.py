@@ -460,10 +460,12 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
 
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     pool = judged(60, 4, noise=0.0)
-    wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm"}
+    wide = {"prior": "isotropic:variance=1.0", "sampler": "imh", "gain": "mqm"}
     with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
         # So strong a prior on the other features that LM0 is of little weight.
-        stuck = as_draws(adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior_variance": 3e-3}))
+        stuck = as_draws(
+            adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior": "isotropic:variance=3e-3"})
+        )
     comparison = recorded_comparison(stuck)
     assert comparison is not None
     assert comparison.baseline is not None
@@ -481,7 +483,7 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
 
 def test_canonical_weights_and_references_need_no_comparison() -> None:
     pool = judged(4, 6, noise=1.0).with_references(["0 0"] * 4)
-    draws = as_draws(adapt(pool, [1.0, 0.0, 0.0], sampler="map", metric="ter"))
+    draws = as_draws(adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
     assert recorded_comparison(draws) is None
 
 
@@ -507,7 +509,7 @@ def test_columns_of_systems(extra: str, names: list, column: str) -> None:
 
 def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     pool = judged(12, 6, noise=1.0).with_extras(engine=NUMBERED * 3)
-    options = {"metric": "mqm", "sampler": "laplace", "categorical": "engine"}
+    options = {"gain": "mqm", "sampler": "laplace", "categorical": "engine"}
     draws = as_draws(adapt(pool, None, **options))
     comparison = recorded_comparison(draws)
     assert comparison is not None
@@ -534,7 +536,7 @@ def test_adapt_warns_where_judgements_do_not_separate_the_features(
             noise = np.random.default_rng(seed + 50).normal(size=len(pool.features))
             pool = pool.with_extras(mqm=noise)
         with capture_notes() as notes:
-            adapt(pool, None, metric="mqm", sampler="laplace")
+            adapt(pool, None, gain="mqm", sampler="laplace")
         messages = [n.message for n in notes if n.level == logging.WARNING]
         warned += any("do not separate the features" in message for message in messages)
     assert least <= warned <= most

@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.notes import Note, capture_notes
 
 NAMES = [f"S{k}" for k in range(10)]
-LAPLACE: dict[str, Any] = {"metric": "mqm", "sampler": "laplace"}
+LAPLACE: dict[str, Any] = {"gain": "mqm", "sampler": "laplace"}
 WITH: dict[str, Any] = {**LAPLACE, "categorical": "system"}
 
 
@@ -108,7 +108,7 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     new = lists(effect=0.0, noise=1.0, seed=1).without("system")
     assert rerank(new, draws).choice.tolist() == rerank(new, plain).choice.tolist()
     # A prior that the user has chosen keeps them.
-    kept = as_draws(adapt(pool, None, **WITH, prior_variance=0.1))
+    kept = as_draws(adapt(pool, None, **WITH, prior="isotropic:variance=0.1"))
     assert len(kept.features) == 11
     assert kept.record.indicators is None
 
@@ -151,7 +151,7 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     score = gains + np.random.default_rng(0).normal(size=gains.shape)
     extras = {"system": [names] * 20, "mqm": gains.tolist()}
     pool = from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
-    _, comparison, note = compared(pool, prior_variance=4.0)
+    _, comparison, note = compared(pool, prior="isotropic:variance=4.0")
     assert row_of(comparison, WITHOUT).high < 0
     assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)
     assert note.message.endswith(": leave out categorical system")

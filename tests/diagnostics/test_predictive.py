@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 from scipy.stats import kstest, norm
 from targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, NBest, adapt, from_lists
+from bpa_ppl import DataError, Draws, Isotropic, NBest, adapt, from_lists
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.raters import Raters
@@ -30,7 +30,12 @@ def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
     """The posterior of one weight that a grid integrates."""
     known = balanced()
     oracle = reference_model.given(*[0] * SENTENCES)
-    options = {"sampler": sampler, "prior_variance": variance, "oracle": oracle, "draws": 4000}
+    options = {
+        "sampler": sampler,
+        "prior": Isotropic(variance=variance),
+        "gain": oracle,
+        "draws": 4000,
+    }
     return adapt(known.pool, known.canonical, **options)
 
 
@@ -198,11 +203,16 @@ def test_lists_of_others_are_refused() -> None:
 def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
     pool, right = planted(400, seed=5)
     wrong = np.where(np.random.default_rng(0).random(len(right)) < 0.5, 3, right)
-    options = {"prior_variance": SPREAD**2, "likelihood": "oracle", "sampler": "imh", "seed": 1}
+    options = {
+        "prior": Isotropic(variance=SPREAD**2),
+        "likelihood": "oracle",
+        "sampler": "imh",
+        "seed": 1,
+    }
     p_values = []
     for oracle in (right, wrong):
         given = reference_model.given(*oracle.tolist())
-        draws = adapt(pool, dict(zip(NAMES, MEAN, strict=True)), oracle=given, **options)
+        draws = adapt(pool, dict(zip(NAMES, MEAN, strict=True)), gain=given, **options)
         p_values.append(kstest(pit(with_predictions(draws, pool)), "uniform").pvalue)
     assert p_values[0] > 0.01
     assert p_values[1] < 1e-6

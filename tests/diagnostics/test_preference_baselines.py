@@ -292,7 +292,7 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
     for preferences in (twice, weighted):
         lists = pool.with_sentence_extras(preferences=preferences)
         with capture_notes():
-            result = adapt(lists, None, sampler="laplace", prior_variance=0.1)
+            result = adapt(lists, None, sampler="laplace", prior="isotropic:variance=0.1")
         comparison = recorded_comparison(as_draws(result))
         assert comparison is not None
         rows.append(comparison.block().rows)

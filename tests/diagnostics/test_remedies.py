@@ -16,7 +16,7 @@ from bpa_ppl.adapting import Problem, problem_of
 from bpa_ppl.diagnostics.checks import Remedies
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
-from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.sampling.base import SAMPLERS
 
 NAMES = [f"F{k}" for k in range(8)]
 _VALUE = re.compile(r"(\w+)=([\w.]+)")
@@ -35,15 +35,13 @@ def problem(kind: str) -> Problem:
     if kind == "preference":
         better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in utility]
         lists = lists.without("gain").with_sentence_extras(preferences=better)
-        return problem_of(lists, None, AdaptOptions())
-    return problem_of(
-        lists, dict.fromkeys(NAMES, 0.1), AdaptOptions(metric="gain", likelihood=kind)
-    )
+        return problem_of(lists)
+    return problem_of(lists, dict.fromkeys(NAMES, 0.1), gain="gain", likelihood=kind)
 
 
 def run(kind: str, sampler: str, settings: dict[str, Any], seed: int = 0) -> Draws:
     """Draw from a problem."""
-    return problem(kind).sample(AdaptOptions(sampler=sampler, seed=seed, settings=settings))
+    return problem(kind).sample(SAMPLERS.resolve(sampler, settings), seed=seed)
 
 
 def alternatives(sampler: str, settings: dict[str, Any], advice: str) -> Iterator[tuple[str, str]]:

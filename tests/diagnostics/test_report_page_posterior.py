@@ -22,6 +22,7 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import arviz_data, import_arviz
 from bpa_ppl.posterior.draws import standardised
 from bpa_ppl.posterior.statistics import TAILS
+from bpa_ppl.weights import StartingWeights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -48,7 +49,7 @@ def lists() -> NBest:
 def adapted(lists: NBest, sampler: str, oracle: int = 0, **settings: Any) -> InferenceData:
     oracles = reference_model.given(*[oracle] * 30)
     canonical = CANONICAL | settings.pop("canonical", {})
-    return adapt(lists, canonical, sampler=sampler, oracle=oracles, **settings)
+    return adapt(lists, canonical, sampler=sampler, gain=oracles, **settings)
 
 
 def external(draws: int = 100, **parts: Any) -> InferenceData:
@@ -124,7 +125,7 @@ def test_equal_effects_have_equal_shares_in_any_units(lists: NBest) -> None:
     features = np.split(effect * [1.0, 1000.0], 200)
     two = from_lists(texts, features, ["small", "large"])
     oracles = reference_model.given(*[0] * 200)
-    posterior = adapt(two, None, sampler="map", oracle=oracles)
+    posterior = adapt(two, None, sampler="map", gain=oracles)
     raw = as_draws(posterior).mean
     assert 300 < raw[0] / raw[1] < 3000
     shares = np.abs(standardised(as_draws(posterior)).mean)
@@ -149,7 +150,9 @@ def test_the_call_on_the_page_repeats_the_adaptation(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with_references = lists.with_references([lists.text(0)] * len(lists))
-    posterior = adapt(with_references, CANONICAL, sampler="heuristic", draws=40, fixed=["WP0"])
+    posterior = adapt(
+        with_references, StartingWeights(CANONICAL, fixed=["WP0"]), sampler="heuristic", draws=40
+    )
     bpa_ppl.write_posterior(posterior, "POSTERIOR")
     texts = Outline(posterior_page(posterior)).texts
     call = next(text for text in texts if "recorded_options" in text)

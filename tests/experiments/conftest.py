@@ -26,11 +26,11 @@ held_out = 10
 
 [variants.mert-ter]
 like = "mert"
-metric = "ter"
+gain = "ter"
 restarts = 2
 
 [sweeps.prior]
-setting = "prior_variance"
+setting = "variance"
 values = [0.01, 1]
 methods = ["map"]
 sizes = [4]

@@ -14,10 +14,11 @@ from raising import raises
 from scipy.stats import kstest
 from targets import plane
 
-from bpa_ppl import UsageError, log_density
+from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.experiments.uniformity import bands, uniformity
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 
 TARGET = plane()
@@ -35,7 +36,7 @@ calibrated = partial(
     calibrate_sampler,
     TARGET.pool,
     TARGET.canonical,
-    prior_variance=TARGET.variance,
+    prior=Isotropic(variance=TARGET.variance),
     replications=60,
 )
 
@@ -118,7 +119,7 @@ def test_threads_change_nothing() -> None:
 
 def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
     oracle = reference_model.given(*[0] * len(TARGET.pool))
-    options = {"likelihood": "oracle", "oracle": oracle, "prior_variance": TARGET.variance}
+    options = {"likelihood": "oracle", "gain": oracle, "prior": Isotropic(variance=TARGET.variance)}
     target = log_density(TARGET.pool, TARGET.canonical, **options)
     keys = jax.random.split(jax.random.key(0), 4000)
     simulate = partial(simulated, target, ("weights",))
@@ -147,7 +148,7 @@ _LONG = ("imh", "nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic
     "sampler", [pytest.param(n, marks=pytest.mark.slow) if n in _LONG else n for n in SETTINGS]
 )
 def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
-    found = calibrated(sampler, **SETTINGS[sampler])
+    found = calibrated(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
     assert found, str(found)
     assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
 

@@ -29,11 +29,11 @@ held_out = 20
 
 [variants.judged]
 like = "map"
-metric = "comet"
+gain = "comet"
 
 [variants.mert-judged]
 like = "mert"
-metric = "comet"
+gain = "comet"
 restarts = 1
 """
 
@@ -58,7 +58,7 @@ def test_study_reports_and_plots_the_column(study: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ('metric = "comet"', 'metric = "bleurt"', "unknown-name"),
+        ('gain = "comet"', 'gain = "bleurt"', "unknown-name"),
         ('"judged"', '"map"', "missing-references"),
         ('columns = ["comet"]', 'columns = ["ter"]', "duplicate"),
         ('columns = ["comet"]', 'columns = ["a.b"]', "wrong-type"),

@@ -15,7 +15,6 @@ from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
-from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Sampled, Target
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
@@ -78,7 +77,7 @@ def samplers(registries: list[Registry]) -> None:
 
 
 def timed(toy: NBest, *names: str, **options: Any) -> Any:
-    problem = problem_of(toy, WEIGHTS, AdaptOptions(sampler="map"))
+    problem = problem_of(toy, WEIGHTS, sampler="map")
     return run_samplers(problem, names, clock=CLOCK, **options)
 
 
@@ -107,7 +106,7 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
         reference_draws=500,
         settings={"imh": {"draws": 500}},
         progress=lambda done, total, note: messages.append(note),
-        prior_variance=1.0,
+        prior="isotropic:variance=1.0",
     )
     verdicts = {result.sampler: result.verdict for result in found.samplers}
     assert list(verdicts) == ["imh", "Missing", "Raising", "map"]

@@ -42,14 +42,14 @@ iterations = 3
 
 [variants.mert-loop]
 like = "mert"
-metric = "ter"
+gain = "ter"
 restarts = 2
 redecode = true
 decode_test = true
 
 [variants.map-again]
 like = "map"
-prior_variance = 0.5
+variance = 0.5
 decode_test = true
 """
 # The loop may reach its limit.
@@ -97,7 +97,7 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
         **options,
     )
     assert tuned.weights != data.weights
-    options = {"sampler": "map", "prior_variance": 0.5}
+    options = {"sampler": "map", "prior": "isotropic:variance=0.5"}
     adapted = bpa_ppl.point_weights(bpa_ppl.adapt(adaptation, data.weights, **options))
     for name, weights in {"mert-loop": tuned.weights, "map-again": adapted}.items():
         again = study.decoder.function(data.test.sources)(weights)

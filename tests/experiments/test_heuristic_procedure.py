@@ -15,10 +15,11 @@ from raising import raises
 from targets import NAMES
 
 from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, from_lists, rerank, write_posterior
-from bpa_ppl.experiments.heuristic import perturbed
+from bpa_ppl.experiments.heuristic import Heuristic, perturbed
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.weights import StartingWeights
 
 ORACLE = (2, 0, 1)
 
@@ -54,14 +55,14 @@ def lists() -> NBest:
 CANONICAL = {"LM0": 0.7, "WP0": -0.3}
 
 
-def heuristic(lists: NBest, **options: Any) -> Any:
-    options |= {"sampler": "heuristic", "oracle": reference_model.given(*ORACLE), "draws": 50}
-    return adapt(lists, CANONICAL, **options)
+def heuristic(lists: NBest, delta: float = 1.0, weights: Any = CANONICAL, **options: Any) -> Any:
+    options |= {"sampler": Heuristic(draws=50, delta=delta), "gain": reference_model.given(*ORACLE)}
+    return adapt(lists, weights, **options)
 
 
 @pytest.mark.parametrize("delta", [1.0, 4.0])
 def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float) -> None:
-    posterior = heuristic(lists, delta=delta, prior_variance=0.2)
+    posterior = heuristic(lists, delta=delta, prior="isotropic:variance=0.2")
     sample = posterior["posterior"]["weights"].values[0]
     assert sample[0].tolist() == list(CANONICAL.values())
     expected = [
@@ -94,8 +95,8 @@ def test_further_lists_give_the_posterior_of_all_lists(
     def adapted(first: int, last: int, **options: Any) -> Any:
         if extra and "prior" not in options:
             options["extra"] = lists
-        options |= {"oracle": reference_model.given(*[0] * (last - first)), "delta": delta}
-        sampler = "weight-trace" if extra else "heuristic"
+        options["gain"] = reference_model.given(*[0] * (last - first))
+        sampler = f"weight-trace:delta={delta}" if extra else f"heuristic:delta={delta}"
         return adapt(lists[first:last], weights, sampler=sampler, likelihood="oracle", **options)
 
     write_posterior(adapted(0, 10), tmp_path / "first.nc")
@@ -124,12 +125,13 @@ def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None
     with raises(UsageError, "conflict", parameter="delta", match="delta=4"):
         heuristic(lists, delta=2.0, prior=prior)
     with raises(DataError, "mismatch", parameter="prior", match="More"):
-        heuristic(lists.with_features("More", np.zeros(9)), defaults={"More": 0.1}, prior=prior)
+        start = StartingWeights(CANONICAL, defaults={"More": 0.1})
+        heuristic(lists.with_features("More", np.zeros(9)), weights=start, prior=prior)
     # Fewer draws of weight than features are no Gaussian.
     alone = as_draws(heuristic(lists))
     alone = replace(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
     with raises(UsageError, parameter="prior", match="heuristic"):
-        adapt(lists, CANONICAL, oracle=reference_model.given(*ORACLE), prior=Prior.of(alone))
+        adapt(lists, CANONICAL, gain=reference_model.given(*ORACLE), prior=Prior.of(alone))
 
 
 def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:

@@ -20,7 +20,7 @@ target = cache(computed)
 def log_density(known: KnownTarget, weights: Array) -> Array:
     """Return the log posterior of (points, Q) weights by multinomial logistic regression."""
     canonical = np.array(list(known.weights.values()))
-    deviation = np.sqrt(known.options["prior_variance"])
+    deviation = np.sqrt(known.options["prior"].variance)
     total = norm.logpdf(weights, canonical, deviation).sum(axis=1)
     for s in range(len(known.lists)):
         scores = weights @ known.lists.features[known.lists.rows(s)].T.astype(np.float64)

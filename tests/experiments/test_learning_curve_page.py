@@ -65,8 +65,8 @@ def test_the_page_names_the_methods_and_the_best(written: list[Path]) -> None:
         "canonical": "the canonical weights λ_T, not adapted",
         "heuristic": "heuristic sampling (published)",
         "map": "mode of the posterior (maximum a posteriori)",
-        "mira": "margin-infused relaxed algorithm (batch MIRA); metric bleu",
-        "mert-ter": "minimum error rate training; metric ter; restarts = 2",
+        "mira": "margin-infused relaxed algorithm (batch MIRA); gain bleu",
+        "mert-ter": "minimum error rate training; gain ter; restarts = 2",
     }
     assert "The default of bpa adapt is the sampler auto" in html
     rows = read_results(written[0].parent)[0].to_pylist()

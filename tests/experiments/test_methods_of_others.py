@@ -31,7 +31,7 @@ held_out = 10
 [variants.doubled]
 like = "keep"
 factor = 2.0
-metric = "ter"
+gain = "ter"
 
 [variants.by-toy-rule]
 like = "still"

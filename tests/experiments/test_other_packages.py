@@ -15,7 +15,7 @@ from raising import raises
 from reference_model import given
 from targets import SENTENCES, TARGETS
 
-from bpa_ppl import UsageError, check, errors, log_density
+from bpa_ppl import Isotropic, UsageError, check, errors, log_density
 from bpa_ppl.posterior.adapter import as_draws
 
 needs_blackjax = pytest.mark.skipif(
@@ -33,21 +33,21 @@ CHAINS = [
 @pytest.mark.parametrize(("sampler", "settings"), CHAINS)
 def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any]) -> None:
     target = TARGETS["plane"]()
-    posterior = target.adapt(sampler, **settings)
+    posterior = target.adapt(sampler, settings)
     draws = as_draws(posterior)
     assert draws.record.sampler.name == sampler
     assert draws.shape == (4, 1000)
     assert_moments(draws.weights, target.mean, target.covariance)
     assert check(posterior)
-    options = {"prior_variance": target.variance, "oracle": given(*[0] * SENTENCES)}
+    options = {"prior": Isotropic(variance=target.variance), "gain": given(*[0] * SENTENCES)}
     density = log_density(target.pool, target.canonical, **options)
     lp = jax.vmap(density)(draws.flat[::100])
     np.testing.assert_allclose(np.ravel(draws.log_density)[::100], lp, rtol=1e-6)
     assert draws.statistics["n_steps"].min() >= 1
     assert draws.warmup["weights"].shape == (4, settings["warmup"], 2)
-    again = as_draws(target.adapt(sampler, **settings))
+    again = as_draws(target.adapt(sampler, settings))
     np.testing.assert_array_equal(again.weights, draws.weights)
-    other = as_draws(target.adapt(sampler, seed=1, **settings))
+    other = as_draws(target.adapt(sampler, settings, seed=1))
     assert not np.array_equal(other.weights, draws.weights)
 
 

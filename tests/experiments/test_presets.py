@@ -14,8 +14,8 @@ from raising import raises
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.quality.column import column_of
+from bpa_ppl.sampling.arguments import PRESETS, Arguments
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.sampling.options import PRESETS, AdaptOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
@@ -28,30 +28,29 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
 @pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
-    found = made(lists, {"logprob": 0.1}, metric="comet", **options)
+    found = made(lists, {"logprob": 0.1}, gain="comet", **options)
     unit = deviation_within(lists, column_of(lists, "comet"))
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
     pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
     pairs["unit"] = pytest.approx(unit, rel=0.005)
     assert found.record.likelihood.plain == (pairs if options else risk)
-    published = made(lists, {"logprob": 0.1}, metric="comet", sampler="heuristic", **options)
+    published = made(lists, {"logprob": 0.1}, gain="comet", sampler="heuristic", **options)
     assert published.record.likelihood.plain == {"name": "oracle"}
 
 
 def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
-    short = {"draws": 50, "warmup": 50}
-    preset = as_draws(adapt(toy, CANONICAL, preset="published", **short))
-    by_name = made(toy, sampler="rwm-isotropic", **short)
+    preset = as_draws(adapt(toy, CANONICAL, preset="published", draws=50))
+    by_name = made(toy, sampler="rwm-isotropic", draws=50)
     np.testing.assert_array_equal(preset.weights, by_name.weights)
     assert by_name.record.likelihood.name == "oracle"
     assert preset.record.sampler.settings["proposal_variance"] == 0.01
     explicit = made(toy, preset="published", likelihood="margin")
     assert (explicit.record.sampler.name, explicit.record.likelihood.name) == ("map", "margin")
     heuristic = as_draws(adapt(toy, CANONICAL, preset="published-2010"))
-    settings = {"draws": 100, "delta": 8.0}
-    named = made(toy, sampler="heuristic", likelihood="oracle", prior_variance=1.0, **settings)
+    options = {"likelihood": "oracle", "prior": "isotropic:variance=1.0"}
+    named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
     np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
-    assert heuristic.record.sampler.settings == settings
+    assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
     trace = as_draws(adapt(toy, CANONICAL, preset="published-sspr", extra=toy))
     named = made(toy, sampler="weight-trace", likelihood="oracle", extra=toy)
     np.testing.assert_array_equal(trace.weights, named.weights)
@@ -60,13 +59,14 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
 
 
 def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
-    mine = made(toy, sampler=None, preset="published-2010", prior_variance=0.3, delta=2)
-    assert mine.record.sampler.settings == {"draws": 100, "delta": 2}
+    prior = "isotropic:variance=0.3"
+    mine = made(toy, sampler=None, preset="published-2010", prior=prior, draws=50)
+    assert mine.record.sampler.settings == {"draws": 50, "delta": 8.0}
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
-    # The settings of a preset are those of its sampler, and σ_T belongs to the isotropic prior.
-    options = AdaptOptions(preset="published-2010", sampler="map", prior="horseshoe")
+    # The settings of a preset are those of its sampler and of its prior.
+    options = Arguments(preset="published-2010", sampler="map", prior="horseshoe")
     assert options.resolved_sampler() == SAMPLERS.resolve("map")
-    assert options.chosen_prior_variance() is None
+    assert options.chosen_prior() == "horseshoe"
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

@@ -49,15 +49,17 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     assert all((row["verdict"] == "failed") == bool(row["failed"]) for row in rows.values())
     stages = {(row["method"], row["stage"]) for row in seconds.to_pylist()}
     assert {("map", "adapt"), ("map", "rerank"), ("mira", "tune")} < stages
-    cell = Cell("leaflet", 4, 1, "map", "prior_variance=1")
+    cell = Cell("leaflet", 4, 1, "map", "variance=1")
     adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
     seed = seed_of(study, cell)
-    posterior = bpa_ppl.adapt(adaptation, lists.weights, sampler="map", prior_variance=1, seed=seed)
+    posterior = bpa_ppl.adapt(
+        adaptation, lists.weights, sampler="map", prior="isotropic:variance=1", seed=seed
+    )
     adapted = bpa_ppl.rerank(lists.test, posterior).choice
     tuned = reestimate(adaptation, lists.weights, tuner="mira", seed=seed).weights
     chosen = {
         ("canonical", ""): lists.test.best(lists.test.scores(lists.weights.values_array)),
-        ("map", "prior_variance=1"): adapted,
+        ("map", "variance=1"): adapted,
         ("mira", ""): lists.test.best(lists.test.scores(tuned.values_array)),
     }
     for (method, setting), choice in chosen.items():

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from raising import raises
 
-from bpa_ppl import DataError
+from bpa_ppl import DataError, Isotropic
 from bpa_ppl.experiments.running import run_study
 from bpa_ppl.experiments.study import (
     Cell,
@@ -22,7 +22,7 @@ from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.sampling.base import SAMPLERS
 
-VARIANT = 'like = "mert"\nmetric = "ter"\nrestarts = 2'
+VARIANT = 'like = "mert"\ngain = "ter"\nrestarts = 2'
 
 
 def edited_study(study_file: Path, old: str, new: str) -> Path:
@@ -37,7 +37,7 @@ def test_settings_are_read(study_file: Path) -> None:
     assert (study.sizes, study.draws, study.seed, study.replacement) == ((4, 8), 3, 5, True)
     assert [method.name for method in study.methods][-1] == "mert-ter"
     mert_ter = study.methods[-1]
-    assert (mert_ter.engine, mert_ter.metric) == ("mert", "ter")
+    assert (mert_ter.engine, mert_ter.gain) == ("mert", "ter")
     assert mert_ter.engine_settings == (("restarts", 2),)
     assert study.domains[0].adapt == study_file.parent / "nbest"
 
@@ -74,10 +74,10 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
         ("seed = 5", f"seed = {2**63}", None, "seed"),
         ("sizes = [4, 8]", "sizes = [4, 4]", "wrong-type", "sizes contains a value twice"),
         ("seed = 5", "seed = 1" + 5000 * "0", "bad-number", "study.toml"),
-        ('metric = "ter"', 'metric = "rouge"', "unknown-name", "'rouge'"),
+        ('gain = "ter"', 'gain = "rouge"', "unknown-name", "'rouge'"),
         ('like = "mert"', "", None, r"\[variants.mert-ter\]: like"),
         ("variants.mert-ter", "variants.mert", "duplicate", "mert"),
-        ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*prior.variance"),
+        ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*variance"),
         ("values = [0.01, 1]", "values = ['/']", "wrong-type", "not '/'"),
         ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
         ('"mira"', '"weight-trace"', "no-data", r"weight-trace .* \[development\]"),
@@ -144,13 +144,13 @@ def test_cells_are_unique_and_ordered(study_file: Path) -> None:
     assert [cell[:3] for cell in cells] == sorted(cell[:3] for cell in cells)
     assert len({cell.name for cell in cells}) == len(cells)
     settings = {cell.setting: method for cell, method in methods.items()}
-    assert set(settings) == {"", "prior_variance=0.01", "prior_variance=1"}
-    assert settings["prior_variance=0.01"].prior_variance == 0.01
+    assert set(settings) == {"", "variance=0.01", "variance=1"}
+    assert settings["variance=0.01"].resolved_prior() == Isotropic(variance=0.01)
 
 
 def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path) -> None:
     study = read_study(study_file)
-    same = CELL._replace(method="mira", setting="prior_variance=1")
+    same = CELL._replace(method="mira", setting="variance=1")
     fewer = replace(study, methods=study.methods[:1], sizes=(8,), sweeps=())
     drawn = draw_sentences(study, CELL, 14).tolist()
     assert drawn == draw_sentences(study, same, 14).tolist()

@@ -21,6 +21,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.experiments.sweeps import SweepResult, sweep
 from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.sampling.base import SAMPLERS
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [200]}
 
@@ -50,8 +51,9 @@ def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepR
     assert "0 of 2" in str(walk)
     settings = {"proposal_variance": 1e-3, "warmup": 200}
     weights = read_weights(originals / "moses.ini")
-    options = {"likelihood": "oracle", "seed": 1, "draws": 200, **settings}
-    posterior = adapt(lists[:6], weights, sampler="rwm-isotropic", **options)
+    options = {"likelihood": "oracle", "seed": 1, "draws": 200}
+    sampler = SAMPLERS.resolve("rwm-isotropic", settings)
+    posterior = adapt(lists[:6], weights, sampler=sampler, **options)
     (row,) = (row for row in walk.runs if row.items() >= (settings | {"run": 1}).items())
     statistics = as_draws(posterior).statistics["acceptance_rate"]
     assert row["acceptance"] == pytest.approx(float(np.mean(statistics)))

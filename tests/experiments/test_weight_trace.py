@@ -39,7 +39,7 @@ def test_visited_weights_of_the_development_set_are_weighted_by_the_data(
         extra=toy,
         seed=3,
         likelihood="oracle",
-        oracle=reference_model.given(*oracle),
+        gain=reference_model.given(*oracle),
         progress=lambda done, total, note: finished.append((done, total)),
     )
     assert found.attrs["extra"] == toy.origin

@@ -16,6 +16,7 @@ from bpa_ppl.features.length import Length
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.weights import StartingWeights
 
 CONTENT = json.loads(files("bpa_ppl.features").joinpath("pretrained.json").read_text())
 FEATURES = CONTENT["features"]
@@ -33,9 +34,9 @@ def lists() -> NBest:
 
 def prior_of(lists: NBest, **options: Any) -> Prior:
     settings: dict[str, Any] = {
-        "metric": "judgement",
+        "gain": "judgement",
         "sampler": "map",
-        "prior_only": True,
+        "likelihood": "none",
         "add": ["consensus", "length"],
     }
     settings |= options
@@ -63,18 +64,22 @@ def test_only_columns_of_the_sources_without_settings_are_known(lists: NBest) ->
         assert not prior_of(with_sources, add=source).mean.any()
     # Columns of that name in the lists themselves may be anything.
     given = add_features(lists, "consensus")
-    assert not prior_of(given, add=None).mean.any()
+    assert not prior_of(given, add=()).mean.any()
 
 
 def test_they_can_be_switched_off_or_replaced(lists: NBest) -> None:
-    assert not prior_of(lists, pretrained=False).mean.any()
-    prior = prior_of(lists, defaults={"consensus.words": 7.0}, prior_variance={"LengthWords": 2.0})
+    assert not prior_of(lists, weights=StartingWeights(pretrained=False)).mean.any()
+    prior = prior_of(
+        lists,
+        weights=StartingWeights(defaults={"consensus.words": 7.0}),
+        prior=Isotropic(variance={"LengthWords": 2.0}),
+    )
     named = dict(zip(prior.names, zip(prior.mean, prior.variance, strict=True), strict=True))
     assert named["consensus.words"][0] == 7.0
     assert named["LengthWords"][1] == 2.0
     assert named["consensus.chrf5"][0] > 0
     # A variance of all weights is that of the known ones, too.
-    wide = prior_of(lists, prior_variance=4.0)
+    wide = prior_of(lists, prior="isotropic:variance=4.0")
     assert wide.mean.any()
     assert wide.variance.min() > 25 * prior_of(lists).variance.min()
     given = prior_of(lists, prior=Isotropic(single={"consensus.chrf5": 3.0}))

@@ -30,11 +30,12 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, record_of
 from bpa_ppl.registry import Registry
+from bpa_ppl.weights import StartingWeights
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 OPENED: list[str] = []
 WEIGHTS = {"LM0": 0.5}
-MODE: dict[str, Any] = {"sampler": "map", "prior_variance": 1.0}
+MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
 LAPLACE = {**MODE, "sampler": "laplace"}
 
 
@@ -120,7 +121,9 @@ def test_new_lists_get_the_features_that_were_adapted(
     assert as_draws(posterior).features == ("LM0", "known")
     chosen = rerank(lists, posterior)
     extended = add_features(lists, source)
-    again = rerank(extended, adapt(extended, WEIGHTS, **LAPLACE, defaults={"known": 0}))
+    again = rerank(
+        extended, adapt(extended, StartingWeights(WEIGHTS, defaults={"known": 0}), **LAPLACE)
+    )
     assert np.array_equal(chosen.choice, again.choice)
     assert np.array_equal(chosen.probability, again.probability)
 

@@ -54,7 +54,7 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     assert options == {
         "sampler": "laplace",
         "seed": 1,
-        "metric": "chrf",
+        "gain": "chrf",
         "add": ["consensus", "length"],
         "draws": 200,
     }

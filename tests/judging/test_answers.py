@@ -24,7 +24,6 @@ from bpa_ppl.judging.answers import (
 from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.sampling.options import AdaptOptions
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)
@@ -183,8 +182,7 @@ def test_the_prior_is_that_of_adapt() -> None:
     for _ in range(3):
         session.next()
         session.answer("first")
-    options = AdaptOptions(likelihood=Preference(slip=0.05))
-    prior = problem_of(session.judged, None, options).target.prior
+    prior = problem_of(session.judged, likelihood=Preference(slip=0.05)).target.prior
     for name in ("mean", "covariance", "degrees"):
         np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))
     r = np.corrcoef((features - features.mean(axis=1, keepdims=True)).reshape(-1, 2).T)[0, 1]

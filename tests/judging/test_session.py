@@ -23,6 +23,7 @@ from bpa_ppl.judging.outlook import expected
 from bpa_ppl.judging.questions import Candidates
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import advice
+from bpa_ppl.weights import StartingWeights
 
 
 def answered(session: Session, count: int, noise: float = 0.0) -> Session:
@@ -56,7 +57,7 @@ def test_a_given_prior_keeps_its_scale() -> None:
     """Of weights alone the mean is given, and the scale learned."""
     covariance = np.eye(3) / 7
     given = Prior.gaussian(dict.fromkeys(NAMES, 0.0), covariance)
-    session = answered(Session(compared_lists(), given), 12)
+    session = answered(Session(compared_lists(), prior=given), 12)
     np.testing.assert_array_equal(session.prior.full_covariance, covariance)
     centred = answered(Session(compared_lists(), {"quality": 1.0}), 12)
     np.testing.assert_allclose(centred.prior.mean, [1.0, 0.0, 0.0])
@@ -92,10 +93,14 @@ def test_the_weights_start_from_the_prior() -> None:
     lists, expected = compared_lists(), [3.0, 0.0, 0.0]
     given = Prior.gaussian(dict(zip(NAMES, expected, strict=True)), np.eye(3) / 7)
     draws = np.random.default_rng(0).normal(expected, size=(4, 2000, 3))
-    for prior in ({"quality": 3.0}, given, bpa.Draws({"weights": draws}, NAMES)):
-        weights = Session(lists, prior).weights
+    for start in (
+        {"weights": {"quality": 3.0}},
+        {"prior": given},
+        {"prior": bpa.Draws({"weights": draws}, NAMES)},
+    ):
+        weights = Session(lists, **start).weights
         np.testing.assert_allclose(weights.mean[:-1], expected, atol=0.1)
-    weights = Session(lists, given).weights
+    weights = Session(lists, prior=given).weights
     np.testing.assert_allclose(weights.covariance[:-1, :-1], np.eye(3) / 7)
     equal = bpa.weights.equal_weights(lists)
     means = [equal[name] for name in NAMES]
@@ -106,7 +111,7 @@ def test_weights_of_fixed_features_count_and_of_unknown_ones_do_not() -> None:
     """As those of a decoder, whose file has more weights than the lists have features."""
     lists, weights = compared_lists(), {"quality": 3.0, "noise": 0.5, "other": 1.0}
     with pytest.warns(bpa.BpaWarning, match="other left out"):
-        session = Session(lists, weights, fixed=["noise"])
+        session = Session(lists, StartingWeights(weights, fixed=["noise"]))
     assert session.features == ("quality", "length")
     np.testing.assert_allclose(session.weights.mean[:-1], [3, 0])
     base = session._candidates.base

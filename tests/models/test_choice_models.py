@@ -40,7 +40,7 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
     """McFadden (1974): with a flat prior the mode is the estimate of statsmodels."""
     lists = choice_sets(seed, smallest, largest)
     zero = dict.fromkeys(NAMES, 0.0)
-    options: dict[str, Any] = {"metric": "y", "likelihood": "oracle"}
+    options: dict[str, Any] = {"gain": "y", "likelihood": "oracle"}
     options["prior"] = Prior.isotropic(zero, variance=FLAT)
     draws = as_draws(bpa.adapt(lists, zero, sampler="map", **options))
     covariance = find_mode(bpa.log_density(lists, zero, **options)).covariance

@@ -113,7 +113,7 @@ def evaluate_likelihood(
 def test_density_and_gradient_agree_with_scipy(
     lists: NBest, gain_values: Array, oracle: Array, reference: Any, name: str, likelihood: Any
 ) -> None:
-    (setting,) = likelihood.settings().values()
+    setting = getattr(likelihood, likelihood.factor[0])
 
     def expected(weights: Array) -> Array:
         return np.asarray(reference(name, setting, weights))
@@ -149,7 +149,7 @@ def lists_with_gain_column(lists: NBest, gain_values: Array) -> NBest:
 
 def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference: Any) -> None:
     judged = replace(lists, extras={"quality": gain_values})
-    draws = as_draws(adapt(judged, CANONICAL, likelihood="risk", metric="quality", sampler="map"))
+    draws = as_draws(adapt(judged, CANONICAL, likelihood="risk", gain="quality", sampler="map"))
     kappa, mean = draws.record.likelihood.settings["kappa"], [0.4, -0.2]
 
     def loss(weights: Array) -> float:
@@ -172,7 +172,7 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
             lists_with_gain_column,
             CANONICAL,
             likelihood=name,
-            metric="quality",
+            gain="quality",
             sampler="map",
         )
         assert as_draws(posterior).record.likelihood.plain == {

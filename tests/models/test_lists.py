@@ -31,7 +31,7 @@ def test_likelihood_of_ragged_lists_agrees_with_scipy(whole: bool) -> None:
     sizes = [1, 2, 3, 9, 17, 33, 70, 71, 150, 300, 5, 500]
     pool = _random_lists(sizes, whole=whole)
     oracle = np.array([n // 2 for n in sizes])
-    result = adapt(pool, CANONICAL, sampler="map", oracle=reference_model.given(*oracle))
+    result = adapt(pool, CANONICAL, sampler="map", gain=reference_model.given(*oracle))
     weights = result["posterior"]["weights"].values[0, 0]
     ours = result["log_likelihood"]["oracle"].values[0, 0]
     expected = reference_model.log_likelihood(pool, oracle, weights)

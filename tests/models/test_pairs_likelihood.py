@@ -157,7 +157,7 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     lists, gain = made((7, 7, 9), 7)
     gain[[1, 9, 10, 20]] = np.nan
     judged = replace(lists, extras={"quality": gain})
-    draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", metric="quality", sampler="map"))
+    draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map"))
     assert draws.record.likelihood.plain == {
         "name": "pairs",
         "exponent": 0.5,

@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 from scipy.stats import multivariate_normal, norm
 from targets import by_domain, moments_of
 
-from bpa_ppl import NBest, UsageError, adapt, from_lists
+from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting import log_density as density_of
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -110,7 +110,7 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
 
 def posterior_target(lists: NBest, likelihood: Preference) -> Target:
     """Return the posterior given lists with judgements."""
-    return density_of(lists, CANONICAL, likelihood=likelihood, prior_variance=VARIANCE)
+    return density_of(lists, CANONICAL, likelihood=likelihood, prior=Isotropic(variance=VARIANCE))
 
 
 CASES = {
@@ -192,7 +192,11 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     ]
     pairs = from_lists([["a", "b"]] * 40, features, ["LM0"])
     judged = pairs.with_sentence_extras(preferences=[[e] for e in entries])
-    options: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": "laplace", "seed": 4}
+    options: dict[str, Any] = {
+        "prior": Isotropic(variance=VARIANCE),
+        "sampler": "laplace",
+        "seed": 4,
+    }
     posterior = as_draws(adapt(judged, {"LM0": 0.4}, **options))
     assert posterior.coords["rater"] == ("ann", "bob")
     weight, odds = np.linspace(-1.8, 4.2, 41), np.linspace(-12.0, 8.0, 81)
@@ -246,9 +250,10 @@ def test_weights_ties_and_slips_are_calibrated(
 ) -> None:
     judged_lists = with_judgements(lists, ties=True, raters=raters)
     # With raters there are more values, and fewer effective draws.
-    options: dict[str, Any] = {"prior_variance": VARIANCE, "draws": 600 if raters else 300}
+    options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "likelihood": likelihood}
+    sampler = f"imh:draws={600 if raters else 300}"
     result = calibrate_sampler(
-        judged_lists, CANONICAL, "imh", replications=200, seed=1, likelihood=likelihood, **options
+        judged_lists, CANONICAL, sampler, replications=200, seed=1, **options
     )
     slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
     assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")

@@ -16,7 +16,7 @@ from scipy.stats import laplace, multivariate_normal
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, variances
+from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import Match
 
@@ -128,16 +128,13 @@ def test_rejects_repeated_names(tmp_path: Path) -> None:
 def test_rejects_other_distributions(tmp_path: Path) -> None:
     with raises(UsageError, "not-supported", parameter="prior"):
         HEAVY.write(tmp_path / "prior.json")
-    full = Prior.gaussian(CANONICAL, COVARIANCE)
-    with raises(UsageError, "conflict", parameter="prior_variance"):
-        adapt(LISTS, CANONICAL, prior=full, prior_variance=0.1, oracle=ORACLE)
 
 
 @pytest.mark.parametrize(
     ("make", "arguments", "code", "parameter"),
     [
         (Prior.isotropic, ([0.5],), "wrong-type", "weights"),
-        (Prior.isotropic, ({"a": 0.5}, "wide"), "wrong-type", "prior_variance"),
+        (Prior.isotropic, ({"a": 0.5}, "wide"), "wrong-type", "variance"),
         (Prior.gaussian, ([0.5], [[1.0]]), "wrong-type", "weights"),
         (Prior.gaussian, (CANONICAL, "wide"), "wrong-type", "covariance"),
         (Prior.gaussian, (CANONICAL, [[1.0]]), "wrong-length", "covariance"),
@@ -161,7 +158,7 @@ def test_prior_of_posterior() -> None:
     prior = Prior.of(external_posterior(draws, list(CANONICAL)))
     np.testing.assert_allclose(prior.mean, draws.mean(axis=(0, 1)))
     np.testing.assert_allclose(prior.covariance, np.cov(draws.reshape(-1, 2).T), rtol=1e-3)
-    result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE))
+    result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", gain=ORACLE))
     assert result.canonical is not None
     assert result.constants["prior_covariance"].shape == (2, 2)
     with raises(UsageError, "not-supported", parameter="prior"):
@@ -179,8 +176,10 @@ class TestScales:
     )
 
     def test_variance_depends_on_spread_without_canonical_weight(self) -> None:
-        built = Isotropic(variance=0.2).build(self.match)  # one such feature: τ² = 1/2
-        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.5 / 0.5**2, 0.2])
+        built = Isotropic().build(self.match)  # one such feature: τ² = 1/2
+        np.testing.assert_allclose(built.variance, [0.1, 0.1, 0.1, 0.5 / 0.5**2, 0.1])
+        built = Isotropic(variance=0.2).build(self.match)
+        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.2 / 0.5**2, 0.2])
         narrow = Isotropic(variance=0.2, scale=0.1).build(self.match)
         np.testing.assert_allclose(narrow.variance, [0.2, 0.2, 0.2, (0.1 / 0.5) ** 2, 0.2])
         assert Isotropic().scaled(self.match) == {"comet": 0.5}
@@ -190,14 +189,14 @@ class TestScales:
         assert (free.names, free.variance.tolist()) == (("TM0[0]",), [0.1])
 
     def test_variance_of_single_features_and_labels(self) -> None:
-        built = Isotropic(single={"TM0": 3.0, "comet": 7.0}).build(self.match)
-        assert built.variance.tolist() == [0.1, 3.0, 3.0, 7.0, 0.1]
-        with raises(DataError, "missing-feature", parameter="prior_variance", match="LM1"):
+        for prior in (Isotropic(single={"TM0": 3, "comet": 7}), Isotropic({"TM0": 3, "comet": 7})):
+            assert prior.build(self.match).variance.tolist() == [0.1, 3.0, 3.0, 7.0, 0.1]
+        with raises(DataError, "missing-feature", parameter="variance", match="LM1"):
             Isotropic(single={"LM1": 3.0}).build(self.match)
-        with raises(UsageError, "bad-number", parameter="prior_variance", match="-1"):
+        with raises(UsageError, "bad-number", parameter="variance", match="-1"):
             Isotropic(single={"comet": -1.0})
 
     @pytest.mark.parametrize("variance", ["much", {"LM0": "much"}, [[1.0], [1.0, 2.0]], object()])
     def test_rejects_invalid_variance(self, variance: object) -> None:
-        with raises(UsageError, "wrong-type", parameter="prior_variance"):
-            Isotropic(**variances(variance)).build(self.match)
+        with raises(UsageError, "wrong-type", parameter="variance"):
+            Isotropic(variance=variance)

@@ -85,7 +85,7 @@ def test_adapt_scores_each_text_once() -> None:
         return [float(len(text.split())) for text in hypotheses]
 
     lists = from_lists([["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"])
-    adapt(lists, {"F": 0.5}, metric=words, likelihood="risk", sampler="map")
+    adapt(lists, {"F": 0.5}, gain=words, likelihood="risk", sampler="map")
     assert sorted(scored) == ["a", "a b", "c", "d e"]
 
 

@@ -12,7 +12,7 @@ from judged_lists import judged_lists
 from bpa_ppl import NBest, adapt, describe
 from bpa_ppl.notes import capture_notes
 
-OPTIONS: dict[str, Any] = {"metric": "comet", "sampler": "map", "prior_variance": 1.0}
+OPTIONS: dict[str, Any] = {"gain": "comet", "sampler": "map", "prior": "isotropic:variance=1.0"}
 
 
 def single_system(lists: NBest, **options: Any) -> list[str]:
@@ -76,11 +76,11 @@ def test_a_column_of_judgements_is_named_before_references_are_taken(missing: bo
         ({}, 1),
         ({"exclude": ["rating"]}, 0),
         ({"features": ["comet"]}, 0),
-        ({"metric": "rating"}, 0),
-        ({"prior_only": True}, 0),
+        ({"gain": "rating"}, 0),
+        ({"likelihood": "none"}, 0),
     ):
         with capture_notes() as notes:
-            adapt(lists, None, sampler="map", prior_variance=1.0, **options)
+            adapt(lists, None, sampler="map", prior="isotropic:variance=1.0", **options)
         found = [n for n in notes if "if people judged so" in n.message]
         assert [n.message for n in found] == [expected] * count
         assert all(n.level == logging.WARNING for n in found)

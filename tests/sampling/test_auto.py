@@ -115,10 +115,10 @@ def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
     gain = lists.features[:, 1]
     lists = lists.without("comet").with_extras(gain=gain)
     return lists, {
-        "metric": "gain",
+        "gain": "gain",
         "likelihood": likelihood,
         "categorical": "system",
-        "prior_variance": 4.0,
+        "prior": "isotropic:variance=4.0",
         "seed": 1,
     }
 

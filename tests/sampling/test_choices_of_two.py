@@ -64,7 +64,7 @@ def test_probabilities_of_pairs_are_calibrated(gain: str | None, strength: float
     for seed in range(8):
         lists = judged_pairs(50 + NEW, strength, seed)
         judged, new = lists[:50], lists[50:]
-        posterior = adapt(judged, None, metric=gain, sampler="laplace")
+        posterior = adapt(judged, None, gain=gain, sampler="laplace")
         probability = Reranker(posterior).predict(new).probability
         found.append(errors(probability, np.asarray(new.extras["chosen"])))
     difference, error = np.mean(found, axis=0)
@@ -86,7 +86,7 @@ def test_gains_of_two_candidates_are_preferences(size: int) -> None:
     lists = lists.with_extras(chosen=gains.ravel()).with_sentence_extras(preferences=answers)
     by_gain, by_preference = (
         as_draws(adapt(lists, None, sampler="laplace", **options))
-        for options in ({"metric": "chosen"}, {})
+        for options in ({"gain": "chosen"}, {})
     )
     assert by_gain.record.prior.scale == pytest.approx(by_preference.record.prior.scale, rel=0.01)
     np.testing.assert_allclose(by_gain.mean, by_preference.mean, rtol=0.01)
@@ -109,7 +109,7 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
     expected = fitted.fit((pairs[:, 0] - pairs[:, 1]) * scale, chosen).coef_[0] * scale
     options: dict[str, Any] = {"prior": Isotropic(scale=0.7), "sampler": "map"}
     for posterior in (
-        adapt(lists, None, metric="chosen", **options),
+        adapt(lists, None, gain="chosen", **options),
         adapt(lists, None, **options),
     ):
         np.testing.assert_allclose(as_draws(posterior).mean, expected, rtol=1e-3, atol=1e-4)
@@ -143,7 +143,8 @@ def test_a_tie_is_no_choice_of_the_canonical_weights() -> None:
     tied = pairs.with_extras(chosen=chosen)
     canonical = dict.fromkeys(pairs.feature_names, 3.0)
     shared = [
-        adapt(tied, canonical, metric="chosen", sampler="map", ties=t) for t in (None, "shared")
+        adapt(tied, canonical, gain="chosen", likelihood=likelihood, sampler="map")
+        for likelihood in (None, "oracle:ties=shared")
     ]
     assert np.array_equal(*(as_draws(posterior).mean for posterior in shared))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from scipy.stats import norm
 from targets import integrated
 
 import bpa_ppl
-from bpa_ppl import from_lists
+from bpa_ppl import Isotropic, from_lists
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.sampling.mode import require_mode
 
@@ -40,8 +42,9 @@ def test_evidence_is_the_integral() -> None:
     grid, _ = integrated(log_density, mean, width, points=POINTS)
     exact = logsumexp(log_density(grid)) + np.log((2 * width / (POINTS - 1)) ** 2)
     with jax.enable_x64(True):
-        options = {"likelihood": Margin(gamma=gamma), "oracle": reference_model.given(*best)}
-        options |= {"metric": "worth", "prior_variance": variance}
+        oracles = replace(reference_model.given(*best), metric="worth")
+        options = {"likelihood": Margin(gamma=gamma), "gain": oracles}
+        options |= {"prior": Isotropic(variance=variance)}
         target = bpa_ppl.log_density(nbest.with_extras(worth=worth.ravel()), CANONICAL, **options)
         mode = require_mode(target)
     found = mode.figures.log_evidence  # of the posterior

@@ -43,7 +43,8 @@ def test_more_steps_than_anybody_can_wait_for_are_refused(
 def test_draws_of_no_worth_are_refused_without_a_fuss(
     sampler: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert not check(adapt(LISTS, {"A": 0.1, "B": 0.2}, sampler=sampler, **settings))
+    engine = SAMPLERS.resolve(sampler, settings)
+    assert not check(adapt(LISTS, {"A": 0.1, "B": 0.2}, sampler=engine))
     assert "arviz" not in capfd.readouterr().err
 
 

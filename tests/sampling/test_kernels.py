@@ -26,7 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("sampler", SETTINGS)
 def test_moments_are_those_of_quadrature(sampler: str) -> None:
-    posterior = TARGET.adapt(sampler, **SETTINGS[sampler])
+    posterior = TARGET.adapt(sampler, SETTINGS[sampler])
     weights = posterior["posterior"]["weights"].values
     assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
     draws = as_draws(posterior)
@@ -72,4 +72,4 @@ def test_what_cannot_run_is_refused(
     sampler: Any, settings: dict[str, Any], code: str, parameter: str | None
 ) -> None:
     with raises(UsageError, code, parameter=parameter or next(iter(settings), None)):
-        TARGET.adapt(sampler, **settings)
+        TARGET.adapt(sampler, settings)

@@ -10,8 +10,9 @@ import pytest
 from moment_checks import assert_moments, assert_weighted_moments
 from targets import EXACT, NAMES, STEPS, TARGETS
 
-from bpa_ppl import NBest, adapt, check, from_lists, rerank
+from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling.base import SAMPLERS
 
 CANONICAL = {"LM0": 0.7, "WP0": -0.4}
 MEAN = np.array(list(CANONICAL.values()))
@@ -30,15 +31,15 @@ def lists() -> NBest:
 def priors(lists: NBest) -> Any:
     """The function sampler ↦ posterior of no sentence at all, which remembers."""
     options: dict[str, Any] = {
-        "prior_variance": VARIANCE,
-        "prior_only": True,
+        "prior": Isotropic(variance=VARIANCE),
+        "likelihood": "none",
         "seed": 1,
     }
 
     @cache
     def prior_by(sampler: str) -> Any:
-        settings = {"draws": 4000, **STEPS.get(sampler, {})}
-        return adapt(lists, CANONICAL, sampler=sampler, **options, **settings)
+        engine = SAMPLERS.resolve(sampler, {"draws": 4000, **STEPS.get(sampler, {})})
+        return adapt(lists, CANONICAL, sampler=engine, **options)
 
     return prior_by
 
@@ -68,7 +69,7 @@ def test_prior_draws_are_of_the_prior(priors: Any) -> None:
 def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str) -> None:
     settings = {} if sampler == "map" else {"draws": 4000}
     target = TARGETS["plane"]()._replace(canonical=CANONICAL)
-    posterior = target.adapt(sampler, prior_variance=1e-10, **settings)
+    posterior = target.adapt(sampler, prior="isotropic:variance=1e-10", **settings)
     result = rerank(lists, posterior)
     np.testing.assert_array_equal(result.choice, lists.best(lists.scores(MEAN)))
     np.testing.assert_array_equal(result.choice, result.canonical)

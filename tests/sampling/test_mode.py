@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from bpa_ppl import (
     DataError,
     Draws,
+    Isotropic,
     NBest,
     Weights,
     adapt,
@@ -39,7 +40,7 @@ def lists() -> NBest:
 @pytest.fixture(scope="module")
 def mode(lists: NBest) -> InferenceData:
     oracle = reference_model.given(*ORACLE)
-    return adapt(lists, CANONICAL, sampler="map", prior_variance=VARIANCE, oracle=oracle)
+    return adapt(lists, CANONICAL, sampler="map", prior=Isotropic(variance=VARIANCE), gain=oracle)
 
 
 def potential_energy(lists: NBest, weights: reference_model.Array) -> float:
@@ -73,8 +74,8 @@ def test_the_mode_is_that_of_scipy(lists: NBest, mode: InferenceData) -> None:
 
 
 def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest) -> None:
-    options = {"likelihood": "oracle", "prior_variance": VARIANCE}
-    target = log_density(lists, CANONICAL, oracle=reference_model.given(*ORACLE), **options)
+    options = {"likelihood": "oracle", "prior": Isotropic(variance=VARIANCE)}
+    target = log_density(lists, CANONICAL, gain=reference_model.given(*ORACLE), **options)
     found = find_mode(target)
     hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)

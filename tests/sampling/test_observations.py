@@ -49,7 +49,7 @@ def test_numpyro_samples_the_data_of_the_steps(lists: NBest) -> None:
     with jax.enable_x64(True):
         mcmc.run(jax.random.key(0), observed.table(start), prior, Oracle())
         theirs = np.asarray(mcmc.get_samples(group_by_chain=True)["weights"])
-        target = log_density(lists, CANONICAL, metric="grade", likelihood="oracle")
+        target = log_density(lists, CANONICAL, gain="grade", likelihood="oracle")
         ours = np.asarray(SAMPLERS.resolve("imh").sample(target).z["weights"])
     effective = ess(theirs)
     assert effective.min() > 400
@@ -82,7 +82,7 @@ def test_the_prior_is_that_of_adapt(lists: NBest) -> None:
     start = match(None, lists)._replace(origin="none")
     observed = observe(lists, "grade", start)
     prior, record = choose_prior(observed, start, likelihood="risk")
-    expected = log_density(lists, None, metric="grade").prior
+    expected = log_density(lists, None, gain="grade").prior
     np.testing.assert_allclose(prior.variance, expected.variance)
     assert record.scale_learned
     assert record.scale == pytest.approx(np.sqrt(prior.variance[0]) * lists.spread[0], rel=0.01)

@@ -30,7 +30,7 @@ CANONICAL = {"LM0": 0.6, "TM0": 0.4}
 def density_of(model: Any, canonical: dict[str, float] = CANONICAL, **extras: Any) -> Any:
     lists = reference_model.pairs(DIFFERENCES[:, : len(canonical)], NAMES[: len(canonical)])
     lists = lists.with_sentence_extras(**extras) if extras else lists
-    return log_density(lists, canonical, model=model, oracle=ORACLE, likelihood="oracle")
+    return log_density(lists, canonical, model=model, gain=ORACLE, likelihood="oracle")
 
 
 def observe(lists: Any, likelihood: Any, weights: Any, **plate: Any) -> None:
@@ -235,7 +235,7 @@ def test_weights_with_a_support_are_sampled_as_quadrature_says(
     model, log_p, names = ON_A_SUPPORT[name]
     lists = reference_model.pairs(DIFFERENCES[:, : len(names)], names)
     weights = dict(zip(names, canonical, strict=False))
-    options: dict[str, Any] = {"oracle": ORACLE, "likelihood": "oracle", "seed": 1}
+    options: dict[str, Any] = {"gain": ORACLE, "likelihood": "oracle", "seed": 1}
     posterior = adapt(lists, weights, model=model, sampler=sampler, draws=4000, **options)
     draws = as_draws(posterior).weights
     mean, covariance = moments_of(*integrated(log_p, [3.0], 3.0, 6001))

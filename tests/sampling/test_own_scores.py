@@ -26,6 +26,7 @@ from bpa_ppl import (
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import GainColumn
+from bpa_ppl.weights import StartingWeights
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
@@ -35,7 +36,7 @@ OTHERS = judged_lists(60, seed=2)
 
 @pytest.fixture(scope="module")
 def posterior() -> Any:
-    return adapt(LISTS, CANONICAL, metric="comet", categorical="system", sampler="laplace")
+    return adapt(LISTS, CANONICAL, gain="comet", categorical="system", sampler="laplace")
 
 
 def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
@@ -84,7 +85,7 @@ def test_a_scaled_prior_is_logged_and_recorded() -> None:
 
 def test_without_any_weights() -> None:
     with capture_notes() as notes:
-        found = adapt(LISTS, None, metric="comet", categorical="system", sampler="map")
+        found = adapt(LISTS, None, gain="comet", categorical="system", sampler="map")
     assert any(re.search(r"except logprob \(0\.\d+\), and standard", n.message) for n in notes)
     draws = as_draws(found)
     mean, variance = draws.constants["prior_mean"], draws.constants["prior_variance"]
@@ -95,20 +96,25 @@ def test_without_any_weights() -> None:
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 
 
+def test_a_column_of_which_oracles_are_given_is_no_feature() -> None:
+    best = oracles(LISTS, "comet")
+    found = adapt(LISTS, CANONICAL, gain=best, likelihood="oracle", sampler="map")
+    assert as_draws(found).features == ("logprob",)
+
+
 def adapted(**options: Any) -> Any:
-    return adapt(LISTS, CANONICAL, metric="comet", **options)
+    return adapt(LISTS, CANONICAL, gain="comet", **options)
 
 
 CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
-    lambda: adapt(LISTS, "moses.ini", metric="comet"),
+    lambda: adapt(LISTS, "moses.ini", gain="comet"),
     lambda: adapted(prior=np.ones(2)),
     lambda: adapted(likelihood=[]),
-    lambda: adapt(LISTS, CANONICAL, metric=7),
-    lambda: adapted(oracle=[1, 2]),
-    lambda: adapted(fixed=7),
+    lambda: adapt(LISTS, CANONICAL, gain=7),
+    lambda: adapt(LISTS, StartingWeights(CANONICAL, fixed=7)),
     lambda: adapted(categorical=7),
-    lambda: adapted(defaults=[1]),
+    lambda: adapt(LISTS, StartingWeights(CANONICAL, defaults=[1])),
     lambda: adapted(model="m"),
 ]
 
@@ -126,6 +132,6 @@ def test_totals_are_compared_only_with_weights_that_were_given(
     lists = replace(LISTS, totals=totals.astype(np.float32))
     warned = []
     for weights in (None, CANONICAL):
-        adapt(lists, weights, metric="comet", sampler="map")
+        adapt(lists, weights, gain="comet", sampler="map")
         warned.append("do not reproduce the totals" in str([str(w.message) for w in recwarn.list]))
     assert warned == [False, True]

@@ -15,7 +15,6 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.laplace import typical_moments
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.sampling.options import AdaptOptions
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     separable: KnownTarget,
 ) -> None:
     def moments(known: KnownTarget) -> tuple[Any, Any]:
-        density = problem_of(known.lists, known.weights, AdaptOptions(**known.options)).target
+        density = problem_of(known.lists, known.weights, **known.options).target
         with jax.enable_x64(True):
             return typical_moments(density), mode_of(density)
 
@@ -62,7 +61,7 @@ def test_a_long_run_logs_a_first_estimate_of_its_time(
     """From the second piece, since the first one has the compilation; a short run logs nothing."""
     clock = iter([100.0, 101.5, 100.0, 100.1])
     monkeypatch.setattr(chains, "perf_counter", lambda: next(clock))
-    options = {"sampler": "rwm", "warmup": 10, "draws": 190, "chains": 1, **separable.options}
+    options = {"sampler": "rwm:warmup=10,draws=190,chains=1", **separable.options}
     with caplog.at_level("INFO", logger="bpa_ppl"):
         for _ in range(2):
             adapt(separable.lists, separable.weights, **options)

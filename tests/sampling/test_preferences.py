@@ -52,7 +52,7 @@ def lists() -> NBest:
 
 
 def adapted(lists: NBest, **options: Any) -> Draws:
-    options = {"prior_variance": 1.0, **options}
+    options = {"prior": "isotropic:variance=1.0", **options}
     options |= {} if "sampler" in options else {"sampler": "imh", "draws": 500}
     return as_draws(adapt(lists, ZERO, **options))
 
@@ -86,7 +86,7 @@ def test_the_posterior_of_gains_is_a_prior_of_preferences(
     lists: NBest, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", "bpa_ppl"):
-        rated = adapted(lists, metric="mqm", likelihood="margin")
+        rated = adapted(lists, gain="mqm", likelihood="margin")
     assert "preferences are not used" in caplog.text
     assert rated.record.observed.sentences == SENTENCES // 2
     answered = adapt(lists, ZERO, likelihood="preference", prior=Prior.of(rated), sampler="imh")
@@ -101,7 +101,7 @@ def test_only_models_of_domains_need_the_domain_of_each_list(
     lists: NBest, domain: list[Any]
 ) -> None:
     named = lists[:2].with_sentence_extras(domain=domain)
-    options = {"likelihood": "oracle", "oracle": given(0, 0), "prior_variance": 0.1}
+    options = {"likelihood": "oracle", "gain": given(0, 0), "prior": "isotropic:variance=0.1"}
     assert not np.any(log_density(named, ZERO, **options).lists.domain)
     with raises(DataError, "missing-column", parameter="domain", match="list 1"):
         log_density(named, ZERO, model=by_domain, **options)
@@ -127,7 +127,7 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
 
 RATED = 300
 SLIPS = {"ann": 0.03, "bob": 0.3}
-SMALL: dict[str, Any] = {"prior_variance": 4.0, "sampler": "imh", "draws": 1000}
+SMALL: dict[str, Any] = {"prior": "isotropic:variance=4.0", "sampler": "imh", "draws": 1000}
 NONE = {f"F{k}": 0.0 for k in range(4)}
 
 
@@ -184,7 +184,7 @@ def test_log_likelihoods_have_slip_rates_and_weights(of_two_raters: tuple[NBest,
 def test_one_rater_has_the_rate_of_the_setting() -> None:
     judged = answers({"ann": 0.05}, 20, 4)
     zero = dict.fromkeys(judged.feature_names, 0.0)
-    posterior = as_draws(adapt(judged, zero, prior_variance=1.0, sampler="map"))
+    posterior = as_draws(adapt(judged, zero, prior="isotropic:variance=1.0", sampler="map"))
     assert posterior.sites == ("weights",)
     assert posterior.record.likelihood.settings["slip"] == 0.0
     assert posterior.record.observed.agreement is None

@@ -18,7 +18,7 @@ from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.notes import Note, capture_notes
-from bpa_ppl.weights import equal_weights
+from bpa_ppl.weights import StartingWeights, equal_weights
 
 SIZE = 6
 
@@ -39,7 +39,7 @@ def simulated(
 
 
 def scale_of(pool: NBest, **options: Any) -> float:
-    options = {"metric": "gain", "likelihood": "oracle", "sampler": "map"} | options
+    options = {"gain": "gain", "likelihood": "oracle", "sampler": "map"} | options
     return float(as_draws(adapt(pool, None, **options)).record.prior.scale)
 
 
@@ -106,10 +106,8 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
         log_p += scores[:, values.argmax()] - logsumexp(scores + gamma * loss, axis=1)
     posterior = adapt(
         pool,
-        {"model": 1.0},
-        fixed=["model"],
-        defaults={"f0": 0.0},
-        metric="gain",
+        StartingWeights({"model": 1.0}, fixed=["model"], defaults={"f0": 0.0}),
+        gain="gain",
         likelihood=Margin(gamma=gamma),
         sampler="map",
     )
@@ -176,13 +174,13 @@ def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampl
 
 def test_a_given_scale_is_not_learned() -> None:
     pool = simulated(20, np.array([1.0, -0.5]))
-    options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
-    draws = as_draws(adapt(pool, None, prior_variance=0.04, **options))
+    options: dict[str, Any] = {"gain": "gain", "sampler": "map"}
+    draws = as_draws(adapt(pool, None, prior="isotropic:variance=0.04", **options))
     expected = 0.04 / pool.spread**2
     np.testing.assert_allclose(draws.constants["prior_variance"], expected, rtol=1e-6)
     assert not draws.record.prior.scale_learned
     with capture_notes() as notes:
-        empty = as_draws(adapt(pool, None, prior_only=True, **options))
+        empty = as_draws(adapt(pool, None, likelihood="none", **options))
     expected_note = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, expected_note) in notes
     assert all(note.level == logging.INFO for note in notes)
@@ -198,7 +196,9 @@ class TestEqualWeights:
         new = simulated(50, np.array([1.0, 1.0, 1.0]))
         new = new.with_features(["cost"], -3 * new.features[:, 0])
         lists = new.without("gain")  # no judgement anywhere
-        posterior = adapt(lists, "equal", lower_is_better="cost", prior_only=True)
+        posterior = adapt(
+            lists, StartingWeights("equal", lower_is_better="cost"), likelihood="none"
+        )
         signs = np.array([1, 1, 1, -1]) / new.spread
         found = rerank(new, posterior)
         assert found.choice.tolist() == new.best(new.features @ signs).tolist()
@@ -208,14 +208,15 @@ class TestEqualWeights:
         found = equal_weights(pool, ["f1"])
         expected = np.array([1, -1]) / (4 * pool.spread)
         np.testing.assert_allclose(found.values_array, expected)
-        draws = as_draws(adapt(pool, "equal", metric="gain", lower_is_better=["f1"], sampler="map"))
+        start = StartingWeights("equal", lower_is_better=["f1"])
+        draws = as_draws(adapt(pool, start, gain="gain", sampler="map"))
         np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
         assert draws.record.start == "equal"
 
     def test_invalid_arguments(self) -> None:
         pool = simulated(5, np.array([1.0]))
         with raises(DataError, "missing-feature", parameter="lower_is_better"):
-            adapt(pool, "equal", metric="gain", lower_is_better=["comet"])
+            adapt(pool, StartingWeights("equal", lower_is_better=["comet"]), gain="gain")
         for weights in (None, {"f0": 1.0}):
             with raises(UsageError, "conflict", parameter="lower_is_better"):
-                adapt(pool, weights, metric="gain", lower_is_better=["f0"])
+                StartingWeights(weights, lower_is_better=["f0"])

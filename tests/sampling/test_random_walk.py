@@ -14,7 +14,9 @@ from bpa_ppl.sampling.rwm import random_walk
 
 @pytest.mark.parametrize("covariance", [None, [[1.0, 0.9], [0.9, 1.0]]])
 def test_steps_have_the_variance_and_the_covariance(covariance: list[list[float]] | None) -> None:
-    target = TARGETS["plane"]().density(prior_variance=1e6)  # steps of 0.01 are all accepted
+    target = TARGETS["plane"]().density(
+        prior="isotropic:variance=1e6"
+    )  # steps of 0.01 are all accepted
     start = {"weights": np.broadcast_to(np.asarray(target.initial_position), (5_000, 2))}
     keys = jax.random.split(jax.random.key(0), 5_000)
     metric = None if covariance is None else np.array(covariance)
@@ -52,12 +54,12 @@ def test_the_steps_of_a_draw_grow_with_the_number_of_weights(features: int, thin
     values, texts = rng.normal(size=(20, 4, features)), [list("abcd")] * 20
     gain = values.sum(axis=2) + 0.1 * rng.normal(size=(20, 4))
     lists = from_lists(texts, values, names, extras={"gain": gain.tolist()})
-    options = {"metric": "gain", "likelihood": "oracle", "sampler": "rwm"}
+    options = {"gain": "gain", "likelihood": "oracle", "sampler": "rwm"}
     canonical = dict.fromkeys(names, 0.1)
     posterior = adapt(lists, canonical, **options)
     assert (posterior["sample_stats"]["n_steps"].values == thinning).all()
     report = check(posterior)
     assert report, str(report)
     assert {one.name: one.value for one in report.findings}["bulk ESS"] > 1000
-    few = adapt(lists, canonical, **options, thinning=3, draws=100)
+    few = adapt(lists, canonical, **{**options, "sampler": "rwm:thinning=3"}, draws=100)
     assert (few["sample_stats"]["n_steps"].values == 3).all()

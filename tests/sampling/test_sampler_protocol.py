@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 import reference_model
 from raising import raises
 
-from bpa_ppl import UsageError, adapt
+from bpa_ppl import Isotropic, UsageError, adapt
+from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.target import Sampled, Target
 
 #: Settings that are not numbers: what is sampled from, not how.
@@ -44,10 +47,16 @@ def test_every_number_of_the_settings_must_be_positive(name: str) -> None:
         ({"sampler": "gibbs"}, "unknown-name", "sampler"),
         ({"sampler": "map", "draws": 10}, "unknown-setting", "draws"),
         ({"sampler": "nuts", "chains": float("nan")}, "invalid-setting", "chains"),
-        ({"sampler": "nuts", "target_accept": 5.0}, "invalid-setting", "target_accept"),
+        ({"sampler": "nuts:target_accept=5"}, "invalid-setting", "target_accept"),
+        ({"sampler": "nuts:draws=500", "draws": 200}, "conflict", "draws"),
+        ({"sampler": Nuts(chains=2), "chains": 3}, "conflict", "chains"),
         ({"sampler": "imh", "draws": 10.5}, "invalid-setting", "draws"),
-        ({"sampler": "map", "prior_variance": 0.0}, "bad-number", "prior_variance"),
-        ({"sampler": "map", "prior_variance": [0.1, 0.2]}, "wrong-length", "prior_variance"),
+        ({"sampler": "map", "prior": "isotropic:variance=0.0"}, "bad-number", "variance"),
+        (
+            {"sampler": "map", "prior": Isotropic(variance=[0.1, 0.2])},
+            "wrong-length",
+            "variance",
+        ),
         ({"sampler": "map", "likelihood": "hinge"}, "unknown-name", "likelihood"),
         ({"sampler": "map", "prior": "flat"}, "unknown-name", "prior"),
         ({"sampler": "map", "preset": "printed"}, "unknown-name", "preset"),
@@ -56,4 +65,10 @@ def test_every_number_of_the_settings_must_be_positive(name: str) -> None:
 def test_invalid_settings_are_refused(arguments: dict[str, Any], code: str, parameter: str) -> None:
     pool = reference_model.pairs([[1.0]], ["LM0"])
     with raises(UsageError, code, parameter=parameter):
-        adapt(pool, {"LM0": 0.5}, oracle=reference_model.given(0), **arguments)
+        adapt(pool, {"LM0": 0.5}, gain=reference_model.given(0), **arguments)
+
+
+def test_draws_and_chains_are_those_of_the_sampler() -> None:
+    for sampler in ("nuts:warmup=50", Nuts(warmup=50), Nuts(warmup=50, draws=20)):
+        chosen = Arguments(sampler=sampler, draws=20, chains=np.int64(2)).resolved_sampler()
+        assert chosen == Nuts(warmup=50, draws=20, chains=2)

@@ -17,7 +17,17 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import lognorm, multivariate_normal, norm
 from targets import SENTENCES, TARGETS, integrated, moments_of
 
-from bpa_ppl import DataError, Prior, UsageError, adapt, check, log_density, point_weights, rerank
+from bpa_ppl import (
+    DataError,
+    Isotropic,
+    Prior,
+    UsageError,
+    adapt,
+    check,
+    log_density,
+    point_weights,
+    rerank,
+)
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.log_linear import log_linear
@@ -68,7 +78,7 @@ def test_a_factor_counts_as_the_density_that_it_is() -> None:
     mean, variance = np.array(list(target.canonical.values())), np.asarray(target.variance)
     joint = 1 / (1 / variance + 1)
     canonical = dict(zip(target.canonical, mean * joint / variance, strict=True))
-    same = adapt(target.pool, canonical, oracle=GIVEN, prior_variance=joint, sampler="map")
+    same = adapt(target.pool, canonical, gain=GIVEN, prior=Isotropic(variance=joint), sampler="map")
     ours = draws_of(with_factor, sampler="map")
     np.testing.assert_allclose(as_draws(ours).mean, as_draws(same).mean, atol=1e-5)
     assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
@@ -120,7 +130,11 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     lists = reference_model.pairs(differences, ["LM0"]).with_sentence_extras(
         domain=tuple(np.array(["talks", "leaflets"])[domain])
     )
-    options = {"prior_variance": 0.7, "oracle": reference_model.given(*[0] * 14), "draws": 4000}
+    options = {
+        "prior": "isotropic:variance=0.7",
+        "gain": reference_model.given(*[0] * 14),
+        "draws": 4000,
+    }
     found = as_draws(adapt(lists, {"LM0": 0.5}, sampler=sampler, model=by_domain, **options))
     features = lists.features[1::2, 0].astype(np.float64)
     number = 1 - domain  # leaflets, then talks: in the order of their names
@@ -170,7 +184,9 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("sampler", [*SLOW, "imh"])
 def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str) -> None:
     target = TARGETS["balanced"]()
-    posterior = target.adapt(sampler, model=learned_scale, draws=5000, prior_variance=0.1)
+    posterior = target.adapt(
+        sampler, model=learned_scale, draws=5000, prior="isotropic:variance=0.1"
+    )
     sites = posterior["posterior"]
     draws = np.stack([sites["weights"].values[..., 0], sites["scale"].values], axis=-1)
     assert_moments(draws, *moments())
@@ -225,7 +241,7 @@ def test_nuts_ends_for_an_own_hierarchy_of_54_values() -> None:
     lists = reference_model.pairs(rng.normal(size=(30, 9)), names)
     lists = lists.with_sentence_extras(domain=list("abc") * 10)
     oracle = reference_model.given(*[0] * 30)
-    density = log_density(lists, dict.fromkeys(names, 0.1), model=noncentred, oracle=oracle)
+    density = log_density(lists, dict.fromkeys(names, 0.1), model=noncentred, gain=oracle)
     assert density.dimension == 54
     sampled = Nuts(draws=20, warmup=20, chains=1).sample(density)
     assert np.isfinite(sampled.log_density).all()

@@ -61,7 +61,7 @@ def brute_force(nbest: NBest, weights: np.ndarray, gamma: float) -> np.ndarray:
 def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     pool = lists()
     assert (oracles(pool, "mqm").tied > 1).sum() > 3
-    draws = as_draws(adapt(pool, None, metric="mqm", likelihood=likelihood, sampler="map"))
+    draws = as_draws(adapt(pool, None, gain="mqm", likelihood=likelihood, sampler="map"))
     gamma = draws.record.likelihood.settings.get("gamma", 0.0)
     expected = brute_force(pool, draws.mean, gamma)
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
@@ -77,7 +77,11 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
 def test_draws_have_the_moments_of_shared_ties() -> None:
     """By quadrature."""
     pool, zeros = lists(sentences=24), dict.fromkeys(NAMES, 0.0)
-    options = {"metric": "mqm", "likelihood": "oracle", "ties": "shared", "prior_variance": 4.0}
+    options = {
+        "gain": "mqm",
+        "likelihood": "oracle:ties=shared",
+        "prior": "isotropic:variance=4.0",
+    }
     draws = as_draws(adapt(pool, zeros, sampler="imh", draws=500, **options))
 
     def log_density(weights: np.ndarray) -> np.ndarray:
@@ -116,7 +120,7 @@ def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) 
     other, rows = permuted(pool)
     settings = {} if sampler == "map" else FEW
     one, two = (
-        as_draws(adapt(p, None, metric="mqm", likelihood=likelihood, sampler=sampler, **settings))
+        as_draws(adapt(p, None, gain="mqm", likelihood=likelihood, sampler=sampler, **settings))
         for p in (pool, other)
     )
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-9)
@@ -128,13 +132,13 @@ def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
     pool = lists()
     totals = np.random.default_rng(2).normal(size=len(pool.features))
     scored = replace(pool, totals=totals.astype(np.float32))
-    found = as_draws(adapt(scored, None, metric="mqm", sampler="map"))
+    found = as_draws(adapt(scored, None, gain="mqm", sampler="map"))
     assert found.record.observed.ties == "canonical"
     gain = np.asarray(pool.extras["mqm"])
     best = np.repeat(np.maximum.reduceat(gain, pool.offsets[:-1]), pool.sizes)
     expected = pool.best(np.where(gain == best, totals, -np.inf))
     assert found.observed["oracle"].tolist() == expected.tolist()
-    shared = as_draws(adapt(pool, None, metric="mqm", sampler="map"))
+    shared = as_draws(adapt(pool, None, gain="mqm", sampler="map"))
     assert shared.record.observed.ties == "shared"
 
 
@@ -142,9 +146,9 @@ def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
     pool = lists()
     same = pool.with_extras(mqm=[0.0] * len(pool.features))
     with raises(DataError, "no-data"):
-        adapt(same, None, metric="mqm", sampler="map")
+        adapt(same, None, gain="mqm", sampler="map")
     with capture_notes() as notes:
-        adapt(pool, None, metric="mqm", sampler="map")
+        adapt(pool, None, gain="mqm", sampler="map")
     tied = int((oracles(pool, "mqm").tied > 1).sum())
     (said,) = [n.message for n in notes if "several best candidates" in n.message]
     assert said.startswith(f"{tied} of 12 lists")
@@ -154,7 +158,7 @@ class TestMeanRule:
     """Without canonical weights the mean of the scores decides."""
 
     def test_it_is_recorded_and_chooses_by_the_mean_weights(self) -> None:
-        posterior = adapt(lists(), None, metric="mqm", sampler="imh", draws=300, chains=2)
+        posterior = adapt(lists(), None, gain="mqm", sampler="imh", draws=300, chains=2)
         draws, new = as_draws(posterior), lists(3, 40)
         found = rerank(new, posterior, unchecked=True)
         assert draws.record.start == "none"
@@ -165,5 +169,5 @@ class TestMeanRule:
         named = rerank(new, posterior, rule="predictive", unchecked=True)
         assert not np.allclose(named.probability, found.probability)
         canonical = {"comet": 0.5, "length": 0.0}
-        posterior = adapt(lists(), canonical, metric="mqm", sampler="map")
+        posterior = adapt(lists(), canonical, gain="mqm", sampler="map")
         assert as_draws(posterior).record.start == "canonical"

@@ -9,6 +9,7 @@ from scipy.special import log_expit
 
 from bpa_ppl import adapt, as_draws
 from bpa_ppl.models.priors.sparse import Horseshoe
+from bpa_ppl.weights import StartingWeights
 
 
 def by_brute_force(rows: np.ndarray, draws: int = 400_000) -> tuple[np.ndarray, np.ndarray]:
@@ -37,9 +38,10 @@ def test_the_horseshoe_is_sampled_as_brute_force_says() -> None:
     rows = rng.normal(size=(30, 2)) * [1.5, 0.7]
     rows[:, 0] = -np.abs(rows[:, 0]) * np.where(rng.uniform(size=30) < 0.85, 1, -1)
     lists = reference_model.pairs(rows, ["a", "b"])
-    options = {"sampler": "nuts", "draws": 1500, "target_accept": 0.95, "likelihood": "oracle"}
-    options |= {"defaults": {"a": 0.0, "b": 0.0}, "oracle": reference_model.given(*[0] * 30)}
-    draws = as_draws(adapt(lists, {}, prior=Horseshoe(relevant=1.0), **options))
+    options = {"sampler": "nuts:target_accept=0.95", "draws": 1500, "likelihood": "oracle"}
+    options |= {"prior": Horseshoe(relevant=1.0), "gain": reference_model.given(*[0] * 30)}
+    start = StartingWeights({}, defaults={"a": 0.0, "b": 0.0})
+    draws = as_draws(adapt(lists, start, **options))
     mean, variance = by_brute_force(lists.features[1::2].astype(np.float64))
     np.testing.assert_allclose(draws.mean, mean, atol=0.1 * np.sqrt(variance).max())
     np.testing.assert_allclose(draws.deviation**2, variance, rtol=0.2)

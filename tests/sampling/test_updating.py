@@ -29,15 +29,19 @@ MILD, STRONG = 0.4, 1.0
 
 
 def posterior_of(
-    first: int, last: int, *, contradiction: float, prior: Any = "isotropic", draws: int = 5000
+    first: int,
+    last: int,
+    *,
+    contradiction: float,
+    prior: Any = "isotropic:variance=4",
+    draws: int = 5000,
 ) -> Draws:
     differences = DIFFERENCES.copy()
     differences[OLD:] *= -contradiction
     lists = reference_model.pairs(-differences[first:last], NAMES)
-    variance = {} if isinstance(prior, Prior) else {"prior_variance": 4.0}
     oracle = reference_model.given(*[0] * (last - first))
-    options: dict[str, Any] = {"sampler": "imh", "likelihood": "oracle", "seed": 1, **variance}
-    return as_draws(adapt(lists, CANONICAL, prior=prior, oracle=oracle, draws=draws, **options))
+    options: dict[str, Any] = {"sampler": "imh", "likelihood": "oracle", "seed": 1}
+    return as_draws(adapt(lists, CANONICAL, prior=prior, gain=oracle, draws=draws, **options))
 
 
 @cache

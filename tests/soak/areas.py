@@ -454,7 +454,7 @@ likelihood = "margin"
 gamma = 4
 
 [sweeps.prior]
-setting = "prior_variance"
+setting = "variance"
 values = [0.01, 1.0]
 methods = ["imh"]
 sizes = [2]
@@ -747,7 +747,8 @@ def extreme_numbers(rng: random.Random, folder: Path) -> str:
     )
     options: dict[str, Any] = {}
     if rng.random() < 0.5:
-        options["prior_variance"] = rng.choice((1e-300, 1e-30, 1e-3, 1.0, 1e30, 1e300))
+        variance = rng.choice((1e-300, 1e-30, 1e-3, 1.0, 1e30, 1e300))
+        options["prior"] = f"isotropic:variance={variance}"
     sampler = rng.choice(("map", "laplace", "imh", "auto", "rwm", "heuristic", "nuts"))
 
     def use() -> None:

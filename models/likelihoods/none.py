@@ -1,0 +1,18 @@
+"""No likelihood: the posterior equals the prior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.lists import Lists
+
+
+class NoLikelihood(Likelihood, frozen=True):
+    """p(A | λ) = 1: the lists give the features and their spread, and the posterior is the prior.
+
+    They need neither references nor judgements.
+    """
+
+    def observe(self, lists: Lists, weights: Any) -> None:
+        """Observe nothing."""
