@@ -8,7 +8,7 @@ __version__ = "1.0.0"
 #: The public names by the module that has them, which is imported when one of them is first used:
 #: `import bpa_ppl` loads neither JAX nor ArviZ.
 _MODULES = {
-    "bpa_ppl.adapting": ("adapt", "log_density", "to_posterior"),
+    "bpa_ppl.adapting": ("adapt", "log_density"),
     "bpa_ppl.building": (
         "concatenate",
         "from_arrays",
@@ -52,6 +52,7 @@ _MODULES = {
     "bpa_ppl.posterior.adapter": ("as_draws", "point_weights"),
     "bpa_ppl.posterior.draws": ("Draws",),
     "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
+    "bpa_ppl.problem": ("to_posterior",),
     "bpa_ppl.quality.base": ("Metric",),
     "bpa_ppl.quality.bleu": ("BLEU",),
     "bpa_ppl.quality.chrf": ("CHRF",),
@@ -77,11 +78,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
-    from bpa_ppl.adapting import (
-        adapt as adapt,
-        log_density as log_density,
-        to_posterior as to_posterior,
-    )
+    from bpa_ppl.adapting import adapt as adapt, log_density as log_density
+    from bpa_ppl.problem import to_posterior as to_posterior
     from bpa_ppl.building import (
         concatenate as concatenate,
         from_arrays as from_arrays,

@@ -35,6 +35,7 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
+    ("problem",),
     ("adapting",),
     ("demo", "describing", "sklearn"),
     ("serving",),

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.adapting import Problem, gain_of, problem_of
+from bpa_ppl.adapting import gain_of, problem_of
 from bpa_ppl.errors import (
     SEEDS,
     BpaError,
@@ -41,6 +41,7 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import LOGGER
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.problem import Problem
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.gains import AnyGain
 from bpa_ppl.quality.oracle import Oracles

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from scipy.special import softmax
 
-from bpa_ppl.adapting import EQUALS_PRIOR, adapt, problem_of
+from bpa_ppl.adapting import adapt
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, quoted, require
+from bpa_ppl.features.prepared import prepare_lists
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
 from bpa_ppl.judging.journal import (
@@ -35,10 +35,9 @@ from bpa_ppl.labels import places_of
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import NBest, content_hash
-from bpa_ppl.notes import capture_notes, replay, warn_user
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.sampling.target import Sampled
+from bpa_ppl.notes import warn_user
+from bpa_ppl.quality.gains import default_metric, resolve
+from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:
@@ -157,9 +156,11 @@ class Session:
         self._likelihood, self._start = Preference(slip=slip), StartingWeights.of(weights)
         self._options: dict[str, Any] = {"features": features, "exclude": exclude}
         self._options |= {"categorical": categorical, "add": add}
-        self.prior, self._draws = _prior(lists, self._start, prior, self._likelihood, self._options)
+        self.prior, self._recipe, self._fixed = _prepare(
+            lists, self._start, prior, self._likelihood, self._options
+        )
         self.features = tuple(self.prior.names or ())
-        self._candidates = _candidates(lists, self._draws)
+        self._candidates = _candidates(lists, self._recipe, self._fixed)
         texts, starts = self._candidates.text, self._candidates.offsets[:-1]
         low, high = (extreme.reduceat(texts, starts) for extreme in (np.minimum, np.maximum))
         self._pool = np.flatnonzero(low != high)  # lists with two different texts
@@ -264,7 +265,7 @@ class Session:
         Raises:
             DataError: if they do not have the features.
         """
-        table = self._candidates if lists is None else _candidates(lists, self._draws)
+        table = self._candidates if lists is None else _candidates(lists, self._recipe, self._fixed)
         return table.choices(self.weights)
 
     def outlook(self) -> Outlook:
@@ -408,55 +409,58 @@ class Session:
         return Question(identifier, sentence, shown, pair, source, asked, self._lines + 1)
 
 
-def _prior(
+def _prepare(
     lists: NBest,
     start: StartingWeights,
     prior: Prior | Posterior | None,
     likelihood: Preference,
     options: Mapping[str, Any],
-) -> tuple[Prior, Draws]:
-    """Return the prior of the free weights, which is the one that `adapt` builds.
+) -> tuple[Prior, Recipe, Weights]:
+    """Return the prior of the free weights, which is the one of `adapt`.
 
-    Also returns draws that record how the features of the lists are made.
+    Also returns how the features of lists are made, and the fixed weights.
     """
     weights: Any = {} if start.weights is None or start.is_equal else start.weights
     named = Weights(weights)
     if named:  # as initial weights: the prior of canonical ones is narrower
         initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
         start = replace(start, weights=None, defaults=initial)
-    with capture_notes() as notes:
-        problem = problem_of(
-            lists,
-            start,
-            likelihood=likelihood,
-            prior=prior if prior is None or isinstance(prior, Prior) else Prior.of(prior),
-            sampler="map",
-            prior_only=True,
-            **options,
-        )
-    replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
-    mean = np.asarray(problem.target.prior.mean, np.float64)
-    draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), SamplerRecord())
-    if unknown := [name for name in named if name not in {*draws.features, *draws.fixed}]:
+    gain = resolve(default_metric(lists, canonical=False))
+    prepared = prepare_lists(lists, start, gain, **options)
+    match = prepared.match
+    if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{listed(unknown)} left out, because the lists do not have it")
-    arrays = problem.target.prior._replace(names=None)
-    return jax.tree.map(np.asarray, arrays)._replace(names=draws.features), draws
+    family: Any = "isotropic" if prior is None else prior
+    if not isinstance(family, str | Prior):
+        family = Prior.of(family)
+    chosen, _ = choose_prior(
+        None,
+        match,
+        family,
+        likelihood=likelihood,
+        lists=prepared.lists,
+        variances=prepared.pretrained,
+        defaults=start.defaults,
+    )
+    recipe = replace(prepared.recipe, free=match.free_names, fixed=match.fixed_names)
+    fixed = Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True))
+    return chosen._replace(posterior=None), recipe, fixed
 
 
 def _gaussian(prior: Prior) -> Gaussian:
     return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
 
 
-def _candidates(lists: NBest, draws: Draws) -> Candidates:
+def _candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
     """Return the weighted features of all candidates, and the score of the fixed ones."""
-    table = Recipe.of(draws).apply(lists)
-    columns = places_of(draws.features, table.feature_names)
-    fixed = draws.aligned(table, np.zeros((1, len(columns))))[0]
+    table = recipe.apply(lists)
+    columns = places_of(recipe.free, table.feature_names)
+    base = np.array([fixed.get(name, 0.0) for name in table.feature_names])
     numbers: dict[str, int] = {}
     text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]
     return Candidates(
         features=table.features[:, columns].astype(np.float64),
-        base=table.features @ fixed,
+        base=table.features @ base,
         offsets=np.asarray(table.offsets, np.int64),
         text=np.array(text, np.int64)[table.string_index],
     )

@@ -11,6 +11,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 
 if TYPE_CHECKING:
+    from bpa_ppl.posterior.draws import Draws
     from bpa_ppl.sampling.target import Sampled, Target
 
 #: Most steps of all chains together: they take days, and larger arrays cannot be indexed.
@@ -81,6 +82,16 @@ class Sampler(Component, frozen=True):
             f"the sampler {type(self).__name__} uses no out-of-domain lists: leave them out",
             parameter="extra",
         )
+
+    def keeps(self, posterior: Draws | None) -> bool:
+        """Return whether it weights the draws of a posterior again, which are its own.
+
+        Args:
+            posterior: the one that a prior represents, or None.
+        """
+        if posterior is None or not self.keeps_draws:
+            return False
+        return posterior.record.sampler.name == SAMPLERS.name_of(self)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior.

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
@@ -41,7 +42,7 @@ from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.sampling.mode import mode_of, posterior_target
-from bpa_ppl.sampling.observations import Compared, Scored
+from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
 from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
@@ -57,12 +58,14 @@ _TOLERANCE = 0.02  # of log τ
 
 
 def choose_prior(
-    observed: Scored | Compared,
+    observed: Scored | Compared | None,
     match: Match,
     prior: str | PriorFamily | Prior = "isotropic",
     *,
     likelihood: str | Likelihood = "oracle",
     lists: NBest | None = None,
+    variances: Mapping[str, float] | None = None,
+    defaults: Mapping[str, float] | None = None,
     model: Model | None = None,
     progress: bool | Reporter = False,
 ) -> tuple[Prior, PriorRecord]:
@@ -70,11 +73,14 @@ def choose_prior(
 
     Args:
         observed: from `observe`; the scale of weights without a canonical value is learned from it.
+            None for the prior of lists that have not been judged.
         match: the weights, matched to the lists.
         prior: the name of a family of priors, such as `isotropic`, as published; a family with its
             settings; or a prior.
         likelihood: as for `observe`.
         lists: all lists, those without an observation too; None are those of `observed`.
+        variances: of single weights, where the user has not chosen others.
+        defaults: weights without a canonical value that the user has given.
         model: as for `adapt`.
         progress: True draws a bar on standard error.
 
@@ -93,16 +99,22 @@ def choose_prior(
     >>> chosen.mean.tolist(), chosen.variance.tolist(), record.name, record.settings
     ([0.5], [0.1], 'isotropic', {'variance': 0.1})
     """
-    family = prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
-    resolved = LIKELIHOODS.resolve(likelihood)
+    family = isotropic.with_variances(
+        prior if isinstance(prior, Prior) else PRIORS.resolve(prior), variances or {}
+    )
+    if observed is None:
+        if lists is None:
+            raise UsageError("give observations, or lists to be judged", parameter="lists")
+        observed = observe(lists[:0], likelihood="oracle")
     scale = choose_scale(
         observed,
         observed.table(match, domains=model not in (None, log_linear)),
         match,
         family,
-        resolved,
+        LIKELIHOODS.resolve(likelihood),
         observed.lists if lists is None else lists,
         model=model or log_linear,
+        defaults=defaults,
         progress=progress,
     )
     return build_recorded(family, match, scale)
@@ -130,7 +142,7 @@ def choose_scale(
     lists: NBest,
     *,
     model: Model = log_linear,
-    has_start: bool = False,
+    defaults: Mapping[str, float] | None = None,
     progress: bool | Reporter = False,
 ) -> Scale:
     """Return the scale of the prior: learned, expected, or unknown with a typical value.
@@ -145,7 +157,7 @@ def choose_scale(
         likelihood: what it observes, with its settings as they were given.
         lists: all lists.
         model: as for `choose_prior`.
-        has_start: whether weights start at values that the user has given.
+        defaults: weights without a canonical value that the user has given.
         progress: as for `choose_prior`.
     """
     scaled = isotropic.learns_scale(family, match)
@@ -156,7 +168,7 @@ def choose_scale(
     to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
     # Other models may use the variance of the prior.
     if answers and model is log_linear and len(lists) and (to_be_judged or not of_pairs):
-        given = has_start or match.origin == EQUAL
+        given = match.origin == EQUAL or any((defaults or {}).get(name) for name in scaled)
         factor = isotropic.FROM_START_FACTOR if given else isotropic.ANSWERS_FACTOR
         typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
         return Scale(typical, correlation_within(lists, scaled))

@@ -246,12 +246,18 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
 
     Raises:
         DataError: if it does not fit the features.
+        UsageError: if it is the Gaussian of a posterior with too few draws.
 
     >>> match = Match(("a", "b"), np.array([0.5, 0.0]), np.ones(2, bool), np.array([np.nan, 6.0]))
     >>> build_prior(Isotropic(variance=0.2), match, scale=3.0).variance.tolist()
     [0.2, 0.25]
     """
     if isinstance(family, Prior):
+        posterior = family.posterior
+        if posterior is not None and np.linalg.eigvalsh(family.covariance).min() <= 0:
+            problem = "the posterior that is the prior has too few draws of weight for a covariance"
+            remedy = f"use its own sampler, {posterior.record.sampler.name}, or adapt to all"
+            raise UsageError(f"{problem}: {remedy} lists together", parameter="prior")
         fixed = dict(zip(match.fixed_names, match.fixed_values, strict=True))
         return family.conditioned(fixed).completed(Isotropic(scale=scale).build(match))
     if scale is not None and isinstance(family, Isotropic):

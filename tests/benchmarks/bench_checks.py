@@ -30,10 +30,11 @@ from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
-from bpa_ppl.adapting import Problem, problem_of
+from bpa_ppl.adapting import problem_of
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import burn_in
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.imh import accept
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1

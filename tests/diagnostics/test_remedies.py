@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from bpa_ppl import check, from_lists
-from bpa_ppl.adapting import Problem, problem_of
+from bpa_ppl.adapting import problem_of
 from bpa_ppl.diagnostics.checks import Remedies
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
+from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.base import SAMPLERS
 
 NAMES = [f"F{k}" for k in range(8)]

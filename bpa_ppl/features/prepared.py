@@ -1,0 +1,110 @@
+"""Lists with all features of a posterior, and where the weights of these features start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.features.base import AnySource
+from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.features.pretrained import pretrained_weights
+from bpa_ppl.features.recipe import Recipe, recipe_for
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import log_info
+from bpa_ppl.progress import Reporter, inherited_progress
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start
+
+
+class Prepared(NamedTuple):
+    """Lists with all features of a posterior.
+
+    Attributes:
+        lists: all adaptation lists, those without an observation too.
+        recipe: how the features are made.
+        columns: the names of the columns of each source of features.
+        match: where their weights start.
+        pretrained: the variances of weights that start at learned values, by feature.
+    """
+
+    lists: NBest
+    recipe: Recipe
+    columns: tuple[tuple[str, ...], ...]
+    match: Match
+    pretrained: Mapping[str, float] = MappingProxyType({})
+
+    @property
+    def indicators(self) -> list[str]:
+        """The features that are indicators of a category, such as a system."""
+        sources = zip(self.recipe.sources, self.columns, strict=True)
+        return [n for source, names in sources if isinstance(source, Indicators) for n in names]
+
+    def without_indicators(self) -> Prepared:
+        """Return the lists without the indicators."""
+        recipe, columns = self.recipe.without_indicators(self.columns)
+        names = self.indicators
+        return Prepared(
+            self.lists.without(*names), recipe, columns, self.match.without(names), self.pretrained
+        )
+
+
+def prepare_lists(
+    nbest: NBest,
+    weights: StartingWeights,
+    gain: Metric,
+    *,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
+    categorical: str | Iterable[str] = (),
+    add: AnySource | Iterable[AnySource] = (),
+    progress: bool | Reporter = False,
+) -> Prepared:
+    """Make the features of the adaptation lists, and match the weights to them.
+
+    Args:
+        nbest: the adaptation lists.
+        weights: where the weights start.
+        gain: whose column is not a feature.
+        features: as for `adapt`.
+        exclude: as for `adapt`.
+        categorical: as for `adapt`.
+        add: as for `adapt`.
+        progress: as for `adapt`.
+
+    Raises:
+        DataError: if a column or a weight is missing, or a source cannot be fitted.
+        UsageError: if there is no such source.
+
+    >>> from bpa_ppl import TER, from_lists
+    >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> prepared = prepare_lists(lists, StartingWeights({"LM0": 0.5}), TER(), add="length")
+    >>> prepared.match.names, prepared.match.values.tolist()
+    (('LM0', 'LengthWords'), [0.5, 0.0])
+    """
+    recipe = recipe_for(nbest, gain, categorical, add, features, exclude)
+    nbest = recipe.without_criterion(nbest)
+    canonical, initial, origin = start(weights.weights, nbest, weights.lower_is_better)
+    with inherited_progress(progress):
+        nbest, columns = recipe.for_training(nbest)
+    given = weights.defaults or {}
+    defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
+    matched = match(canonical, nbest, fixed=weights.fixed, defaults=defaults)
+    prepared = Prepared(nbest, recipe, columns, matched._replace(origin=origin))
+    if origin == CANONICAL or not weights.pretrained:
+        return prepared
+    mean, variance = pretrained_weights(recipe.sources, columns, matched.free_spread)
+    learned = {name: variance[name] for name in mean if name not in given}
+    if not learned:
+        return prepared
+    log_info(
+        f"the weights of {', '.join(learned)} start at values learned from public judged lists; to "
+        "start at 0: pretrained=False, --no-pretrained"
+    )
+    pairs = zip(matched.names, matched.values, strict=True)
+    values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)
+    matched = matched._replace(values=values, origin=origin)
+    return prepared._replace(match=matched, pretrained=learned)

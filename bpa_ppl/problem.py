@@ -1,0 +1,362 @@
+"""A problem: what samplers sample, and what the posteriors of all of them record."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from bpa_ppl.arrays import Float64
+from bpa_ppl.columns import to_floats
+from bpa_ppl.diagnostics.baselines.comparing import (
+    recorded_comparison,
+    with_baselines,
+    with_indicators_compared,
+)
+from bpa_ppl.diagnostics.baselines.table import system_column
+from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.drift import feature_scales
+from bpa_ppl.errors import DataError, UsageError, checked_seed, require
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import warn_user
+from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.record import (
+    Figures,
+    Record,
+    SamplerRecord,
+)
+from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.observations import (
+    Compared,
+    Scored,
+)
+from bpa_ppl.sampling.target import (
+    NUMPYRO_LOCK,
+    Sampled,
+    Target,
+    constrained,
+    constrained_draws,
+    evaluate,
+    log_priors,
+    model_info,
+    prior_draws,
+    require_sites,
+    unflatten,
+)
+from bpa_ppl.sampling.updating import gaussian_shift, report_shift
+from bpa_ppl.weights import (
+    Weights,
+)
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+_PRIOR_DRAWS = 1000
+#: Fewer lists with several systems say little on a posterior that chooses one system.
+_MIN_LISTS = 5
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One adaptation, matched, scored and tabulated once, which any number of samplers can sample.
+
+    Attributes:
+        target: the posterior, without a report of progress.
+        observed: what was observed of the lists.
+        lists: all adaptation lists, with the features of the posterior.
+        record: of the posterior, without that of a sampler.
+        constants: arrays that the posterior keeps.
+        without_indicators: returns the target where the weights of indicators, such as those of
+            systems, are 0; None if there are none, or no other feature.
+        represented: the posterior that a Gaussian prior represents, or None.
+    """
+
+    target: Target
+    observed: Scored | Compared
+    lists: NBest
+    record: Record
+    constants: dict[str, Any]
+    without_indicators: Callable[[], Target] | None = None
+    represented: Draws | None = None
+
+    def sample(
+        self,
+        sampler: str | Sampler = "auto",
+        *,
+        seed: int = 0,
+        extra: NBest | None = None,
+        progress: bool | Reporter = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Draws:
+        """Return draws of a sampler, with everything that `adapt` records.
+
+        Args:
+            sampler: as for `adapt`.
+            seed: of the draws.
+            extra: lists of the out-of-domain set, as for `adapt`.
+            progress: True draws a bar on standard error.
+            clock: returns the time in seconds, for the attribute `sampling_time`.
+
+        Raises:
+            UsageError: if a package of the sampler is missing, or it does not fit the problem.
+        """
+        engine, seed, match = SAMPLERS.resolve(sampler), checked_seed(seed), self.target.match
+        engine.require_packages()
+        if extra is not None:
+            canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+            known = set(extra.feature_names)
+            fixed = [name for name in match.fixed_names if name in known]
+            engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
+        name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
+        if engine.keeps(self.represented):
+            target = replace(target, earlier=self.represented)
+        with (
+            NUMPYRO_LOCK,
+            jax.enable_x64(True),
+            reporter(progress, f"adapt {name}") as report,
+        ):
+            start = clock()
+            sampled = engine.sample(replace(target, progress=report))
+            seconds = clock() - start
+        made = SamplerRecord(
+            name=name,
+            settings=engine.settings(),
+            seconds=seconds,
+            extra=None if extra is None else extra.origin,
+        )
+        record = structs.replace(self.record, seed=seed, versions=versions_of(engine))
+        return replace(self, target=target, record=record).draws(sampled, made)
+
+    def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
+        """Return the result of a sampler with everything that `adapt` records.
+
+        Args:
+            sampled: the result.
+            sampler: the record of the sampler.
+
+        Raises:
+            UsageError: if the sampler did not return draws of the sites of the target.
+        """
+        draws, observed, shift = self.plain_draws(sampled, sampler), self.observed, None
+        if self.represented is not None and draws.kind != "point":
+            if self.target.earlier is None:
+                with NUMPYRO_LOCK, jax.enable_x64(True):
+                    shift = gaussian_shift(self.target, self.represented, draws)
+            report_shift(shift, self.represented, draws)
+        _warn_single_system(draws, observed)
+        scales = feature_scales(self.lists, draws.aligned(self.lists, draws.mean[None])[0])
+        record = structs.replace(draws.record, shift=shift, feature_scales=scales)
+        draws = replace(draws, record=record)
+        lists = self.lists if isinstance(observed, Compared) else observed.lists
+        return with_baselines(draws, lists, observed.gain, observed.gains)
+
+    def compare_indicators(self, draws: Draws) -> Draws:
+        """Return draws with a comparison to the weights without indicators, and log the result.
+
+        The posterior without indicators is that of `laplace`, which takes less than a second. There
+        is no comparison where choices cannot be evaluated by leave-one-out, or no mode is found.
+
+        Args:
+            draws: from `sample`, with the comparison with simple baselines.
+        """
+        if self.without_indicators is None or draws.kind == "point":
+            return draws
+        if recorded_comparison(draws) is None:
+            return draws
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            target = self.without_indicators()
+            if not mode_of(target).converged:
+                return draws
+            sampled = SAMPLERS.resolve("laplace").sample(target)
+        observed = self.observed
+        without = replace(self, target=target).plain_draws(sampled, SamplerRecord())
+        return with_indicators_compared(
+            draws, without, observed.lists, observed.gain, observed.gains
+        )
+
+    def plain_draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
+        """Return the result of a sampler with everything that `adapt` records but comparisons.
+
+        Args:
+            sampled: as for `draws`.
+            sampler: as for `draws`.
+        """
+        require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+        target, observed, match = self.target, self.observed, self.target.match
+        require_sites(sampled.z, target.start)
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            info, likelihood = model_info(target), sampled.log_likelihood
+            if likelihood is None:
+                likelihood = evaluate(target, sampled.z)[1]
+            recorded = target.uses_prior and target.prior.other is None
+            prior = target.prior._asdict() if recorded else {}
+            constants = {
+                "canonical": match.values[match.free],
+                **{f"prior_{name}": value for name, value in prior.items() if value is not None},
+                **sampled.constants,
+            }
+            if sampled.mode is not None:
+                mode = unflatten(sampled.mode, target.start)
+                constants["mode"] = constrained(target, mode)[WEIGHTS]
+            from_prior = prior_draws(target, _PRIOR_DRAWS, target.seed)
+            values, warmup, from_prior, constants = jax.device_get(
+                (
+                    constrained_draws(target, sampled.z),
+                    constrained_draws(target, sampled.warmup),
+                    {name: draws[None] for name, draws in from_prior.items()},
+                    constants,
+                )
+            )
+            log_prior = log_priors(target, values)
+        dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
+        return Draws(
+            values,
+            match.free_names,
+            kind=sampled.kind,
+            log_weight=sampled.log_weight,
+            log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+            log_likelihood=likelihood,
+            log_prior=log_prior,
+            sentence_sites=info.per_sentence,
+            statistics=sampled.statistics,
+            warmup=warmup,
+            prior=from_prior,
+            sites=info.latent,
+            dims=dims,
+            coords=observed.coords if dims else {},
+            observed={"oracle": observed.chosen},
+            constants={**constants, **self.constants},
+            fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
+            sentence_ids=observed.lists.sentence_ids,
+            record=structs.replace(
+                self.record, sampler=sampler, figures=sampled.figures, verdict=sampled.verdict
+            ),
+        )
+
+
+def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
+    """Warn if the mean of the weights chooses candidates of one system from all lists."""
+    nbest, sources = observed.lists, draws.record.recipe.sources
+    categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
+    # Comparisons are not lists of candidates.
+    if isinstance(observed, Compared) or len(nbest) < _MIN_LISTS:
+        return
+    if not (column := system_column(nbest, categorical)):
+        return
+    systems, first = np.array(nbest.extras[column], str), nbest.offsets[:-1]
+    several = np.logical_or.reduceat(systems != np.repeat(systems[first], nbest.sizes), first)
+    best = nbest.best(nbest.scores(draws.aligned(nbest, draws.mean[None])[0]))
+    chosen = set(systems[first + best][several].tolist())
+    if several.sum() < _MIN_LISTS or len(chosen) > 1:
+        return
+    remedy = f"leave out categorical {column}" if column in categorical else "add features"
+    warn_user(
+        f"all choices from {int(several.sum())} adaptation lists with several systems are those of "
+        f"{column} {chosen.pop()}: take its candidates alone, or, to let others be chosen, "
+        f"{remedy} or judge more lists"
+    )
+
+
+def versions_of(engine: Sampler) -> dict[str, str]:
+    """Return the versions of Python and of the packages that make a posterior."""
+    names = (*_PACKAGES, *engine.packages)
+    return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}
+
+
+def to_posterior(
+    density: Target,
+    z: npt.ArrayLike,
+    *,
+    sampler: str = "unknown sampler",
+    warmup: npt.ArrayLike | None = None,
+    log_weight: npt.ArrayLike | None = None,
+    statistics: Mapping[str, npt.ArrayLike] | None = None,
+) -> InferenceData:
+    """Return draws of any algorithm as the posterior that `adapt` would return.
+
+    `check`, `report`, `compare` and `rerank` take it.
+
+    Args:
+        density: from `log_density`.
+        z: (chains, draws, d) unconstrained values.
+        sampler: a name that the posterior records.
+        warmup: (chains, draws, d) of the warm-up, if they are to be kept.
+        log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
+            constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
+        statistics: (chains, draws) each, under ArviZ's names. `n_steps` is the number of
+            evaluations of the density that a draw took; where it is missing it is unknown.
+
+    Raises:
+        DataError: if shapes do not fit together, or a value is not finite.
+        UsageError: if the density was not made by `log_density`.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> density = log_density(lists, {"LM0": 0.5})
+    >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
+    >>> posterior = to_posterior(density, z, sampler="mine")
+    >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
+    ((4, 100, 1), 'mine')
+    """
+    if density.recorder is None:
+        problem = "only a density made by log_density has what a posterior records"
+        raise UsageError(problem, code="missing-setting")
+    values = _draws(density, "z", z)
+    shape, weights, k_hat = values.shape[:2], None, None
+    if log_weight is not None:
+        weights, k_hat = pareto_smoothed(_columns("log_weight", log_weight, shape))
+    arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
+    sites = unflatten(values, density.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        log_density, log_likelihood = evaluate(density, sites)
+    sampled = Sampled(
+        z=sites,
+        kind="chains" if weights is None else "weighted",
+        log_density=log_density,
+        log_weight=weights,
+        statistics=arrays,
+        warmup=(
+            {} if warmup is None else unflatten(_draws(density, "warmup", warmup), density.start)
+        ),
+        log_likelihood=log_likelihood,
+        figures=Figures(pareto_k=k_hat),
+    )
+    draws = density.recorder.draws(sampled, SamplerRecord(name=str(sampler)))
+    return to_arviz(checked(draws)[0])
+
+
+def _draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
+    """Return draws as finite numbers, (chains, draws, d)."""
+    values = to_floats(z, name)
+    if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
+        problem = f"must be (chains, draws, {density.dimension})"
+        raise DataError(
+            f"{name} has the shape {values.shape}: it {problem}",
+            parameter=name,
+            code="mismatch",
+        )
+    if not np.isfinite(values).all():
+        problem = f"{name} has values that are not finite: leave out the draws that diverged"
+        raise DataError(problem, parameter=name, code="bad-number")
+    return values
+
+
+def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one value per draw, (chains, draws), in its own type."""
+    if to_floats(values, name).shape != shape:
+        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
+        raise DataError(problem, parameter=name, code="mismatch")
+    return np.asarray(values)
