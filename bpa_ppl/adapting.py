@@ -227,7 +227,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws
     'point'
     """
     chosen = Arguments(weights=weights, **options)
-    problem = _problem(lists, chosen)
+    problem = _build(lists, chosen)
     draws = problem.sample(
         chosen.resolved_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
     )
@@ -235,23 +235,23 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws
     return replace(draws, record=structs.replace(draws.record, options=record_of(chosen)))
 
 
-def problem_of(lists: NBest, weights: AnyStart = None, **options: Any) -> Problem:
+def build_problem(lists: NBest, weights: AnyStart = None, **options: Any) -> Problem:
     """Return the problem that `adapt` samples: observe, choose the prior and build the density.
 
     Args:
         lists: as for `adapt`.
         weights: as for `adapt`.
-        options: the keyword arguments of `adapt`; `oracle`, oracles that have another gain than
-            theirs; and `prior_only`, for the prior of a likelihood that observes nothing yet.
+        options: the keyword arguments of `adapt`; and `oracle`, oracles that have another gain than
+            theirs.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
         UsageError: if an argument makes no sense.
     """
-    return _problem(lists, Arguments(weights=weights, **options))
+    return _build(lists, Arguments(weights=weights, **options))
 
 
-def _problem(nbest: NBest, options: Arguments) -> Problem:
+def _build(nbest: NBest, options: Arguments) -> Problem:
     """Return the problem that `adapt` samples with some arguments."""
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine = options.resolved_sampler()
@@ -564,7 +564,7 @@ def log_density(
         jobs=jobs,
         progress=progress,
     )
-    problem = _problem(lists, options)
+    problem = _build(lists, options)
     return replace(problem.target, recorder=problem)
 
 

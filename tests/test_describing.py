@@ -12,7 +12,7 @@ from raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.adapting import problem_of
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.errors import UsageError
 
 
@@ -60,7 +60,7 @@ def test_references_and_ties() -> None:
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
     found = bpa.describe(known)
-    record = problem_of(known, gain="mqm", prior="isotropic:variance=1.0").record
+    record = build_problem(known, gain="mqm", prior="isotropic:variance=1.0").record
     assert found.plan is not None
     assert record.likelihood.name == found.plan.likelihood
     assert record.prior.name == found.plan.prior
@@ -76,7 +76,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     weights: Any = None if kind in ("none", "totals") else {"logprob": 0.5, "comet": 0.0}
     with caplog.at_level("INFO", logger="bpa_ppl"):
         gain = "bleu" if kind == "chosen" else None
-        observed = problem_of(known, weights, gain=gain).record.observed
+        observed = build_problem(known, weights, gain=gain).record.observed
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
     assert observed.metric == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
@@ -86,7 +86,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert plan.gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = bpa.oracles(known, "ter", ties="shared")
-        assert problem_of(known, gain=found).record.observed.metric == "ter"
+        assert build_problem(known, gain=found).record.observed.metric == "ter"
 
 
 def test_preferences_and_nothing() -> None:

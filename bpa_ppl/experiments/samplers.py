@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.adapting import gain_of, problem_of
+from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.errors import (
     SEEDS,
     BpaError,
@@ -138,7 +138,7 @@ def compare_samplers(
             lists,
             indicators=has_indicators(options.get("categorical"), options.get("add")),
         )
-    problem = problem_of(lists, sampler=reference, **options)
+    problem = build_problem(lists, sampler=reference, **options)
     if elsewhere:  # runs on other data are refused before the long computation
         quick = problem.sample("map")
         for name, given in elsewhere.items():
@@ -324,7 +324,7 @@ def calibrate_sampler(
         raise UsageError(message, parameter="likelihood", code="not-supported")
     seed, first = checked_seed(seed), np.zeros(len(lists), np.int64)
     simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", "", "")
-    problem = problem_of(
+    problem = build_problem(
         lists,
         weights,
         gain=gain,

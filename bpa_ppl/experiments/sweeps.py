@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.adapting import gain_of, problem_of
+from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
@@ -179,7 +179,7 @@ def sweep(
     engines = [SAMPLERS.resolve(sampler, {**(settings or {}), **one}) for one in grid]
     start = StartingWeights.of(weights)
     goal = gain_of(lists, start, gain)
-    problem = problem_of(lists, start, gain=goal, sampler=sampler, **options)
+    problem = build_problem(lists, start, gain=goal, sampler=sampler, **options)
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination, engine in zip(grid, engines, strict=True):

@@ -72,15 +72,10 @@ class Arguments:
     progress: bool | Reporter = False
     #: Oracles that were found before; those that are given as the gain, if there are no others.
     oracle: Oracles | None = None
-    #: Whether nothing is observed, as with the likelihood `none`.
-    prior_only: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.gain, Oracles):
             object.__setattr__(self, "oracle", self.gain)
-        chosen = self.chosen()[1]
-        if chosen == "none" or isinstance(chosen, NoLikelihood):
-            object.__setattr__(self, "prior_only", True)
         checked_seed(self.seed)
         if (self.sampler, self.draws, self.chains) != (None, None, None):  # the default loads JAX
             self.resolved_sampler()
@@ -89,6 +84,12 @@ class Arguments:
     def start(self) -> StartingWeights:
         """Where the weights start."""
         return StartingWeights.of(self.weights)
+
+    @property
+    def prior_only(self) -> bool:
+        """Whether nothing is observed, so that the posterior equals the prior."""
+        chosen = self.chosen()[1]
+        return chosen == "none" or isinstance(chosen, NoLikelihood)
 
     @property
     def metric(self) -> AnyGain | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
 #: Options that the draws do not depend on, or that follow from others.
-_NOT_RECORDED = ("jobs", "progress", "oracle", "prior_only")
+_NOT_RECORDED = ("jobs", "progress", "oracle")
 #: The registries of options that may be components.
 _REGISTRIES: Mapping[str, Registry[Any]] = {
     "sampler": SAMPLERS,

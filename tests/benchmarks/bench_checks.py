@@ -30,7 +30,7 @@ from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
-from bpa_ppl.adapting import problem_of
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import burn_in
 from bpa_ppl.posterior.draws import Draws
@@ -194,7 +194,7 @@ def moses_problem(likelihood: str, size: int, seed: int) -> Problem:
     """Return the adaptation to lists of the demo, drawn with replacement."""
     pool, canonical = demo_lists()
     rows = np.random.default_rng([seed, size]).integers(len(pool), size=size)
-    return problem_of(pool.select(rows), canonical, likelihood=likelihood)
+    return build_problem(pool.select(rows), canonical, likelihood=likelihood)
 
 
 def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Problem:
@@ -207,10 +207,10 @@ def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Pr
     names = [f"metric{k}" for k in range(weights)]
     lists = from_lists(texts, features, names, extras={"gain": gain.round(1).tolist()})
     if likelihood != "preference":
-        return problem_of(lists, gain="gain", likelihood=likelihood)
+        return build_problem(lists, gain="gain", likelihood=likelihood)
     better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in gain]
     compared = lists.without("gain").with_sentence_extras(preferences=better)
-    return problem_of(compared)
+    return build_problem(compared)
 
 
 def passes(options: argparse.Namespace) -> None:

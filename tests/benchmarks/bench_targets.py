@@ -15,7 +15,7 @@ import argparse
 from measuring import Table, run_tables
 from scipy.stats import norm
 
-from bpa_ppl.adapting import problem_of
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
 from bpa_ppl.experiments.comparison.efficiency import efficiency, shown
@@ -47,7 +47,7 @@ def targets(options: argparse.Namespace) -> None:
     found: dict[str, list[tuple[str, str]]] = {}
     for name in options.samplers.split(","):
         for exact in chosen:
-            problem = problem_of(exact.lists, exact.weights, **exact.options)
+            problem = build_problem(exact.lists, exact.weights, **exact.options)
             runs = run_samplers(problem, [name], runs=options.runs)[name]
             cell = ("failed", "–") if isinstance(runs, Exception) else cells(exact, runs)
             found.setdefault(name, []).append(cell)

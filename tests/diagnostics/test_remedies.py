@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import check, from_lists
-from bpa_ppl.adapting import problem_of
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.checks import Remedies
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
@@ -36,8 +36,8 @@ def problem(kind: str) -> Problem:
     if kind == "preference":
         better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in utility]
         lists = lists.without("gain").with_sentence_extras(preferences=better)
-        return problem_of(lists)
-    return problem_of(lists, dict.fromkeys(NAMES, 0.1), gain="gain", likelihood=kind)
+        return build_problem(lists)
+    return build_problem(lists, dict.fromkeys(NAMES, 0.1), gain="gain", likelihood=kind)
 
 
 def run(kind: str, sampler: str, settings: dict[str, Any], seed: int = 0) -> Draws:

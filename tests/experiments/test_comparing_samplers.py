@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, UsageError, Weights
-from bpa_ppl.adapting import problem_of
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.component import Count
 from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
@@ -77,7 +77,7 @@ def samplers(registries: list[Registry]) -> None:
 
 
 def timed(toy: NBest, *names: str, **options: Any) -> Any:
-    problem = problem_of(toy, WEIGHTS, sampler="map")
+    problem = build_problem(toy, WEIGHTS, sampler="map")
     return run_samplers(problem, names, clock=CLOCK, **options)
 
 

@@ -205,13 +205,12 @@ def lists(**extras: Any) -> NBest:
 
 @pytest.mark.parametrize("kind", ["oracles", "gains", "preferences", "nothing"])
 def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"sampler": "map", "metric": "ter", "prior_variance": 1.0}
+    options: dict[str, Any] = {"sampler": "map", "gain": "ter", "prior": "isotropic:variance=1"}
     pool = lists()
     if kind == "preferences":
         pool, options = pool.with_sentence_extras(preferences=[[[0, 1]]] * 8), {"sampler": "map"}
-    likelihood = {"oracles": "oracle", "preferences": "preference"}.get(kind, "risk")
-    options |= {"likelihood": likelihood, "prior_only": kind == "nothing"}
-    posterior = adapt(pool, None, **options)
+    likelihoods = {"oracles": "oracle", "gains": "risk", "preferences": "preference"}
+    posterior = adapt(pool, likelihood=likelihoods.get(kind, "none"), **options)
     write_posterior(posterior, tmp_path / "posterior.nc")
     for draws in (as_draws(posterior), read_draws(tmp_path / "posterior.nc")):
         observed = draws.record.observed

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import adapt, check
-from bpa_ppl.adapting import problem_of
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.experiments.known_targets import KnownTarget, target
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
@@ -43,7 +43,7 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     separable: KnownTarget,
 ) -> None:
     def moments(known: KnownTarget) -> tuple[Any, Any]:
-        density = problem_of(known.lists, known.weights, **known.options).target
+        density = build_problem(known.lists, known.weights, **known.options).target
         with jax.enable_x64(True):
             return typical_moments(density), mode_of(density)
 
