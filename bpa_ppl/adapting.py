@@ -139,8 +139,8 @@ def adapt(
             NumPyro, `numpyro:HMC`; or a `Sampler`. None is `auto`. The published 100 samples of
             `heuristic` with delta=8 cannot pass `check`, which needs 100 effective ones:
             draws=1000 with `heuristic:delta=50` pass.
-        draws: of each chain; None is the default of the sampler, as for `chains`.
-        chains: how many.
+        draws: of each chain. None is the number of the sampler, which may not name another one.
+        chains: how many; None as for `draws`.
         features: use only these columns of the lists as features, by name or label. The others
             become extras, here and in `rerank`. By default every column of numbers is one.
         exclude: do not use these columns as features, by name or label.
