@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from raising import raises
@@ -16,6 +16,7 @@ from bpa_ppl import NBest, UsageError, add_features, from_lists
 from bpa_ppl.features.recipe import source_records, sources_from_records
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.posterior.record import SourceRecord
 from bpa_ppl.text.words import NumberedText
 
 K = 3
@@ -154,8 +155,8 @@ def test_order_of_columns_and_of_the_entropy(lists: NBest, tmp_path: Path) -> No
 def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, tmp_path: Path) -> None:
     source = Invariance(subdomains=subdomains(tmp_path / "z.parquet"))
     # A posterior records it as JSON.
-    (recipe,) = json.loads(json.dumps(source_records([source], [()])))
-    (again,) = sources_from_records([recipe], {})
+    stored = msgspec.json.encode(source_records([source], [()]))
+    (again,) = sources_from_records(msgspec.json.decode(stored, type=list[SourceRecord]), {})
     assert again == source
     whole: Any = source.columns(lists)
     compute = again.opened()
