@@ -25,6 +25,7 @@ from scipy.special import softmax
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.models.priors.base import log_density_of_scale
 from bpa_ppl.models.probabilities import normalised
+from bpa_ppl.sampling.newton import Point, laplace_covariance, laplace_evidence, maximise, mixture
 
 #: Values of the logarithm of the scale that are tried, 0 for the typical one.
 LOG_SCALES = np.arange(-1.0, 4.01, 0.25)
@@ -122,10 +123,11 @@ class Gaussian(NamedTuple):
         return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
 
 
-def density_at(
-    theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0
-) -> tuple[float, Float64, Float64, Float64]:
+def density_at(theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0) -> Point:
     """Return the log posterior density of λ and log ν at a point, up to a constant.
+
+    Its curvature is that of expectation maximisation, in which an answer counts as much as it is
+    probable not to be a slip. Without slips it is minus the second derivative.
 
     Args:
         theta: (K + 1,) the point.
@@ -133,15 +135,9 @@ def density_at(
         prior: of λ and log ν.
         slip: ε, from 0 to below 1.
 
-    Returns:
-        the log density; (K + 1,) its gradient; (K + 1, K + 1) the curvature of expectation
-        maximisation, in which an answer counts as much as it is probable not to be a slip, and
-        which is positive definite; and (K + 1, K + 1) what minus the second derivative is less
-        than this, 0 without slips.
-
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
-    >>> round(density_at(np.array([0.0, 0.0]), (pair, np.array([0])), prior)[0], 3)  # log ⅓
+    >>> round(density_at(np.zeros(2), (pair, np.array([0])), prior).value, 3)  # log ⅓
     -1.099
     """
     (features, base), chosen = answers
@@ -158,12 +154,10 @@ def density_at(
     lead = features[rows, chosen] - mean
     precision = np.linalg.inv(prior.covariance)
     pull = precision @ (prior.mean - theta)
-    return (
-        float(log_p.sum() - 0.5 * pull @ (prior.mean - theta)),
-        weight @ lead + pull,
-        scaled.T @ scaled - centre.T @ centre + precision,
-        lead.T @ (lead * (weight * (1 - weight))[:, None]),
-    )
+    value = float(log_p.sum() - 0.5 * pull @ (prior.mean - theta))
+    curvature = scaled.T @ scaled - centre.T @ centre + precision
+    lost = lead.T @ (lead * (weight * (1 - weight))[:, None])
+    return Point(value, weight @ lead + pull, curvature - lost, curvature)
 
 
 def posterior(
@@ -182,24 +176,17 @@ def posterior(
     >>> posterior((pair, np.array([0])), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
-    theta = prior.mean if start is None else start
-    value, gradient, curvature, lost = density_at(theta, answers, prior, slip)
-    for _ in range(_STEPS):
-        step = np.linalg.solve(curvature, gradient)
-        if gradient @ step < _TOLERANCE:
-            break
-        scale = 1.0
-        while scale > _TOLERANCE:
-            reached = density_at(theta + scale * step, answers, prior, slip)
-            if reached[0] >= value:
-                break
-            scale /= 2
-        theta, (value, gradient, curvature, lost) = theta + scale * step, reached
-    smallest = [np.linalg.eigvalsh(matrix).min() for matrix in (curvature - lost, curvature)]
-    if smallest[0] > _LEAST * smallest[1]:
-        curvature = curvature - lost
-    covariance = np.linalg.inv(curvature)
-    return Gaussian(theta, (covariance + covariance.T) / 2)
+    mode, point = maximise(
+        lambda theta: density_at(theta, answers, prior, slip),
+        prior.mean if start is None else start,
+        tolerance=_TOLERANCE,
+        iterations=_STEPS,
+        last_step=False,
+    )
+    covariance, largest = mode.covariance, np.linalg.eigvalsh(mode.covariance).max()
+    if np.linalg.eigvalsh(point.hessian).min() * largest > _LEAST:
+        covariance = laplace_covariance(point.hessian)
+    return Gaussian(mode.position, covariance)
 
 
 def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: float = 0.0) -> float:
@@ -216,9 +203,9 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
     >>> log_evidence(none, prior, prior)
     0.0
     """
-    value = density_at(weights.mean, answers, prior, slip)[0]
-    narrower = np.linalg.slogdet(weights.covariance)[1] - np.linalg.slogdet(prior.covariance)[1]
-    return float(value + narrower / 2)
+    value = density_at(weights.mean, answers, prior, slip).value
+    # The density has the prior without its constant.
+    return laplace_evidence(value, weights.covariance) - laplace_evidence(0.0, prior.covariance)
 
 
 def over_scales(
@@ -254,9 +241,7 @@ def over_scales(
         found.append(posterior(answers, prior, slip, start))
         log_p[number] = log_evidence(answers, prior, found[-1], slip)
         start = found[-1].mean  # the next mode is near
-    probability = softmax(log_p + log_density_of_scale(degrees, log_scales))
-    means = np.array([weights.mean for weights in found])
-    mean = probability @ means
-    covariances = np.array([weights.covariance for weights in found])
-    between = (means - mean).T * probability @ (means - mean)
-    return Gaussian(mean, np.tensordot(probability, covariances, 1) + between), probability
+    log_p += log_density_of_scale(degrees, log_scales)
+    means, covariances = map(np.array, zip(*found, strict=True))
+    probability, mean, covariance = mixture(log_p, means, covariances)
+    return Gaussian(mean, covariance), probability

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import jax
@@ -15,8 +14,8 @@ from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.newton import MAX_ITERATIONS, Mode, Point, maximise
 from bpa_ppl.sampling.target import (
     Model,
     Sampled,
@@ -28,60 +27,6 @@ from bpa_ppl.sampling.target import (
     unflatten,
 )
 from bpa_ppl.weights import Match
-
-#: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
-TOLERANCE = 1e-6
-MAX_ITERATIONS = 50
-_HALVINGS = 30
-_SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
-_SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
-
-
-class Mode(NamedTuple):
-    """The maximum of the posterior density, and the curvature there (d unconstrained values).
-
-    Attributes:
-        position: (d,) the mode.
-        potential_energy: () −log p(z, data) there.
-        covariance: (d, d) the inverse Hessian of the potential: the Laplace covariance.
-        decrement: the squared length of the last step in posterior standard deviations.
-        iterations: Newton steps taken.
-        converged: whether `decrement` fell below `TOLERANCE` where the Hessian is positive
-            definite. On an endless slope, such as a funnel, steps may become short too.
-    """
-
-    position: Float64
-    potential_energy: float
-    covariance: Float64
-    decrement: float
-    iterations: int
-    converged: bool
-
-    @property
-    def log_evidence(self) -> float:
-        """The evidence, log p(A), by Laplace's approximation, log p(A, z*) + ½ log |2π Σ|.
-
-        z* is the mode of the posterior in unconstrained space and Σ the inverse of the negative
-        Hessian there (Tierney & Kadane 1986; MacKay 1992).
-
-        >>> standard_normal = Mode(np.zeros(1), np.log(2 * np.pi) / 2, np.eye(1), 0.0, 1, True)
-        >>> bool(abs(standard_normal.log_evidence) < 1e-12)
-        True
-        """
-        return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1] / 2 - self.potential_energy)
-
-    @property
-    def figures(self) -> Figures:
-        """The evidence and how the search ended, for a posterior's record."""
-        return Figures(
-            log_evidence=self.log_evidence if self.converged else None,
-            newton_iterations=self.iterations,
-            newton_decrement=self.decrement,
-        )
-
-
-#: A flat position, the potential there, its gradient, (d,), and its Hessian, (d, d).
-_Point = tuple[Float64, float, Float64, Float64]
 
 
 @jax.jit
@@ -100,81 +45,18 @@ def _derivatives(target: Target, position: jax.Array) -> tuple[jax.Array, jax.Ar
 def find_mode(target: Target) -> Mode:
     """Find the mode from the starting point, with an exact gradient and Hessian.
 
-    The default model is log-concave, so that damped Newton steps converge from anywhere
-    (Boyd & Vandenberghe 2004, §9.5); for other models this finds a local mode. The search runs in
-    NumPy: a handful of steps is not worth the compilation of its loops.
+    The default model is log-concave, so that the search converges from anywhere; for other models
+    this finds a local mode. The search runs in NumPy: a handful of steps is not worth the
+    compilation of its loops.
     """
 
-    def evaluate(position: Float64) -> _Point:
-        value, gradient, hessian = jax.device_get(_derivatives(target, position))
-        return position, float(value), gradient, hessian
-
-    def line_search(point: _Point, direction: Float64, decrement: float) -> _Point:
-        """Halve the step until Armijo's rule holds, up to rounding."""
-        position, value = point[:2]
-        slack = 1e-6 * (1 + abs(value))
-
-        def accepted(scale: float, new: float) -> bool:
-            return new <= value - 1e-4 * scale * decrement + slack
-
-        # Most steps are full steps, and the next one needs the curvature where they end.
-        full = evaluate(position + direction)
-        if accepted(1.0, full[1]):
-            return full
-        for halvings in range(1, _HALVINGS):
-            scale = 0.5**halvings
-            trial = unflatten(position + scale * direction, target.start)
-            if accepted(scale, float(potential(target, trial))):
-                break
-        return evaluate(position + scale * direction)
+    def density(position: Float64) -> Point:
+        energy, gradient, hessian = jax.device_get(_derivatives(target, position))
+        return Point(-float(energy), -gradient, hessian)
 
     target.progress(0, 1, "search for the mode")
-    point = evaluate(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)]))
-    curvature, definite = np.full((), np.nan), False
-    decrement, iteration = np.inf, 0
-    while decrement > TOLERANCE and iteration < MAX_ITERATIONS:
-        *_, gradient, hessian = point
-        curvature, definite = _positive_definite(hessian)
-        direction = -_solve(curvature, gradient)
-        decrement = float(-gradient @ direction)
-        point = line_search(point, direction, decrement)
-        iteration += 1
-    position, potential_energy, *_ = point
-    # The curvature where the last step began: that step was shorter than the tolerance.
-    covariance = _solve(curvature, np.eye(len(position)))
-    return Mode(
-        position=position,
-        potential_energy=potential_energy,
-        covariance=(covariance + covariance.T) / 2,
-        decrement=decrement,
-        iterations=iteration,
-        converged=decrement <= TOLERANCE and definite,
-    )
-
-
-def _positive_definite(matrix: Float64) -> tuple[Float64, bool]:
-    """Return a symmetric matrix with positive eigenvalues, and whether they were positive before.
-
-    This makes every step a descent direction. A matrix with NaN or infinities becomes NaN, which
-    ends the search.
-    """
-    if not np.isfinite(matrix).all():
-        return np.full_like(matrix, np.nan), False
-    # Weights of features in very different units have very different curvatures.
-    diagonal = np.abs(np.diag(matrix))
-    differ = diagonal.min() < _SIMILAR * diagonal.max()
-    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0)) if differ else np.ones(len(matrix))
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2 / np.outer(unit, unit))
-    largest = np.abs(values).max()
-    positive = (vectors * np.maximum(np.abs(values), 1e-10 * largest)) @ vectors.T
-    return positive * np.outer(unit, unit), bool(values.min() > _SINGULAR * largest)
-
-
-def _solve(matrix: Float64, right: Float64) -> Float64:
-    """Solve a system of equations; NaN where it has no unique solution."""
-    if not np.isfinite(matrix).all() or not matrix.any():
-        return np.full_like(right, np.nan)
-    return np.asarray(np.linalg.solve(matrix, right), np.float64)
+    start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])
+    return maximise(density, start)[0]
 
 
 #: The modes of posteriors, so that each is searched once.

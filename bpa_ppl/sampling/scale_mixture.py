@@ -17,7 +17,8 @@ from scipy.special import gammaln, logsumexp, softmax
 from bpa_ppl.arrays import Float64
 from bpa_ppl.models.priors.base import log_density_of_scale
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.sampling.mode import Mode, mode_of
+from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.newton import Mode, mixture
 from bpa_ppl.sampling.target import Target, unflatten
 
 #: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
@@ -124,12 +125,9 @@ def fit_scale_mixture(target: Target) -> ScaleMixture | None:
         return None
     kept = [pair for pair in modes.values() if pair[1] >= best - _NEGLIGIBLE]
     log_p = np.array([value for _, value in kept])
-    share = softmax(log_p)
     centres = np.array([mode.position for mode, _ in kept])
     covariances = np.array([mode.covariance for mode, _ in kept])
-    mean = share @ centres
-    between = (centres - mean).T * share @ (centres - mean)
-    covariance = np.tensordot(share, covariances, 1) + between
+    share, mean, covariance = mixture(log_p, centres, covariances)
     unit = np.linalg.inv(np.linalg.cholesky(covariance))
     likely = int(np.argmax(share))
     repeated = [*range(len(kept)), likely]

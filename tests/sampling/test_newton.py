@@ -1,0 +1,207 @@
+"""Newton's method compared with SciPy, and Laplace's approximation with known integrals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+
+from bpa_ppl.arrays import Float64
+from bpa_ppl.sampling.newton import (
+    MAX_ITERATIONS,
+    Point,
+    laplace_covariance,
+    laplace_evidence,
+    maximise,
+    mixture,
+    positive_definite,
+    solve,
+)
+
+Density = Callable[[Float64], Point]
+RNG = np.random.default_rng(5)
+ROOT = RNG.normal(size=(4, 4))
+PRECISION = ROOT @ ROOT.T + np.eye(4)
+CENTRE = np.array([3.0, -1.0, 0.5, 200.0])
+
+
+def quadratic(x: Float64) -> Point:
+    """A Gaussian without its constant."""
+    pull = PRECISION @ (CENTRE - x)
+    return Point(float(pull @ (x - CENTRE) / 2), pull, PRECISION)
+
+
+def logistic(rows: Float64, label: Float64, variance: float) -> Density:
+    """Logistic regression with a Gaussian prior."""
+
+    def density(w: Float64) -> Point:
+        score = rows @ w
+        p = expit(score)
+        value = label @ score - np.logaddexp(0, score).sum() - w @ w / (2 * variance)
+        gradient = rows.T @ (label - p) - w / variance
+        hessian = (rows.T * (p * (1 - p))) @ rows + np.eye(len(w)) / variance
+        return Point(float(value), gradient, hessian)
+
+    return density
+
+
+def two_hills(x: Float64) -> Point:
+    """−(x² − 1)² / 4 − y² / 2: maxima at (±1, 0), and a saddle between them."""
+    a, b = x
+    value = -((a**2 - 1) ** 2) / 4 - b**2 / 2
+    hessian = np.diag([3 * a**2 - 1, 1.0])
+    gradient = np.array([a - a**3, -b])
+    return Point(float(value), gradient, hessian)
+
+
+def test_a_quadratic_takes_one_step_and_one_that_confirms_it() -> None:
+    found, _ = maximise(quadratic, np.zeros(4))
+    np.testing.assert_allclose(found.position, CENTRE)
+    assert found.converged
+    assert found.iterations == 2
+    assert found.decrement == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(found.covariance @ PRECISION, np.eye(4), atol=1e-12)
+    np.testing.assert_array_equal(found.covariance, found.covariance.T)
+
+
+def test_the_decrement_is_the_squared_length_of_the_step() -> None:
+    found, _ = maximise(quadratic, np.zeros(4), iterations=1)
+    assert found.decrement == pytest.approx(CENTRE @ PRECISION @ CENTRE)
+    assert not found.converged
+    np.testing.assert_allclose(found.position, CENTRE)
+
+
+def test_the_step_within_the_tolerance_may_be_left_out() -> None:
+    start = CENTRE + 1e-5
+    ours, _ = maximise(quadratic, start, last_step=False)
+    assert ours.converged
+    assert ours.iterations == 0
+    np.testing.assert_array_equal(ours.position, start)
+    assert maximise(quadratic, start)[0].iterations == 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("variance", [0.1, 100.0])
+def test_the_maximum_of_a_logistic_regression_is_that_of_scipy(
+    scale: float, variance: float
+) -> None:
+    """From far away too, where full steps go wrong."""
+    rows = RNG.normal(size=(60, 3)) * [scale, 1, 1]
+    density = logistic(rows, (RNG.random(60) < 0.4).astype(float), variance)
+    expected = minimize(
+        lambda w: -density(w).value,
+        np.zeros(3),
+        jac=lambda w: -density(w).gradient,
+        hess=lambda w: density(w).hessian,
+        method="trust-exact",
+        options={"gtol": 1e-9},
+    ).x
+    for start in (np.zeros(3), np.array([5.0, -8.0, 9.0])):
+        found, _ = maximise(density, start)
+        assert found.converged
+        error = found.position - expected
+        assert error @ density(expected).hessian @ error < 1e-10
+
+
+@pytest.mark.parametrize("start", [(0.1, 3.0), (-0.3, -1.0), (0.5, 0.0), (-20.0, 4.0)])
+def test_a_search_that_starts_where_the_density_is_not_concave_goes_up(
+    start: tuple[float, float],
+) -> None:
+    found, point = maximise(two_hills, np.array(start))
+    assert found.converged
+    np.testing.assert_allclose(np.abs(found.position), [1, 0], atol=1e-3)
+    assert np.sign(found.position[0]) == np.sign(start[0])
+    assert point.value == -found.potential_energy == two_hills(found.position).value
+    assert point.value >= two_hills(np.array(start)).value
+    np.testing.assert_allclose(found.covariance, np.diag([0.5, 1.0]), atol=1e-2)
+
+
+def test_an_endless_slope_ends_the_search_without_convergence() -> None:
+    """Neither with a curvature in place of the Hessian, which is zero, nor without."""
+    curvature = 1e-3 * np.eye(2)
+    found, _ = maximise(
+        lambda x: Point(float(x.sum()), np.ones(2), np.zeros((2, 2)), curvature), np.zeros(2)
+    )
+    assert not found.converged
+    assert found.iterations == MAX_ITERATIONS
+    assert found.position == pytest.approx(1e3 * MAX_ITERATIONS)
+    slope, _ = maximise(
+        lambda x: Point(float(-np.exp(-x[0])), np.exp(-x), -np.diag(np.exp(-x))), np.zeros(1)
+    )
+    assert slope.position[0] > 10
+    assert slope.decrement < 1e-4
+    assert not slope.converged
+    flat, _ = maximise(lambda x: Point(0.0, np.zeros(2), np.diag([1.0, 0.0])), np.zeros(2))
+    assert flat.decrement == 0
+    assert not flat.converged
+
+
+@pytest.mark.parametrize("matrix", [np.full((2, 2), np.nan), np.zeros((2, 2)), np.ones((2, 2))])
+def test_nan_and_singular_curvatures_end_the_search(matrix: Float64) -> None:
+    gradient = np.arange(2.0)
+    found, _ = maximise(lambda x: Point(float(x.sum()), gradient, matrix, matrix), np.zeros(2))
+    assert not found.converged
+    assert found.iterations == 1
+    assert np.isnan(found.decrement)
+    assert np.isnan(solve(matrix, np.eye(2))).all()
+    assert np.isnan(laplace_covariance(matrix)).all()
+
+
+def test_a_step_to_where_the_density_is_nan_is_shortened() -> None:
+    """As where an own program overflows: −x + log x, the full step from 10 goes below zero."""
+
+    def density(x: Float64) -> Point:
+        if x[0] <= 0:
+            nothing = np.full(1, np.nan)
+            return Point(np.nan, nothing, nothing[:, None])
+        return Point(float(np.log(x[0]) - x[0]), 1 / x - 1, np.diag(x**-2))
+
+    assert np.isnan(density(np.full(1, 10.0) + 100 * density(np.full(1, 10.0)).gradient).value)
+    found, _ = maximise(density, np.full(1, 10.0))
+    assert found.converged
+    assert found.position == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_matrix_becomes_positive_definite() -> None:
+    definite, before = positive_definite(PRECISION)
+    np.testing.assert_allclose(definite, PRECISION)
+    assert before
+    vectors = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+    changed, before = positive_definite((vectors * [2.0, -3.0, 1.0]) @ vectors.T)
+    assert not before
+    np.testing.assert_allclose(changed, (vectors * [2.0, 3.0, 1.0]) @ vectors.T, atol=1e-12)
+    singular, before = positive_definite(np.diag([1.0, 0.0]))
+    assert not before
+    assert np.linalg.eigvalsh(singular).min() > 0
+    units = np.diag([1e9, 1.0, 1e-9])
+    scaled, before = positive_definite(units @ (np.eye(3) + 0.5) @ units)
+    assert before
+    np.testing.assert_allclose(scaled, units @ (np.eye(3) + 0.5) @ units, rtol=1e-9)
+    assert np.isnan(positive_definite(np.diag([np.inf, 1.0]))[0]).all()
+
+
+def test_the_evidence_of_a_gaussian_is_exact() -> None:
+    """The integral of a normal density is one, of any covariance."""
+    covariance = np.linalg.inv(PRECISION)
+    at_centre = multivariate_normal(CENTRE, covariance).logpdf(CENTRE)
+    assert laplace_evidence(float(at_centre), covariance) == pytest.approx(0, abs=1e-10)
+
+
+def test_the_moments_of_a_mixture_are_those_of_its_draws() -> None:
+    """By the law of total covariance, written as second moments."""
+    count, size = 5, 3
+    means = RNG.normal(size=(count, size))
+    roots = RNG.normal(size=(count, size, size))
+    covariances = roots @ roots.transpose(0, 2, 1)
+    log_p = RNG.normal(size=count)
+    share, mean, covariance = mixture(log_p - 1e4, means, covariances)
+    np.testing.assert_allclose(share, np.exp(log_p) / np.exp(log_p).sum(), rtol=1e-9)
+    np.testing.assert_allclose(mean, (share[:, None] * means).sum(axis=0))
+    second = sum(
+        p * (c + np.outer(m, m)) for p, m, c in zip(share, means, covariances, strict=True)
+    )
+    np.testing.assert_allclose(covariance, second - np.outer(mean, mean), atol=1e-12)
