@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 from scipy.stats import t as student
 
-from bpa_ppl.sampling.mode import Mode
+from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.scale_mixture import ScaleMixture
 
 SHARES, CENTRES, SCALES, DEGREES = (0.3, 0.7), (-1.0, 2.0), (0.5, 2.0), (10.0, 3.0)

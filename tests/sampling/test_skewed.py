@@ -16,7 +16,7 @@ from bpa_ppl.sampling.laplace import (
     third_derivatives,
     with_tuned_mixture,
 )
-from bpa_ppl.sampling.mode import Mode
+from bpa_ppl.sampling.newton import Mode
 
 
 def symmetric(size: int, seed: int, scale: float = 0.2) -> np.ndarray:
