@@ -34,6 +34,7 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import (
     ComponentRecord,
     IndicatorsRecord,
+    PriorRecord,
     Record,
 )
 from bpa_ppl.problem import Problem, versions_of
@@ -256,7 +257,7 @@ def _build(nbest: NBest, options: Arguments) -> Problem:
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine = options.resolved_sampler()
     setup, alternative, indicators = _set_up(nbest, options, engine)
-    prepared, observed, likelihood = setup.prepared, setup.observed, setup.likelihood
+    prepared, observed = setup.prepared, setup.observed
     represented = _represented(setup, engine)
     prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
     with NUMPYRO_LOCK, jax.enable_x64(True):
@@ -267,12 +268,32 @@ def _build(nbest: NBest, options: Arguments) -> Problem:
             f"the model {_name(setup.model)} observes nothing, so its posterior equals its prior: "
             "call likelihood.observe(lists, weights)"
         )
-    recipe = prepared.recipe
+    return Problem(
+        target,
+        observed,
+        prepared.lists,
+        _record(setup, target, prior_record, indicators, options, engine),
+        {**observed.constants(), **prepared.recipe.constants()},
+        without_indicators=None if alternative is None else alternative.target,
+        represented=represented,
+    )
+
+
+def _record(
+    setup: _SetUp,
+    target: Target,
+    prior: PriorRecord,
+    indicators: IndicatorsRecord | None,
+    options: Arguments,
+    engine: Sampler,
+) -> Record:
+    """Return the record of the posterior, without that of a sampler."""
+    prepared, observed, likelihood = setup.prepared, setup.observed, setup.likelihood
     # `observed` has the policy for ties.
     settings = {n: v for n, v in likelihood.settings().items() if n != "ties"}
-    record = Record(
+    return Record(
         likelihood=ComponentRecord(LIKELIHOODS.name_of(likelihood), settings),
-        prior=prior_record if target.uses_prior else None,
+        prior=prior if target.uses_prior else None,
         start=prepared.match.origin,
         pretrained=tuple(prepared.pretrained),
         indicators=indicators,
@@ -283,16 +304,7 @@ def _build(nbest: NBest, options: Arguments) -> Problem:
         data=observed.hashes(),
         versions=versions_of(engine),
         machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
-        recipe=recipe.record(prepared.columns),
-    )
-    return Problem(
-        target,
-        observed,
-        prepared.lists,
-        record,
-        {**observed.constants(), **recipe.constants()},
-        without_indicators=None if alternative is None else alternative.target,
-        represented=represented,
+        recipe=prepared.recipe.record(prepared.columns),
     )
 
 
@@ -333,27 +345,13 @@ def _set_up(
         what the posterior depends on; the same without indicators, to compare; and the record of
         indicators that are left out.
     """
-    gain = _gain(options, nbest)
     engine.require_packages()
-    likelihood = _likelihood(options, engine, gain, nbest)
-    if not (options.prior_only or options.oracle):
-        require_references(nbest, gain, likelihood)  # before features are computed
-    prepared = prepare_lists(
-        nbest,
-        options.start,
-        gain,
-        features=options.features,
-        exclude=options.exclude,
-        categorical=options.categorical,
-        add=options.add,
-        progress=options.progress,
-    )
-    match, lists = prepared.match, prepared.lists
+    gain, likelihood = _gain_and_likelihood(options, engine, nbest)
+    prepared = _prepare(nbest, gain, options)
+    match = prepared.match
     family = isotropic.with_variances(_family(options, engine), prepared.pretrained)
     isotropic.build_prior(family, match)  # raises before anything is scored
     model = _model(options, family, match)
-    if match.origin == CANONICAL:
-        check_totals(lists, match.values)
     observed = _observe(prepared, gain, likelihood, options)
     table = observed.table(match, domains=model is not log_linear)
     scale = choose_scale(
@@ -362,7 +360,7 @@ def _set_up(
         match,
         family,
         likelihood,
-        lists,
+        prepared.lists,
         model=model,
         defaults=options.start.defaults,
         progress=options.progress,
@@ -374,6 +372,23 @@ def _set_up(
         return setup, None, None
     is_chosen = options.chosen_likelihood() is not None or engine.likelihood is not None
     return _compare_indicators(setup, likelihood if is_chosen else default_likelihood(gain, nbest))
+
+
+def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
+    """Return the lists with all features; warn if canonical weights do not give their totals."""
+    prepared = prepare_lists(
+        nbest,
+        options.start,
+        gain,
+        features=options.features,
+        exclude=options.exclude,
+        categorical=options.categorical,
+        add=options.add,
+        progress=options.progress,
+    )
+    if prepared.match.origin == CANONICAL:
+        check_totals(prepared.lists, prepared.match.values)
+    return prepared
 
 
 def _observe(
@@ -618,6 +633,17 @@ def _warn_judgements(options: Arguments, nbest: NBest) -> None:
         note = judgement_note(nbest, name)
         if note and not left_out and not matches(name, named):
             warn_user(note)
+
+
+def _gain_and_likelihood(
+    options: Arguments, engine: Sampler, nbest: NBest
+) -> tuple[Metric, Likelihood]:
+    """Return gain and likelihood, after a check that the lists have the references they need."""
+    gain = _gain(options, nbest)
+    likelihood = _likelihood(options, engine, gain, nbest)
+    if not (options.prior_only or options.oracle):
+        require_references(nbest, gain, likelihood)  # before features are computed
+    return gain, likelihood
 
 
 def _likelihood(options: Arguments, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
