@@ -303,7 +303,7 @@ def to_posterior(
         DataError: if shapes do not fit together, or a value is not finite.
         UsageError: if the density was not made by `log_density`.
 
-    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> density = log_density(lists, {"LM0": 0.5})
     >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))

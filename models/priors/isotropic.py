@@ -253,8 +253,9 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     [0.2, 0.25]
     """
     if isinstance(family, Prior):
-        posterior = family.posterior
-        if posterior is not None and np.linalg.eigvalsh(family.covariance).min() <= 0:
+        posterior, covariance = family.posterior, family.covariance
+        is_gaussian = posterior is not None and covariance is not None
+        if is_gaussian and np.linalg.eigvalsh(covariance).min() <= 0:
             problem = "the posterior that is the prior has too few draws of weight for a covariance"
             remedy = f"use its own sampler, {posterior.record.sampler.name}, or adapt to all"
             raise UsageError(f"{problem}: {remedy} lists together", parameter="prior")
