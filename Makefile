@@ -39,7 +39,7 @@ core: $(READY)
 
 # For another Python: what is nearest to ArviZ and the other libraries that differ there.
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
-	tests/diagnostics/test_predictive.py tests/cli/test_process.py
+	tests/diagnostics/test_predictive.py tests/diagnostics/test_traces.py tests/cli/test_process.py
 
 quick: $(READY)
 	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile $(QUICK)

@@ -1,4 +1,4 @@
-"""Traces and ranks of the chains of a posterior: its weights, standardised, and other sites."""
+"""Plots of the chains of a posterior: its weights, standardised, and other sites."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import rankdata
 
 from bpa_ppl.diagnostics.checks import check, sampled_components
-from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label, write_figure
+from bpa_ppl.diagnostics.pages.figures import NARROW, label, write_figure
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, drawn, page, write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardised
 from bpa_ppl.posterior.statistics import ess
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bpa_ppl.arrays import Float64
     from bpa_ppl.posterior.adapter import Posterior
 
 #: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
 _KINDS = (".png", ".svg", ".pdf", ".html")
 _ROW = 1.1  # height of a component, in inches
-_BINS = 20
+_RATIOS = (1, 3, 1)  # of the widths of density, trace and ranks
 #: How to read the figure.
 CAPTION = (
-    "Left: every draw, one colour a chain, the warm-up on grey; chains that mix look like one band "
-    "without steps or slopes. Right: how often the draws of each chain have each rank among all "
-    "draws; where chains agree, every line is near the dashed one."
+    "One colour a chain. Left: the density of its draws. Middle: every draw, with the warm-up on "
+    "grey; chains that mix look like one band without steps or slopes. Right: the ranks of its "
+    "draws among all draws, compared with uniform ranks (dashed); chains that agree stay near them."
 )
 
 
@@ -117,7 +115,7 @@ def _check_names(draws: Draws, names: Sequence[str]) -> list[str]:
 
 
 def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
-    """Draw the traces of some components, with the warm-up on grey, and the ranks of the chains.
+    """Draw densities, traces with the warm-up on grey, and ranks of some components of chains.
 
     Args:
         draws: chains, weights in the unit to show.
@@ -129,38 +127,23 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
         warmup = Draws(
             draws.warmup, draws.features, sites=sites, dims=draws.dims, coords=draws.coords
         ).components()
-    figure, grid = empty_figure(len(names), 2, _ROW, width=NARROW, ratios=(3, 1))
-    for name, (traces, ranks) in zip(names, grid, strict=True):
-        values = kept[name][:MAX_CHAINS]
-        before = warmup.get(name, values[:, :0])[:MAX_CHAINS]
+    values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
+    size = NARROW, _ROW * len(names) + 0.5
+    figure, grid = plot_chains(values, figsize=size, width_ratios=_RATIOS, layout="constrained")
+    for name, (density, traces, ranks) in zip(names, grid, strict=True):
+        before = warmup.get(name, kept[name][:, :0])[:MAX_CHAINS]
         start = -before.shape[1]
-        joined = np.concatenate([before, values], axis=1)
-        traces.plot(np.arange(start, values.shape[1]), joined.T, linewidth=0.4, alpha=0.75)
         if start:
+            traces.set_prop_cycle(None)
+            traces.plot(np.arange(start, 0), before.T, **TRACE)
             traces.axvspan(start, 0, color="0.9", zorder=0)
+        traces.set_xlim(start, values.shape[1] - 1)
+        traces.tick_params(labelsize="medium", labelbottom=False)
+        for axes in (density, ranks):
+            axes.set(xticks=[], yticks=[])
         traces.set_title(label(name), loc="left", fontsize="medium", pad=3)
-        traces.margins(x=0)
-        _draw_ranks(ranks, values)
-    grid[0, 1].set_title("ranks", loc="left", fontsize="medium", pad=3)
-    grid[-1, 0].set_xlabel("draw (warm-up on grey)" if warmup else "draw")
-    grid[-1, 1].set_xlabel("rank")
+    grid[-1, 1].tick_params(labelbottom=True)
+    titles = "density", "draw (warm-up on grey)" if warmup else "draw", "ranks"
+    for axes, title in zip(grid[-1], titles, strict=True):
+        axes.set_xlabel(title)
     return figure
-
-
-def _draw_ranks(axes: Axes, values: Float64) -> None:
-    """Draw how often the draws of each chain have each rank among all draws (Vehtari et al. 2021).
-
-    Args:
-        axes: where to draw.
-        values: (C, D).
-    """
-    ranks = rankdata(values).reshape(values.shape)
-    edges = np.linspace(0.5, values.size + 0.5, _BINS + 1)
-    for chain in ranks:
-        axes.stairs(np.histogram(chain, edges)[0], edges, linewidth=0.9)
-    expected = values.shape[1] / _BINS
-    axes.axhline(expected, color="0.3", linestyle="--", linewidth=0.8)
-    axes.set_ylim(0, 2.2 * expected)
-    axes.set_yticks([])
-    axes.set_xticks([])
-    axes.margins(x=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ def empty_figure(
     *,
     share_x: bool = True,
     width: float = WIDTH,
-    ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, Any]:
     """Return a figure, by default of the width of a page, and its axes, (rows, columns).
 
@@ -36,7 +35,6 @@ def empty_figure(
         height: of one row, in inches.
         share_x: whether the axes of a column share their x axis.
         width: of the figure, in inches.
-        ratios: of the widths of the columns; None gives all the same.
     """
     from matplotlib.figure import Figure
 
@@ -46,7 +44,6 @@ def empty_figure(
         columns,
         squeeze=False,
         sharex="col" if share_x else False,
-        width_ratios=ratios,
     )
     return figure, axes
 

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
 from html_outline import Outline
+from matplotlib.colors import same_color
 from raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError
+from bpa_ppl.arrays import Float64
+from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.traces import trace_figure, worst_mixing, write_traces
 from bpa_ppl.posterior.record import FeatureScale, Record
 
@@ -25,28 +28,54 @@ def chains(**parts: Any) -> Draws:
 
 def test_traces_show_the_warm_up_before_the_draws() -> None:
     draws = chains()
-    figure = trace_figure(draws, ["TM0"])
-    traces, ranks = figure.axes
-    assert len(traces.lines) == 4
-    for chain, line in enumerate(traces.lines):
-        expected = np.concatenate([draws.warmup["weights"], draws.weights], axis=1)
-        np.testing.assert_array_equal(line.get_ydata(), expected[chain, :, 1])
-        np.testing.assert_array_equal(line.get_xdata(), np.arange(-30, 200))
+    _, traces, _ = trace_figure(draws, ["TM0"]).axes
+    kept, warmup = traces.lines[:4], traces.lines[4:]
+    for lines, values, start in (
+        (kept, draws.weights, 0),
+        (warmup, draws.warmup["weights"], -30),
+    ):
+        assert same_color([line.get_color() for line in lines], ["C0", "C1", "C2", "C3"])
+        for chain, line in zip(values[..., 1], lines, strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), chain)
+            np.testing.assert_array_equal(line.get_xdata(), start + np.arange(len(chain)))
     (grey,) = traces.patches
     assert (grey.get_x(), grey.get_width()) == (-30, 30)
-    counts = [steps.get_data().values for steps in ranks.patches]
-    assert [count.sum() for count in counts] == [200] * 4
-    np.testing.assert_array_equal(np.sum(counts, axis=0), 40)  # of 800 ranks in 20 bins
+    assert traces.get_xlim() == (-30, 199)
 
 
-def test_a_chain_that_is_higher_has_the_high_ranks() -> None:
-    draws = chains()
-    moved = draws.weights.copy()
-    moved[3, :, 0] += 20.0
-    ranks = trace_figure(Draws({"weights": moved}, NAMES), ["LM0"]).axes[1]
-    last = ranks.patches[3].get_data().values
-    assert last[-5:].sum() == 200
-    assert not last[:-5].any()
+def test_many_components_are_drawn() -> None:
+    values, names = np.random.default_rng(0).normal(size=(2, 20, 21)), [f"f{k}" for k in range(21)]
+    figure = trace_figure(Draws({"weights": values}, tuple(names)), names)
+    assert [axes.get_title("left") for axes in figure.axes[1::3]] == names
+    assert all(axes.lines for axes in figure.axes)
+
+
+@pytest.mark.parametrize("shape", [(4, 50), (1, 50), (4, 3)])
+@pytest.mark.parametrize("odd", [1.0, np.nan, np.inf])
+def test_odd_draws_of_any_shape_are_drawn(
+    shape: tuple[int, int], odd: float, tmp_path: Path
+) -> None:
+    values = np.ones((*shape, 1))
+    values[0, 1] = odd
+    sites = {"weights": np.ones((*shape, 1)), "tau": values[..., 0]}
+    draws = Draws(sites, ("LM0",), sites=("weights", "tau"))
+    figure = trace_figure(draws, ["LM0", "tau"])
+    write_figure(figure, tmp_path / "traces.png")
+    np.testing.assert_array_equal(figure.axes[4].lines[0].get_ydata(), values[0, :, 0])
+
+
+def test_ranks_of_a_chain_that_is_higher_are_far_from_uniform() -> None:
+    values = np.random.default_rng(0).normal(size=(4, 2000, 1))
+
+    def heights(values: Float64) -> Float64:
+        """Return the ranks of every chain, in units of the height of the axes."""
+        axes = trace_figure(Draws({"weights": values}, ("LM0",)), ["LM0"]).axes[2]
+        to_axes = axes.transData + axes.transAxes.inverted()
+        return np.array([to_axes.transform(line.get_xydata())[:, 1] for line in axes.lines[:4]])
+
+    np.testing.assert_allclose(heights(values), 0.5, atol=0.25)
+    values[3] += 20.0
+    assert np.ptp([*heights(values)[3], 0.5]) > 0.4
 
 
 def test_weights_are_drawn_per_standard_deviation(
