@@ -11,7 +11,6 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
-from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.weights import starting_weights
 
 
@@ -51,6 +50,7 @@ def adapt(
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.none import NoLikelihood
+    from bpa_ppl.sampling.arguments import Arguments
     from bpa_ppl.sampling.repeating import recorded_options
 
     if not weights and like is None:

@@ -22,27 +22,23 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import msgspec
 from cyclopts import UNSET, Group, Parameter, Token
 
-from bpa_ppl.building import concatenate
 from bpa_ppl.columns import natural_order
 from bpa_ppl.component import number_or_text
-from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.base import NBEST_FORMATS
-from bpa_ppl.formats.nbest_files import read_nbest
-from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:
+    from bpa_ppl.decoding.reranking import Reranker
     from bpa_ppl.models.priors.base import PriorFamily
     from bpa_ppl.weights import Weights as Canonical
 
@@ -155,6 +151,8 @@ def prior(text: str) -> str | Prior | PriorFamily:
     if path.suffix == ".json":
         return Prior.read(path)
     if path.suffix == ".nc" or path.is_file():
+        from bpa_ppl.posterior.files import read_draws
+
         return Prior.of(read_draws(path))
     return PRIORS.resolve(text)
 
@@ -373,6 +371,8 @@ class RerankFlags:
         progress: bool = False,
     ) -> Reranker:
         """Return what chooses from lists in this way."""
+        from bpa_ppl.decoding.reranking import Reranker
+
         return Reranker(
             posterior,
             rule=self.rule,
@@ -424,6 +424,8 @@ class Reading:
         sources: Path | None = None,
     ) -> NBest:
         """Return all lists of a file."""
+        from bpa_ppl.formats.nbest_files import read_nbest
+
         return read_nbest(path, **self.arguments(references, sources))
 
     def read_together(
@@ -452,6 +454,8 @@ class Reading:
             self.read(path, [files[place] for files in refs], texts[place])
             for place, path in enumerate(paths)
         ]
+        from bpa_ppl.building import concatenate
+
         return concatenate(parts, renumber=True, fill_missing=True)
 
     def arguments(
@@ -517,6 +521,8 @@ def canonical(text: str) -> Canonical | str | None:
     """
     if text == EQUAL:
         return EQUAL
+    from bpa_ppl.formats.weight_files import read_weights
+
     return None if text == "none" else read_weights(text)
 
 
