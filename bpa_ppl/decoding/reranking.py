@@ -163,27 +163,14 @@ class Reranker:
         Args:
             posterior: from `adapt`, any other with a variable `weights` and feature names, or the
                 path of a file of one.
-            rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
-                (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
-                (the candidate with the highest expected gain), with settings as in `mbr:gain=bleu`,
-                or a `Rule`. None takes what the posterior records, else `predictive`: `adapt`
-                records `mean` where there were no canonical weights.
-            derivations: How equal strings are scored: `separate`, each derivation separately, as
-                published, or `summed`.
-            draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched
-                so that their mean and covariance are those of all. By default the rules that
-                average over draws, `predictive` and `mbr`, use 800, and all where the two highest
-                probabilities differ by less than 2 %; the other rules use all.
-            defaults: Weights of features that the posterior does not know, such as one that was
-                fixed when somebody else made it.
-            moved_files: New paths of files that features are computed from, by the label of the
-                feature source, where they have moved since the adaptation:
-                `{"lm": "texts/domain.txt"}`.
-            without: A feature of the posterior, or the label of several, that some lists lack: its
-                weight is left out. By default that is an error.
-            unchecked: Use the posterior although it fails its check.
-            jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
-                and the choices are the same.
+            rule: the decision rule; for this and all others see `rerank`.
+            derivations: how equal strings are scored.
+            draws: how many draws are used.
+            defaults: weights of features that the posterior does not know.
+            moved_files: new paths of files that features are computed from.
+            without: features of the posterior that lists may lack.
+            unchecked: use the posterior although it fails its check.
+            jobs: processes that rerank.
             progress: True draws a bar on standard error.
 
         Raises:

@@ -327,40 +327,48 @@ def observe(
     observing = LIKELIHOODS.resolve(chosen)
     if observing.observes == "preferences":
         return _compared(lists, observing)
-    with_gains = observing.observes == "gains"
-    if ties is None and isinstance(observing, OfOracles):
-        ties = observing.ties
     if ties is None:
-        # Neither of two candidates was chosen in a tie.
-        shared = observing.observes_answers(metric, lists) or (
-            not canonical and lists.totals is None
-        )
-        ties = "shared" if shared else "canonical"
+        ties = _ties(observing, metric, lists, canonical=canonical)
     if not len(lists):
         # Nothing is scored, and no reference is needed.
         none, empty = np.zeros(0, np.int64), np.zeros(0)
         oracle = Oracles(none, empty, none, ties, metric.key, "") if best is None else best
-        return Scored(lists, metric, oracle, empty if with_gains else None)
+        return Scored(lists, metric, oracle, empty if observing.observes == "gains" else None)
     if best is not None:
         require(best, Oracles, "oracles come from the function oracles", "oracle")
-        if not with_gains:
+        if observing.observes != "gains":
             return Scored(lists, metric, best)
         with reporter(progress, "gains") as report:
             return Scored(lists, metric, best, gains(lists, metric, progress=report, jobs=jobs))
-    if has_preferences(lists):
-        log_info("the preferences are not used: only the likelihood preference observes them")
-    require_references(lists, metric, observing)
-    judged = judged_lists(lists, metric)[0]
-    if skipped := len(lists) - len(judged):
-        reason = "fewer than two candidates are judged" if metric.columns else "no reference"
-        log_info(f"{counted(skipped, 'list')} left out: {reason}")
+    judged = _judged(lists, metric, observing)
     preference = judged.scores(match.values) if match is not None and canonical else None
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
-        if with_gains:
+        if observing.observes == "gains":
             best, values = oracles_and_gains(judged, metric, progress=report, **options)
             return Scored(judged, metric, best, values)
         return Scored(judged, metric, oracles(judged, metric, progress=report, **options))
+
+
+def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool) -> str:
+    """Return how ties are broken: as the likelihood says, or by scores if there are some."""
+    if isinstance(likelihood, OfOracles) and likelihood.ties is not None:
+        return likelihood.ties
+    # Neither of two candidates was chosen in a tie.
+    of_two = likelihood.observes_answers(gain, lists)
+    return "shared" if of_two or not (canonical or lists.totals is not None) else "canonical"
+
+
+def _judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
+    """Return the lists that the gain has values for; log how many are left out."""
+    if has_preferences(lists):
+        log_info("the preferences are not used: only the likelihood preference observes them")
+    require_references(lists, gain, likelihood)
+    judged = judged_lists(lists, gain)[0]
+    if skipped := len(lists) - len(judged):
+        reason = "fewer than two candidates are judged" if gain.columns else "no reference"
+        log_info(f"{counted(skipped, 'list')} left out: {reason}")
+    return judged
 
 
 def require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> None:

@@ -197,41 +197,45 @@ def build_recorded(
         match: as for `choose_prior`.
         scale: from `choose_scale`.
     """
-    correlation = scale.correlation
-
-    def with_scale(prior: Prior) -> Prior:
-        return isotropic.with_shared_scale(prior, correlation) if correlation else prior
-
-    degrees = isotropic.DEGREES if correlation else None
+    missing: list[str] = []
     if isinstance(family, Prior):
         prior, missing = isotropic.complete_prior(family, match, scale.value)
+    else:
+        prior = isotropic.build_prior(family, match, scale.value)
+    if scale.correlation:
+        prior = isotropic.with_shared_scale(prior, scale.correlation)
+    return prior, _record(family, match, scale, missing)
+
+
+def _record(
+    family: PriorFamily | Prior, match: Match, scale: Scale, missing: list[str]
+) -> PriorRecord:
+    """Return the record of a prior, and log the scale of weights without a canonical value."""
+    degrees = isotropic.DEGREES if scale.correlation else None
+    if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.degrees is None else "Student t"
-        record = PriorRecord(kind)
         if missing:
-            record = PriorRecord(kind, isotropic=tuple(missing), degrees_of_freedom=degrees)
-        return with_scale(prior), record
+            return PriorRecord(kind, isotropic=tuple(missing), degrees_of_freedom=degrees)
+        return PriorRecord(kind)
     name = PRIORS.name_of(family)
-    settings = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
-    record = PriorRecord(name, settings)
-    if isinstance(family, isotropic.Isotropic):
-        settings = {"variance": np.asarray(family.canonical_variance).tolist()}
-        settings |= {"single": family.single} if family.single else {}
-        record = PriorRecord(name, settings)
-        if scaled := family.scaled(match):
-            means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
-            nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-            tau = family.scale if scale.value is None else scale.value
-            log_info(
-                f"no canonical weight for {', '.join(scaled)}: the prior has "
-                + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-                + (" and an unknown scale, typically " if degrees else " and standard deviation ")
-                + f"{tau:.3g} / spread, with the spread of each feature within the lists"
-            )
-            fitted = scale.value is not None and not degrees
-            record = PriorRecord(name, settings, tau, fitted, scaled, degrees)
-    prior = isotropic.build_prior(family, match, scale.value)
-    return with_scale(prior), record
+    if not isinstance(family, isotropic.Isotropic):
+        return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
+    settings = {"variance": np.asarray(family.canonical_variance).tolist()}
+    settings |= {"single": family.single} if family.single else {}
+    if not (scaled := family.scaled(match)):
+        return PriorRecord(name, settings)
+    means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
+    nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
+    tau = family.scale if scale.value is None else scale.value
+    log_info(
+        f"no canonical weight for {', '.join(scaled)}: the prior has "
+        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
+        + (" and an unknown scale, typically " if degrees else " and standard deviation ")
+        + f"{tau:.3g} / spread, with the spread of each feature within the lists"
+    )
+    fitted = scale.value is not None and not degrees
+    return PriorRecord(name, settings, tau, fitted, scaled, degrees)
 
 
 def learn_scale(
