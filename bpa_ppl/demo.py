@@ -15,7 +15,7 @@ import numpy as np
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.outputs import write_texts
 from bpa_ppl.decoding.reranking import Reranked, rerank
-from bpa_ppl.diagnostics.checks import Report, check
+from bpa_ppl.diagnostics.checks import Report, checked
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.nbest_files import read_nbest
@@ -90,10 +90,12 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         adaptation = pool.select(order[:_ADAPTATION])
         rest = pool.select(np.sort(order[_ADAPTATION:]))
         draw = partial(adapt_draws, adaptation, canonical, sampler="imh", seed=seed)
-        first, posterior = (draw(add=add, progress=progress) for add in ((), text))
+        (first, _), (posterior, report) = (
+            checked(draw(add=add, progress=progress)) for add in ((), text)
+        )
         baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
         write_posterior(posterior, paths[0])
         write_texts(result, paths[1])
     before, after = (compared(rest, of.canonical, of.choice) for of in (baseline, result))
-    return Demo(check(posterior), before, after, result, len(text.lines), paths)
+    return Demo(report, before, after, result, len(text.lines), paths)
