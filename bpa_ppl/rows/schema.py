@@ -194,6 +194,8 @@ class SchemaReader:
         line = int(columns.lines[0]) if len(columns.lines) else None
         columns = _with_numbers(columns)
         names = {**columns.sentences, **columns.hypotheses}
+        if TEXT not in columns.hypotheses:
+            names.pop(TEXT, None)  # a text of the list is not that of a candidate
         required = [TEXT] if columns.nested else [ID, TEXT]
         required += [name for name in self.options.names.names if name in names]
         self.options.names.require(required, names, line)

@@ -122,3 +122,10 @@ def test_integers_with_zeros_before_them(write: Write) -> None:
 def test_a_first_line_that_is_cut_is_still_detected(write: Write) -> None:
     with raises(DataError, "bad-line", parameter="format", line=1):
         read_nbest(write('{"id": 0, "candidates": ['))
+
+
+def test_the_text_of_a_list_is_not_that_of_its_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "lists.jsonl"
+    path.write_text('{"id": 0, "candidates": [{"lm": 1}], "text": "a source"}\n')
+    with raises(DataError, "missing-column", parameter="format", match="no column text"):
+        read_nbest(path)
