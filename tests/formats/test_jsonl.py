@@ -127,5 +127,5 @@ def test_a_first_line_that_is_cut_is_still_detected(write: Write) -> None:
 def test_the_text_of_a_list_is_not_that_of_its_candidates(tmp_path: Path) -> None:
     path = tmp_path / "lists.jsonl"
     path.write_text('{"id": 0, "candidates": [{"lm": 1}], "text": "a source"}\n')
-    with raises(DataError, "missing-column", parameter="format", match="no column text"):
+    with raises(DataError, "missing-column", parameter="format", line=1, match="no column text"):
         read_nbest(path)
