@@ -352,7 +352,10 @@ def _set_up(
     family = isotropic.with_variances(_family(options, engine), prepared.pretrained)
     isotropic.build_prior(family, match)  # raises before anything is scored
     model = _model(options, family, match)
-    observed = _observe(prepared, gain, likelihood, options)
+    # Nothing is asked yet where only the prior of answers is wanted.
+    prior_of_answers = options.prior_only and likelihood.observes == "preferences"
+    observing = Oracle() if prior_of_answers else likelihood
+    observed = _observe(prepared, gain, observing, options)
     table = observed.table(match, domains=model is not log_linear)
     scale = choose_scale(
         observed,
@@ -365,8 +368,7 @@ def _set_up(
         defaults=options.start.defaults,
         progress=options.progress,
     )
-    prior_of_answers = options.prior_only and likelihood.observes == "preferences"
-    resolved = Oracle() if prior_of_answers else likelihood.defaults(observed)
+    resolved = observing.defaults(observed)
     setup = _SetUp(prepared, observed, table, family, scale, resolved, model)
     if observed.gains is None or not len(observed.lists) or model is not log_linear:
         return setup, None, None
@@ -396,15 +398,15 @@ def _observe(
 ) -> Scored | Compared:
     """Return what the likelihood observes, or no observation; log what is missing."""
     lists = prepared.lists
-    prior_of_answers = options.prior_only and likelihood.observes == "preferences"
-    shared = likelihood.observes_answers(gain, lists) and not prior_of_answers
+    # Without observations the policy for ties is that of all lists.
+    of_two = options.prior_only and likelihood.observes_answers(gain, lists)
     observed = observe(
         lists[:0] if options.prior_only else lists,
         gain,
         prepared.match,
-        likelihood=Oracle() if prior_of_answers else likelihood,
+        likelihood=likelihood,
         best=options.oracle,
-        ties=options.ties or ("shared" if shared else None),
+        ties="shared" if of_two else None,
         jobs=options.jobs,
         progress=options.progress,
     )

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: Fewer lists with several systems say little on a posterior that chooses one system.
+#: With fewer lists, choosing only one system proves little.
 _MIN_LISTS = 5
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
 

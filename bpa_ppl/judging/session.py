@@ -34,6 +34,7 @@ from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.labels import places_of
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.gains import default_metric, resolve
@@ -430,16 +431,15 @@ def _prepare(
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{listed(unknown)} left out, because the lists do not have it")
-    family: Any = "isotropic" if prior is None else prior
-    if not isinstance(family, str | Prior):
+    family = Isotropic() if prior is None else prior
+    if not isinstance(family, Isotropic | Prior):
         family = Prior.of(family)
     chosen, _ = choose_prior(
         None,
         match,
-        family,
+        with_variances(family, prepared.pretrained),
         likelihood=likelihood,
         lists=prepared.lists,
-        variances=prepared.pretrained,
         defaults=start.defaults,
     )
     recipe = replace(prepared.recipe, free=match.free_names, fixed=match.fixed_names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from bpa_ppl.errors import UsageError, checked_seed, one_of
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, OfOracles
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.likelihoods.none import NoLikelihood
 from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.base import SAMPLERS
@@ -95,12 +95,6 @@ class Arguments:
     def metric(self) -> AnyGain | None:
         """The gain that is chosen, unless it is in the oracles."""
         return None if isinstance(self.gain, Oracles) else self.gain
-
-    @property
-    def ties(self) -> str | None:
-        """How ties between oracles are broken."""
-        chosen = self.chosen_likelihood()
-        return chosen.ties if isinstance(chosen, OfOracles) else None
 
     def chosen(self) -> tuple[Any, str | Likelihood | None]:
         """Return the sampler and the likelihood, by default the names in the preset.

@@ -394,7 +394,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
     draws of all rounds, weighted by the ratio of p to the mixture of their proposals, give the next
     moments (AMIS, Cornuet et al. 2012). While these weights are too uneven, they are raised to a
     power below 1, which keeps enough of them effective. The third derivatives at the mode are left
-    out: so far from a Gaussian they say little about the posterior elsewhere.
+    out: so far from a Gaussian they are no guide to the posterior elsewhere.
 
     Args:
         target: the posterior.

@@ -82,7 +82,7 @@ class Scored(NamedTuple):
 
     @property
     def named_raters(self) -> Mapping[str, int]:
-        """Nobody: gains have no raters."""
+        """None: gains have no raters."""
         return {}
 
     @property
@@ -172,7 +172,7 @@ class Scored(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Candidates that judges compared: which one of each small list was preferred.
+    """Comparisons by judges: which candidate of each small list was preferred.
 
     Attributes:
         choices: the candidates of each comparison, as a list of its own, with what was chosen.
@@ -264,7 +264,7 @@ class Compared(NamedTuple):
         return weights | ({_RATER: rater} if rater.any() else {})
 
     def require_differences(self) -> None:
-        """Accept all: each comparison is information."""
+        """Do nothing: every comparison is informative."""
 
 
 def _at_zero(lists: NBest) -> Match:
@@ -292,7 +292,8 @@ def observe(
 ) -> Scored | Compared:
     """Find what a likelihood observes: the best candidates and gains, or preferences.
 
-    The first of the four steps of `adapt`. Lists that say nothing are left out.
+    The first of the four steps of `adapt`. Lists without a reference, or without two judged
+    candidates, are left out.
 
     Args:
         lists: with references, judgements or preferences.
@@ -329,17 +330,8 @@ def observe(
         return _compared(lists, observing)
     if ties is None:
         ties = _ties(observing, metric, lists, canonical=canonical)
-    if not len(lists):
-        # Nothing is scored, and no reference is needed.
-        none, empty = np.zeros(0, np.int64), np.zeros(0)
-        oracle = Oracles(none, empty, none, ties, metric.key, "") if best is None else best
-        return Scored(lists, metric, oracle, empty if observing.observes == "gains" else None)
-    if best is not None:
-        require(best, Oracles, "oracles come from the function oracles", "oracle")
-        if observing.observes != "gains":
-            return Scored(lists, metric, best)
-        with reporter(progress, "gains") as report:
-            return Scored(lists, metric, best, gains(lists, metric, progress=report, jobs=jobs))
+    if best is not None or not len(lists):
+        return _with_oracles(lists, metric, observing, best, ties, jobs, progress)
     judged = _judged(lists, metric, observing)
     preference = judged.scores(match.values) if match is not None and canonical else None
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
@@ -348,6 +340,28 @@ def observe(
             best, values = oracles_and_gains(judged, metric, progress=report, **options)
             return Scored(judged, metric, best, values)
         return Scored(judged, metric, oracles(judged, metric, progress=report, **options))
+
+
+def _with_oracles(
+    lists: NBest,
+    gain: Metric,
+    likelihood: Likelihood,
+    best: Oracles | None,
+    ties: str,
+    jobs: int,
+    progress: bool | Reporter,
+) -> Scored:
+    """Return lists whose oracles were found before, or no lists: nothing is searched for."""
+    if best is None:
+        none = np.zeros(0, np.int64)
+        best = Oracles(none, np.zeros(0), none, ties, gain.key, "")
+    require(best, Oracles, "oracles come from the function oracles", "oracle")
+    if likelihood.observes != "gains":
+        return Scored(lists, gain, best)
+    if not len(lists):
+        return Scored(lists, gain, best, np.zeros(0))
+    with reporter(progress, "gains") as report:
+        return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
 
 
 def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool) -> str:

@@ -64,7 +64,6 @@ def choose_prior(
     *,
     likelihood: str | Likelihood = "oracle",
     lists: NBest | None = None,
-    variances: Mapping[str, float] | None = None,
     defaults: Mapping[str, float] | None = None,
     model: Model | None = None,
     progress: bool | Reporter = False,
@@ -79,7 +78,6 @@ def choose_prior(
             settings; or a prior.
         likelihood: as for `observe`.
         lists: all lists, those without an observation too; None are those of `observed`.
-        variances: of single weights, where the user has not chosen others.
         defaults: weights without a canonical value that the user has given.
         model: as for `adapt`.
         progress: True draws a bar on standard error.
@@ -99,9 +97,7 @@ def choose_prior(
     >>> chosen.mean.tolist(), chosen.variance.tolist(), record.name, record.settings
     ([0.5], [0.1], 'isotropic', {'variance': 0.1})
     """
-    family = isotropic.with_variances(
-        prior if isinstance(prior, Prior) else PRIORS.resolve(prior), variances or {}
-    )
+    family = prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
     if observed is None:
         if lists is None:
             raise UsageError("give observations, or lists to be judged", parameter="lists")
@@ -168,10 +164,7 @@ def choose_scale(
     to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
     # Other models may use the variance of the prior.
     if answers and model is log_linear and len(lists) and (to_be_judged or not of_pairs):
-        given = match.origin == EQUAL or any((defaults or {}).get(name) for name in scaled)
-        factor = isotropic.FROM_START_FACTOR if given else isotropic.ANSWERS_FACTOR
-        typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
-        return Scale(typical, correlation_within(lists, scaled))
+        return _unknown_scale(match, scaled, lists, defaults or {})
     if not len(observed.lists):
         return Scale(expected_scale(len(scaled)))
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
@@ -185,6 +178,16 @@ def choose_scale(
                 deviation,
             )
         )
+
+
+def _unknown_scale(
+    match: Match, scaled: list[str], lists: NBest, defaults: Mapping[str, float]
+) -> Scale:
+    """Return the typical scale of the prior of answers, with the correlation of the features."""
+    has_start = match.origin == EQUAL or any(defaults.get(name) for name in scaled)
+    factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
+    typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
+    return Scale(typical, correlation_within(lists, scaled))
 
 
 def build_recorded(

@@ -152,7 +152,7 @@ def test_nan_and_singular_curvatures_end_the_search(matrix: Float64) -> None:
 
 
 def test_a_step_to_where_the_density_is_nan_is_shortened() -> None:
-    """As where an own program overflows: −x + log x, the full step from 10 goes below zero."""
+    """The log density −x + log x is undefined below zero, where the full step from 10 ends."""
 
     def density(x: Float64) -> Point:
         if x[0] <= 0:
