@@ -16,7 +16,7 @@ INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
 HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
 .PHONY: demo test core quick compare lowest coverage check package types bench docs wheel clean \
-	store-results compare-results
+	store-results compare-results store-reading compare-reading
 
 demo: $(READY)
 	$(BIN)/bpa demo
@@ -93,6 +93,10 @@ bench: $(READY)
 # `make compare-results` after it.
 store-results compare-results: $(READY)
 	$(BIN)/python tools/compare_results.py $(@:-results=) build/results.json.gz
+
+# The same for what is read: the inputs of the tests are recorded at the first time.
+store-reading compare-reading: $(READY)
+	$(BIN)/python tools/compare_reading.py $(@:-reading=)
 
 docs: package
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
