@@ -96,7 +96,7 @@ store-results compare-results: $(READY)
 
 # The same for what is read: the inputs of the tests are recorded at the first time.
 store-reading compare-reading: $(READY)
-	$(BIN)/python tools/compare_reading.py $(@:-reading=)
+	PYTHONHASHSEED=0 $(BIN)/python tools/compare_reading.py $(@:-reading=)
 
 docs: package
 	$(INSTALL) --no-build-isolation --editable '.[docs]'

@@ -30,8 +30,8 @@ _MODULES = {
     "bpa_ppl.features.indicators": ("Indicators",),
     "bpa_ppl.features.length": ("Length",),
     "bpa_ppl.features.lm": ("LanguageModel",),
-    "bpa_ppl.formats.base": ("NBestFormat",),
-    "bpa_ppl.formats.nbest_files": ("iter_nbest", "read_nbest", "write_nbest"),
+    "bpa_ppl.formats.format": ("NBestFormat",),
+    "bpa_ppl.formats.reading": ("iter_nbest", "read_nbest", "write_nbest"),
     "bpa_ppl.formats.references": ("read_references",),
     "bpa_ppl.formats.weight_files": ("read_weights", "write_weights"),
     "bpa_ppl.models.choice": ("OracleChoice",),
@@ -111,8 +111,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.features.indicators import Indicators as Indicators
     from bpa_ppl.features.length import Length as Length
     from bpa_ppl.features.lm import LanguageModel as LanguageModel
-    from bpa_ppl.formats.base import NBestFormat as NBestFormat
-    from bpa_ppl.formats.nbest_files import (
+    from bpa_ppl.formats.format import NBestFormat as NBestFormat
+    from bpa_ppl.formats.reading import (
         iter_nbest as iter_nbest,
         read_nbest as read_nbest,
         write_nbest as write_nbest,

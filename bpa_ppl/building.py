@@ -11,16 +11,15 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, called, location_of, one_of, quoted
+from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, SentenceLines
+from bpa_ppl.formats.builder import Gatherer
+from bpa_ppl.formats.records import IN_MEMORY, block_of_records
+from bpa_ppl.formats.samples import block_of_samples
+from bpa_ppl.formats.schema import SchemaReader, checked_first_id
+from bpa_ppl.formats.writing import table_of
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import CAN_LACK, COLUMNS, NBest, demote_to_extras, features_at, to_names
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import Columns, SentenceLines
-from bpa_ppl.rows.gathering import Gatherer
-from bpa_ppl.rows.names import REFERENCE, SOURCE
-from bpa_ppl.rows.readers import IN_MEMORY, record_columns
-from bpa_ppl.rows.samples import sample_columns
-from bpa_ppl.rows.schema import SchemaReader, checked_first_id
-from bpa_ppl.rows.writing import table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,7 +191,7 @@ def from_records(
     >>> from_records(frame).features.tolist()
     [[-1.0], [-2.0]]
     """
-    return build_lists(record_columns(records), references, sources, bad, first_id)
+    return build_lists(block_of_records(records), references, sources, bad, first_id)
 
 
 def from_samples(
@@ -224,11 +223,11 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    return build_lists(sample_columns(texts, logprobs), references, sources)
+    return build_lists(block_of_samples(texts, logprobs), references, sources)
 
 
 def build_lists(
-    columns: Columns,
+    columns: Block,
     references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str = "error",
@@ -245,7 +244,7 @@ def build_lists(
         first_id: the id of the first sentence.
         numbers: names of columns whose values must be numbers.
 
-    >>> build_lists(record_columns([{"id": 0, "text": "a"}]), ["b"], None)
+    >>> build_lists(block_of_records([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")

@@ -18,7 +18,7 @@ from bpa_ppl.decoding.reranking import Reranked, rerank
 from bpa_ppl.diagnostics.checks import Report, checked
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.formats.nbest_files import read_nbest
+from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.posterior.files import write_posterior

@@ -11,6 +11,7 @@ import numpy as np
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import location_of, quoted, require
+from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.quality.base import Metric
@@ -24,7 +25,6 @@ from bpa_ppl.quality.column import (
 from bpa_ppl.quality.gains import by_name, default_metric, resolve, text_metrics
 from bpa_ppl.quality.oracle import oracles
 from bpa_ppl.quality.preferences import has_preferences
-from bpa_ppl.rows.schema import looks_numeric
 from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.weights import initial_weights
 

@@ -16,7 +16,7 @@ from registries import REGISTRIES
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
-from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS
+from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import text_metrics

@@ -25,8 +25,9 @@ LAYERS = (
     ("notes",),
     ("caching", "columns", "component", "workers"),
     ("nbest", "registry"),
-    ("rows", "weights"),
-    ("building", "formats"),
+    ("weights",),
+    ("formats",),
+    ("building",),
     ("text",),
     ("posterior",),
     ("drift", "quality"),
@@ -158,7 +159,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
 
 IMPORT = """
 import bpa_ppl, bpa_ppl.decoding.outputs, bpa_ppl.diagnostics.checks, bpa_ppl.diagnostics.raters
-import bpa_ppl.features.base, bpa_ppl.features.length, bpa_ppl.formats.nbest_files
+import bpa_ppl.features.base, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
 import bpa_ppl.posterior.files, bpa_ppl.quality.pairs, bpa_ppl.quality.gains
 import bpa_ppl.sampling.base, bpa_ppl.describing, bpa_ppl.serving.app

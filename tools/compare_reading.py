@@ -22,10 +22,10 @@ import inspect
 import io
 import json
 import os
-import pickle
+import pickle  # noqa: TID251 - the files are its own
 import random
 import re
-import subprocess
+import subprocess  # noqa: TID251 - runs the tests
 import sys
 import tempfile
 from collections import Counter
@@ -42,7 +42,7 @@ DAMAGED = 20_000
 _LARGEST = 4 << 20  # bytes of an input that is kept
 #: Functions whose arguments are kept, with the modules that they may be in.
 RECORDED = {
-    "iter_nbest": ("bpa_ppl.formats.nbest_files", "bpa_ppl.formats.reading"),
+    "iter_nbest": ("bpa_ppl.formats.reading", "bpa_ppl.formats.reading"),
     "from_records": ("bpa_ppl.building",),
     "from_samples": ("bpa_ppl.building",),
     "read_references": ("bpa_ppl.formats.references",),
@@ -61,7 +61,7 @@ def _function(name: str) -> tuple[Any, Any]:
 
 
 def _formats() -> Any:
-    for module in ("bpa_ppl.formats.format", "bpa_ppl.formats.base"):
+    for module in ("bpa_ppl.formats.format", "bpa_ppl.formats.format"):
         try:
             return importlib.import_module(module).NBEST_FORMATS
         except ModuleNotFoundError:
@@ -91,9 +91,9 @@ def _kept(value: Any) -> tuple[str, Any]:
         if (name := _formats().name_of(value)) not in _formats():
             raise ValueError("a format of a test")
         return "format", (name, {field: getattr(value, field) for field in value.__struct_fields__})
-    if isinstance(value, list | tuple) and value and all(isinstance(v, str | Path) for v in value):
-        if any(os.path.isfile(v) for v in value):
-            return "files", [_kept(one) for one in value]
+    paths = isinstance(value, list | tuple) and all(isinstance(v, str | Path) for v in value)
+    if paths and any(map(os.path.isfile, value)):
+        return "files", [_kept(one) for one in value]
     if len(pickle.dumps(value)) > _LARGEST:
         raise ValueError("large")
     return "value", value
@@ -136,7 +136,7 @@ def _wrapped(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if str(first) != "-":
                 with open(FOLDER / f"inputs-{os.getpid()}.pickles", "ab") as file:
                     file.write(len(line).to_bytes(8, "big") + line)
-        except Exception:  # noqa: BLE001, S110 - an input of a test that cannot be kept
+        except Exception:
             pass
         return function(first, *others, **options)
 
@@ -171,7 +171,7 @@ def record() -> None:
             while size := file.read(8):
                 line = file.read(int.from_bytes(size, "big"))
                 try:
-                    pickle.loads(line)  # noqa: S301 - written by this program
+                    pickle.loads(line)
                 except (ImportError, AttributeError):  # of a class of a test
                     continue
                 found.setdefault(hashlib.sha256(line).hexdigest(), line)
@@ -244,7 +244,7 @@ def _outcome(work: Callable[[], Any], folder: Path) -> list[str]:
                 lines = [_shown(dict(result) if isinstance(result, Mapping) else result)[:2000]]
         except BpaError as error:
             lines = [f"{type(error).__name__}: {error} [{error.code}, {error.parameter}]"]
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             lines = [f"TRACEBACK {type(error).__name__}: {error}"]
     lines += [f"{note.level}: {note.message}" for note in notes]
     return [line.replace(str(folder), "FOLDER") for line in lines]
@@ -257,7 +257,7 @@ def results() -> dict[str, list[str]]:
         number = 0
         while True:
             try:
-                name, args, options = pickle.load(file)  # noqa: S301 - written by this program
+                name, args, options = pickle.load(file)
             except EOFError:
                 return found
             with tempfile.TemporaryDirectory() as place:

@@ -30,7 +30,7 @@ def lists_(
         as_json: Print JSON instead of a table.
     """
     from bpa_ppl.describing import describe
-    from bpa_ppl.formats.nbest_files import format_name
+    from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, references, sources)
     description = describe(lists, metric)
@@ -120,7 +120,7 @@ def features(
         output: N-best lists; the ending of the name gives the format, such as .jsonl.
     """
     from bpa_ppl.features.base import add_features
-    from bpa_ppl.formats.nbest_files import write_nbest
+    from bpa_ppl.formats.reading import write_nbest
 
     if not add:
         raise UsageError("name the features to add", parameter="add")

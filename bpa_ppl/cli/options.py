@@ -27,7 +27,7 @@ from bpa_ppl.component import number_or_text
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
-from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.nbest import NBest
@@ -424,7 +424,7 @@ class Reading:
         sources: Path | None = None,
     ) -> NBest:
         """Return all lists of a file."""
-        from bpa_ppl.formats.nbest_files import read_nbest
+        from bpa_ppl.formats.reading import read_nbest
 
         return read_nbest(path, **self.arguments(references, sources))
 

@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import NotConverged, UsageError
-from bpa_ppl.formats.nbest_files import iter_nbest
+from bpa_ppl.formats.reading import iter_nbest
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws

@@ -38,7 +38,7 @@ from bpa_ppl.experiments.study import (
 )
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.formats.nbest_files import read_nbest
+from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS

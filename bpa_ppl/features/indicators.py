@@ -18,10 +18,9 @@ from bpa_ppl.features.base import (
     missing_column,
     resolve_sources,
 )
-from bpa_ppl.formats.numbers import shortest
+from bpa_ppl.formats.values import shortest, shown
 from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.schema import shown
 
 
 class Indicators(FeatureSource, frozen=True):

@@ -25,6 +25,8 @@ from bpa_ppl.columns import is_missing, is_number, to_float
 from bpa_ppl.errors import DataError, UsageError, listed, location_of
 from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.formats.block import TOTAL
+from bpa_ppl.formats.values import TOO_LARGE, shown
 from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
@@ -32,9 +34,6 @@ from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRec
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import Column
-from bpa_ppl.rows.base import TOO_LARGE
-from bpa_ppl.rows.names import TOTAL
-from bpa_ppl.rows.schema import shown
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource

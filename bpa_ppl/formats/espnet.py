@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, columns_in_batches
+from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat, blocks_of_records
 from bpa_ppl.formats.kaldi import SCORE, keyed_lines
 from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import CANDIDATES, ID, TEXT
 
 _RANK, _TOKEN = "{}best_recog", "token"
 _FOLDER = re.compile(r"([1-9][0-9]{0,8})best_recog")
@@ -43,7 +42,7 @@ class Espnet(NBestFormat, frozen=True):
         """Return whether a folder has hypotheses of the first rank."""
         return bool(_parts(folder))
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         """Yield the columns of all jobs.
 
         Raises:
@@ -54,7 +53,7 @@ class Espnet(NBestFormat, frozen=True):
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
             raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
-        return columns_in_batches(
+        return blocks_of_records(
             chain.from_iterable(_records(part, options) for part in parts), options
         )
 

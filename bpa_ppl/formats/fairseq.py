@@ -38,12 +38,11 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import one_number, other_form
-from bpa_ppl.formats.base import NBestFormat
-from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
+from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.rows.base import TOO_LARGE, Columns, ReadOptions
-from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TEXT
-from bpa_ppl.rows.samples import STATISTICS, token_statistics
+from bpa_ppl.formats.values import TOO_LARGE, all_finite, lines_of_numbers
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
@@ -75,7 +74,7 @@ class Fairseq(NBestFormat, frozen=True):
         """
         return _FIRST.match(first_line) is not None
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of some sentences when they are complete.
 
         Raises:
@@ -83,15 +82,15 @@ class Fairseq(NBestFormat, frozen=True):
                 of some kind for some of its hypotheses alone, or lines come too late.
 
         >>> file = InputFile(b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0")
-        >>> columns = next(Fairseq().columns(file, ReadOptions("generate-test.txt")))
-        >>> columns.hypotheses["text"], columns.hypotheses["logprob.sum"].tolist()
+        >>> columns = next(Fairseq().blocks(file, ReadOptions("generate-test.txt")))
+        >>> columns.candidates["text"], columns.candidates["logprob.sum"].tolist()
         (['a cat'], [-1.5])
         >>> columns.sentences
         {'id': [7], 'source': ['un chat']}
         """
         records: list[tuple[int, dict[str, Any]]] = []
         hypotheses = 0
-        for line, record in _records(file.blocks(), options):
+        for line, record in _records(file.chunks(), options):
             records.append((line, record))
             hypotheses += len(record[TEXT])
             if hypotheses >= _AT_ONCE:
@@ -323,7 +322,7 @@ def _order_of_tokens(
     return None
 
 
-def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Columns:
+def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Block:
     """Return the columns of some sentences."""
     first = records[0][1]
     columns: dict[str, Any] = {name: [of[name] for _, of in records] for name in first}
@@ -342,7 +341,7 @@ def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) ->
             statistics = tuple(zip(*(_statistics(of, n, options) for of, n in tokens), strict=True))
         hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
     lines = np.array([line for line, _ in records])
-    return Columns(hypotheses, sentences, parents, lines, nested=True)
+    return Block(hypotheses, sentences, parents, lines, nested=True)
 
 
 def _check_places(

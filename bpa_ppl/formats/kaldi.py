@@ -22,13 +22,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat
-from bpa_ppl.formats.streams import read_blocks, text_lines, unpacked_name
+from bpa_ppl.formats.block import ID, TEXT, ReadOptions
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.streams import read_chunks, text_lines, unpacked_name
+from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.labels import repeated
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import ReadOptions
-from bpa_ppl.rows.names import ID, TEXT
-from bpa_ppl.rows.schema import looks_numeric
 
 SCORE = "score"
 # Without a sign, a point or an exponent a number may be the first word.
@@ -157,7 +156,7 @@ def keyed_lines(path: str) -> dict[str, tuple[str, int]]:
         DataError: with file and line, if a line is empty or a key occurs twice.
     """
     table: dict[str, tuple[str, int]] = {}
-    for number, line in enumerate(text_lines(read_blocks(path), path), 1):
+    for number, line in enumerate(text_lines(read_chunks(path), path), 1):
         key, *rest = _BLANK.split(line.strip(" \t\r\f\v"), 1)
         if not key:
             raise DataError("an empty line: each line begins with a key", path, number)

@@ -22,8 +22,9 @@ from typing import ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
-from bpa_ppl.formats.base import NBestFormat
-from bpa_ppl.formats.moses_lines import (
+from bpa_ppl.formats.block import Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.moses_blocks import (
     ALIGNMENT,
     EXAMPLES,
     FEATURES,
@@ -32,13 +33,12 @@ from bpa_ppl.formats.moses_lines import (
     LineParser,
     fits,
 )
-from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import InputFile
+from bpa_ppl.formats.values import printed
+from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
 from bpa_ppl.labels import printed_labels, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.writing import require_plain_texts, warn_about_ids
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
 
@@ -56,7 +56,7 @@ class Moses(NBestFormat, frozen=True):
         """
         return SEPARATOR.search(first_line) is not None
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         Raises:
@@ -64,8 +64,8 @@ class Moses(NBestFormat, frozen=True):
                 or cannot be read.
 
         >>> file = InputFile(b"0 ||| a cat ||| TM0= -1 0.5 ||| -1")
-        >>> columns = next(Moses().columns(file, ReadOptions("dev")))
-        >>> columns.hypotheses["TM0[1]"].tolist(), columns.strings
+        >>> columns = next(Moses().blocks(file, ReadOptions("dev")))
+        >>> columns.candidates["TM0[1]"].tolist(), columns.strings
         ([0.5], ['a cat'])
         """
         return read_lines(file, options)
@@ -123,7 +123,7 @@ class Marian(NBestFormat, frozen=True):
         rest = _SCORE.sub(b"", scores).strip()
         return not rest and bool(numbers) and numbers == list(range(len(numbers)))
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         Raises:
@@ -131,8 +131,8 @@ class Marian(NBestFormat, frozen=True):
                 or cannot be read.
 
         >>> file = InputFile(b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25")
-        >>> columns = next(Marian().columns(file, ReadOptions("dev")))
-        >>> columns.hypotheses["alignment"], columns.normalised
+        >>> columns = next(Marian().blocks(file, ReadOptions("dev")))
+        >>> columns.candidates["alignment"], columns.normalised
         (['0-0 1-1'], True)
         """
         for columns in read_lines(file, options, soft=True):
@@ -154,7 +154,7 @@ class Marian(NBestFormat, frozen=True):
         write_lines(nbest, file, plain_labels(nbest), alignments, [])
 
 
-def read_lines(file: InputFile, options: ReadOptions, soft: bool = False) -> Iterator[Columns]:
+def read_lines(file: InputFile, options: ReadOptions, soft: bool = False) -> Iterator[Block]:
     """Yield the columns of each block of whole lines.
 
     Args:
@@ -166,11 +166,11 @@ def read_lines(file: InputFile, options: ReadOptions, soft: bool = False) -> Ite
         DataError: as `LineParser`.
     """
     parser, first = None, 1
-    for block in file.blocks():
+    for block in file.chunks():
         parser = parser or LineParser(options, block, soft)
         for columns in parser.columns(block, first):
             yield columns
-            first += len(columns.lines)
+            first += len(columns.line)
 
 
 def write_lines(

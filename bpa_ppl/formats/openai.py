@@ -6,8 +6,8 @@
     {"model": "…", "choices": [{"text": "a cat", "logprobs": {"token_logprobs": [-0.1]}}]}
 
 OpenAI, vLLM, SGLang, llama.cpp and LiteLLM write them. Each choice is a candidate, with the
-features of `bpa_ppl.rows.samples` and the extra `model`. Lines with one `custom_id` belong to one
-prompt, wherever they are in the file, so the candidates of the whole file are held in memory; a
+features of `bpa_ppl.formats.samples` and the extra `model`. Lines with one `custom_id` belong to
+one prompt, wherever they are in the file, so the candidates of the whole file are held in memory; a
 line without `custom_id` is a prompt of its own.
 
 The ids of the sentences are the places of the prompts in the file of requests, if it is given. Else
@@ -26,12 +26,12 @@ from typing import Any, ClassVar
 import msgspec
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, json_keys
-from bpa_ppl.formats.jsonl import strict_values
-from bpa_ppl.formats.streams import InputFile, origin_name, read_blocks
+from bpa_ppl.formats.block import Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
+from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
+from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import TOO_LARGE, Columns, ReadOptions
-from bpa_ppl.rows.samples import Samples, extractor, named, token_statistics, unfinished
 
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
@@ -155,7 +155,7 @@ class Openai(NBestFormat, frozen=True):
         other = {"object", "output"} <= keys or ("error" in keys and "text" not in keys)
         return batch or "choices" in keys or other
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
 
         Raises:
@@ -165,15 +165,15 @@ class Openai(NBestFormat, frozen=True):
                 the wanted part.
 
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
-        >>> columns = next(Openai().columns(InputFile(line), ReadOptions("out.jsonl")))
-        >>> columns.strings, columns.hypotheses["logprob.sum"]
+        >>> columns = next(Openai().blocks(InputFile(line), ReadOptions("out.jsonl")))
+        >>> columns.strings, columns.candidates["logprob.sum"]
         (('a cat',), array([-4.]))
         >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
-        >>> next(Openai().columns(InputFile(part), ReadOptions("out.jsonl")))
+        >>> next(Openai().blocks(InputFile(part), ReadOptions("out.jsonl")))
         Traceback (most recent call last):
         bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: join ...
         """
-        yield _Reader(self, options).columns(file.blocks())
+        yield _Reader(self, options).columns(file.chunks())
 
 
 class _Reader:
@@ -196,7 +196,7 @@ class _Reader:
             self._numbers[name] = self._samples.add_prompt(0, name, source)
         self._batch = False  # whether lines are those of a batch
 
-    def columns(self, blocks: Iterable[bytes]) -> Columns:
+    def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
         for line, number in _decoded(blocks, self._options.origin):
             self._read(line, number)
@@ -321,7 +321,7 @@ class _Reader:
         """
         options = ReadOptions(origin_name(self._format.requests))
         sources: dict[str, str | None] = {}
-        for line, number in _decoded(read_blocks(options.origin), options.origin):
+        for line, number in _decoded(read_chunks(options.origin), options.origin):
             prompted = line.body if isinstance(line.body, _Line) else line
             has_prompt = prompted.messages is not None or prompted.prompt is not None
             if line.custom_id is None or not has_prompt:

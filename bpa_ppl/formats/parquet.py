@@ -1,7 +1,7 @@
 """Parquet: one hypothesis per row, or one sentence per row with lists of its hypotheses.
 
-See `bpa_ppl.rows.schema` for the meaning of the columns. Files are read in batches of rows; lists
-are written with one hypothesis per row. Messages count rows, not lines.
+See `bpa_ppl.formats.schema` for the meaning of the columns. Files are read in batches of rows;
+lists are written with one hypothesis per row. Messages count rows, not lines.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.base import TableFormat
+from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
+from bpa_ppl.formats.format import TableFormat
+from bpa_ppl.formats.records import block_of_table
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
+from bpa_ppl.formats.writing import table_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import CANDIDATES
-from bpa_ppl.rows.readers import table_columns
-from bpa_ppl.rows.writing import table_of
 
 _MAGIC = b"PAR1"
 _BATCH, _SENTENCES = 32_768, 64  # rows that are read, or written as a group, at once
@@ -44,7 +43,7 @@ class Parquet(TableFormat, frozen=True):
         """
         return first_line.startswith(_MAGIC)
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         """Yield the columns of each batch.
 
         Raises:
@@ -53,7 +52,7 @@ class Parquet(TableFormat, frozen=True):
         with file.on_disk() as path:
             first = 1
             for table in self._batches(path, options.origin):
-                yield table_columns(options, table, first)
+                yield block_of_table(options, table, first)
                 first += len(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:

@@ -18,24 +18,22 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, location_of, quoted
-from bpa_ppl.formats.base import NBestFormat
-from bpa_ppl.formats.numbers import lines_of_numbers, printed
+from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
     AnyPath,
     InputFile,
     atomic_writer,
     decoded,
     denied,
-    read_blocks,
+    read_chunks,
     unpacked_name,
 )
+from bpa_ppl.formats.values import lines_of_numbers, looks_numeric, printed
+from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import ID, TEXT
-from bpa_ppl.rows.schema import looks_numeric
-from bpa_ppl.rows.writing import require_plain_texts, warn_about_ids
 
 _NPY = ".npy"
 
@@ -51,7 +49,7 @@ class Plain(NBestFormat, frozen=True):
     list_size: CountOrNone = 0
     scores: str | tuple[str, ...] = ()
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         Raises:
@@ -60,8 +58,8 @@ class Plain(NBestFormat, frozen=True):
             UsageError: if the size of lists is not set.
 
         >>> file = InputFile(b"a cat\nthe cat\nhello\nhi")
-        >>> columns = next(Plain(list_size=2).columns(file, ReadOptions("dev")))
-        >>> columns.sentences["id"].tolist(), columns.hypotheses["text"]
+        >>> columns = next(Plain(list_size=2).blocks(file, ReadOptions("dev")))
+        >>> columns.sentences["id"].tolist(), columns.candidates["text"]
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.list_size:
@@ -71,7 +69,7 @@ class Plain(NBestFormat, frozen=True):
         files = [_read_scores(path, options) for path in self._files()]
         scores = _named_columns(files)
         count = 0
-        for block in file.blocks():
+        for block in file.chunks():
             text = decoded(block, options.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
             rows = slice(count, count + len(texts))
@@ -82,7 +80,7 @@ class Plain(NBestFormat, frozen=True):
                 if not np.isfinite(values).all():
                     columns[name] = values.tolist()  # in a list NaN is a bad number
             ids = options.first_id + lines // self.list_size
-            yield Columns({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
+            yield Block({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
             count = rows.stop
         if count % self.list_size:
             problem = f"{count} lines is not a multiple of the list size {self.list_size}"
@@ -161,7 +159,7 @@ def _read_scores(path: str, options: ReadOptions) -> _Scores:
     options = options._replace(origin=path)
     if path.endswith(_NPY):
         return path, (), _read_array(path)
-    data = b"".join(read_blocks(path))
+    data = b"".join(read_chunks(path))
     if not data:
         raise options.error("empty: give a score for each hypothesis", code="no-data")
     first, _, rest = data.partition(b"\n")

@@ -19,12 +19,10 @@ import msgspec
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import json_keys
-from bpa_ppl.formats.jsonl import strict_values
+from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, SentenceLines
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
+from bpa_ppl.formats.values import json_keys, strict_values
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import SentenceLines
-from bpa_ppl.rows.names import ID, REFERENCE, REFERENCES, SOURCE
 
 #: Files of references; or a tuple or list of references for each sentence, or by id for some.
 AnyReferences = (

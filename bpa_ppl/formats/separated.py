@@ -1,7 +1,7 @@
 """Tables as text, separated by tabs, commas or semicolons: a header, then a hypothesis per line.
 
-See `bpa_ppl.rows.schema` for the meaning of the columns; or a line is two answers, of which one is
-preferred, as in `bpa_ppl.rows.preference_pairs`. Cells of CSV are quoted as by Python's csv
+See `bpa_ppl.formats.schema` for the meaning of the columns; or a line is two answers, of which one
+is preferred, as in `bpa_ppl.formats.preference_rows`. Cells of CSV are quoted as by Python's csv
 module; those of TSV are not, as programs of translation write them, unless the name of the first
 column is quoted. A cell that is empty or `NA` is missing; the first other cell of a column shows
 whether it is of numbers or of texts. Lines whose cells are all empty are left out. Where a comma is
@@ -23,18 +23,16 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import PAIRS, TableFormat
-from bpa_ppl.formats.numbers import csv_table, printed
+from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
+from bpa_ppl.formats.format import PAIRS, TableFormat
+from bpa_ppl.formats.preference_rows import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
+from bpa_ppl.formats.records import RecordReader, columns_of, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
+from bpa_ppl.formats.values import DECIMAL_COMMA, TOO_LARGE, csv_table, looks_numeric, printed
+from bpa_ppl.formats.writing import all_texts, sentence_columns, written
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import TOO_LARGE, Columns, ReadOptions
-from bpa_ppl.rows.names import ID, TEXT
-from bpa_ppl.rows.preference_pairs import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
-from bpa_ppl.rows.readers import RecordReader, columns_of, is_of_sentence
-from bpa_ppl.rows.schema import DECIMAL_COMMA, looks_numeric
-from bpa_ppl.rows.writing import all_texts, sentence_columns, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
 _TEXTS_OF_PAIRS = {PROMPT, CHOSEN, REJECTED, WINNER, *(f"{n}_{s}" for n in ANSWERS for s in "ab")}
@@ -68,7 +66,7 @@ class Csv(TableFormat, frozen=True):
         """
         return header_cells(first_line, separator_of(first_line, self.separators))
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         Raises:
@@ -76,10 +74,10 @@ class Csv(TableFormat, frozen=True):
                 header, or a cell of a column of numbers is neither a number nor empty.
 
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
-        >>> next(Csv().columns(file, ReadOptions("dev"))).hypotheses
+        >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates
         {'text': ('a cat',), 'lm': array([-1.5]), 'system': ('ours',)}
         """
-        return _Reader(self.separators, self.quoted, options).columns(file.blocks())
+        return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -170,14 +168,14 @@ class _Reader:
         self._line = 1  # of what comes next
         self._begun = b""  # a record with a quoted cell that continues in the next block
 
-    def columns(self, blocks: Iterable[bytes]) -> Iterator[Columns]:
+    def blocks(self, chunks: Iterable[bytes]) -> Iterator[Block]:
         """Yield the columns of each block.
 
         Raises:
             DataError: if a line does not have as many cells as the header, a quoted cell does not
                 end, or there is nothing but a header.
         """
-        for block in _with_short_head(blocks):
+        for block in _with_short_head(chunks):
             if self._header is None and not self._begun:
                 self._choose_separator(block.partition(b"\n")[0])
             data, self._begun = self._begun + block, b""
@@ -189,12 +187,12 @@ class _Reader:
                 lines = np.arange(self._line, self._line + line_count(data))
                 self._line += len(lines)
             if len(lines) and is_pair(columns):
-                yield RecordReader(self.options).columns(_records(columns), lines.tolist())
+                yield RecordReader(self.options).block(_records(columns), lines.tolist())
             elif len(lines):
                 sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
                 others = columns.keys() - sentences.keys() - self._left_out
                 hypotheses = {n: _present(n, v) for n, v in columns.items() if n in others}
-                yield Columns(hypotheses, sentences, np.arange(len(lines)), lines)
+                yield Block(hypotheses, sentences, np.arange(len(lines)), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)

@@ -121,13 +121,13 @@ class InputFile:
             one, or its lines, with or without their ends.
 
     Raises:
-        DataError: from its methods, as `read_blocks`.
+        DataError: from its methods, as `read_chunks`.
 
     >>> import gzip
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
     ...     opened = InputFile(file.name)
-    ...     print(opened.first_line, b"".join(opened.blocks()))
+    ...     print(opened.first_line, b"".join(opened.chunks()))
     b'one' b'one\ntwo\n'
     """
 
@@ -154,13 +154,13 @@ class InputFile:
             raise DataError("the file is empty", self.origin, code="no-data")
         return beginning.partition(b"\n")[0]
 
-    def blocks(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline.
 
         Raises:
             DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
         """
-        return _blocks_of_text(self._all_chunks(), self.origin)
+        return _chunks_of_text(self._all_chunks(), self.origin)
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
@@ -183,7 +183,7 @@ class InputFile:
         yield from self._chunks
 
 
-def read_blocks(path: AnyInput) -> Iterator[bytes]:
+def read_chunks(path: AnyInput) -> Iterator[bytes]:
     r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
     gzip, xz and zstd are detected by their first bytes, not by the name of the file, and unpacked
@@ -199,14 +199,14 @@ def read_blocks(path: AnyInput) -> Iterator[bytes]:
     >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
-    ...     print(b"".join(read_blocks(file.name)))
+    ...     print(b"".join(read_chunks(file.name)))
     b'one\ntwo\n'
     """
-    return _blocks_of_text(_plain_bytes(path), origin_name(path))
+    return _chunks_of_text(_plain_bytes(path), origin_name(path))
 
 
 def beginning_of(path: AnyInput) -> bytes:
-    r"""Return the first bytes of a file, unpacked as by `read_blocks`, text or not.
+    r"""Return the first bytes of a file, unpacked as by `read_chunks`, text or not.
 
     >>> beginning_of([b"a cat"])
     b'a cat\n'
@@ -225,7 +225,7 @@ def line_count(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
 
-def _blocks_of_text(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
+def _chunks_of_text(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
     before = 0
     for block in _whole_lines(chunks):
         _check_text(block, origin, before)
@@ -270,7 +270,7 @@ def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def read_text(path: AnyInput) -> str:
-    """Return the content of a UTF-8 text file, unpacked as by `read_blocks`.
+    """Return the content of a UTF-8 text file, unpacked as by `read_chunks`.
 
     Raises:
         DataError: if the file cannot be read, or a line is not UTF-8.

@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bpa_ppl.rows.base import Columns
-from bpa_ppl.rows.names import CANDIDATES, TEXT
-from bpa_ppl.rows.readers import is_of_sentence
+from bpa_ppl.formats.block import CANDIDATES, TEXT, Block
+from bpa_ppl.formats.records import is_of_sentence
+from bpa_ppl.formats.values import key_count
 
 _KINDS: Mapping[type, Any] = {str: str, int: float, float: float}  # of fields of hypotheses
 _SENTENCE_KINDS: Mapping[type, Any] = {str: str, int: int, list: list[str]}
 
 
-def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Columns | None]:
+def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Block | None]:
     r"""Return a function that decodes lines with the fields of a record, and values of its types.
 
     It returns the columns of whole lines with some numbers; None if a line is blank, or has another
@@ -38,7 +38,7 @@ def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Columns | N
     >>> columns_of = uniform_columns({"id": 3, "candidates": [{"text": "a cat", "lm": -1.5}]})
     >>> block = b'{"candidates": [{"lm": -2, "text": "b"}], "id": 4}\n'
     >>> columns = columns_of(block, range(1, 2))
-    >>> columns.hypotheses, columns.sentences
+    >>> columns.candidates, columns.sentences
     ({'text': ['b'], 'lm': array([-2.])}, {'id': [4]})
     """
     if not isinstance(record, dict) or (CANDIDATES in record) == (TEXT in record):
@@ -62,7 +62,7 @@ def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Columns | N
         fields = {name: kinds[name] for name in record}
     decoder = msgspec.json.Decoder(_struct("Record", fields))
 
-    def columns(block: bytes, lines: Sequence[int]) -> Columns | None:
+    def columns(block: bytes, lines: Sequence[int]) -> Block | None:
         try:
             records = decoder.decode_lines(block)
         except (ValueError, RecursionError):
@@ -82,24 +82,9 @@ def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Columns | N
             hypotheses = {n: sentences.pop(n) for n in list(sentences) if not is_of_sentence(n)}
         if keys != key_count(block):  # msgspec keeps the last of equal keys
             return None
-        return Columns(hypotheses, sentences, parents, np.array(lines, np.int64), nested)
+        return Block(hypotheses, sentences, parents, np.array(lines, np.int64), nested)
 
     return columns
-
-
-def key_count(data: bytes) -> int:
-    """Return the number of keys in JSON, and of texts that begin with a colon.
-
-    Inside a text a quotation mark is escaped.
-
-    >>> key_count(b'{"a": 1, "b": {"c": "d"}}')
-    3
-    """
-    codes = np.frombuffer(data, np.uint8)
-    keys = (codes[2:] == ord(":")) & (codes[1:-1] == ord('"'))
-    if b"\\" in data:
-        keys &= codes[:-2] != ord("\\")
-    return int(np.count_nonzero(keys))
 
 
 def _types(fields: Any, kinds: Mapping[type, Any]) -> dict[str, Any]:

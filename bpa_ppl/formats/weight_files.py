@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats.base import AUTO, WEIGHT_FORMATS, WeightFormat
+from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.line_weights import MosesIni
 from bpa_ppl.formats.streams import (
     AnyInput,

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.jsonl import require_unique_fields
+from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
 from bpa_ppl.serving.web import Refused, read_body, static_routes, web_application

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
+from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_chunks
 from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
 from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
@@ -146,7 +146,7 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
 
 def _lines(path: AnyPath) -> Iterator[bytes]:
     first = 1
-    for block in read_blocks(path):
+    for block in read_chunks(path):
         decoded(block, path, first)
         lines = block.split(b"\n")[:-1]
         first += len(lines)

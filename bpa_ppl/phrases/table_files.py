@@ -261,7 +261,7 @@ def _read_text(
         DataError: with the line, if it does not have these fields.
     """
     parts, first = [], 1
-    for block in file.blocks():
+    for block in file.chunks():
         decoded(block, file.origin, first)
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
         starts = pa.py_buffer(np.append(0, ends))

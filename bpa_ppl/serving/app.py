@@ -30,10 +30,10 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
 from bpa_ppl.features.recipe import unused_note
-from bpa_ppl.formats.jsonl import require_unique_fields
+from bpa_ppl.formats.block import TOTAL
+from bpa_ppl.formats.records import IN_MEMORY, RecordReader
+from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.notes import capture_notes, warn_user
-from bpa_ppl.rows.names import TOTAL
-from bpa_ppl.rows.readers import IN_MEMORY, RecordReader
 from bpa_ppl.serving.web import (
     JSON,
     Refused,
@@ -233,7 +233,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
     reader = RecordReader(IN_MEMORY, {*features, *reranker.needs})
     with capture_notes() as notes:
         try:
-            columns = reader.columns(numbered, range(1, len(numbered) + 1))
+            columns = reader.block(numbered, range(1, len(numbered) + 1))
             lists = build_lists(columns, None, None, numbers={*features, TOTAL})
             _note_unused(reranker, list(reader.unused))
             predictions = reranker.predict(lists)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, decoded, read_blocks
+from bpa_ppl.formats.streams import AnyPath, decoded, read_chunks
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")
@@ -41,7 +41,7 @@ def lines_of(path: AnyPath) -> Iterator[list[str]]:
         DataError: if the file cannot be read, or is not UTF-8.
     """
     line = 1
-    for block in read_blocks(path):
+    for block in read_chunks(path):
         lines = decoded(block, path, line).split("\n")[:-1]
         yield lines
         line += len(lines)

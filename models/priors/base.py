@@ -15,8 +15,8 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
-from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
+from bpa_ppl.formats.values import unique_fields
 from bpa_ppl.labels import places_of
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws

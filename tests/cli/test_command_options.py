@@ -18,7 +18,7 @@ from bpa_ppl.cli.options import AdaptFlags
 from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.experiments.tuning.base import TUNERS
-from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import StartingWeights

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from bpa_ppl import NBest, adapting, describe, from_lists, gains
 from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.quality.gains import resolve
 from bpa_ppl.sampling.observations import Compared, Scored
 

@@ -1,4 +1,4 @@
-"""Columns that are named in the format."""
+"""Block that are named in the format."""
 
 from __future__ import annotations
 

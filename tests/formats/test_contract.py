@@ -32,7 +32,7 @@ from bpa_ppl import (
     write_nbest,
 )
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.base import NBestFormat
+from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.separated import Tsv
 

@@ -11,8 +11,8 @@ from raising import raises
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.base import NBEST_FORMATS
-from bpa_ppl.formats.nbest_files import nearest_format
+from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.formats.reading import nearest_format
 
 Write = Callable[..., Path]
 

@@ -16,8 +16,8 @@ from raising import raises
 from table_content import table_content
 
 from bpa_ppl import DataError, read_nbest
-from bpa_ppl.formats import moses_lines
-from bpa_ppl.formats.moses_lines import LineParser
+from bpa_ppl.formats import moses_blocks
+from bpa_ppl.formats.moses_blocks import LineParser
 
 TEXTS = ["un café noir", "", "a | || x=", "日本 \u00a0", " 0-0 ,"]
 VALUES = ["-0", "-1.76181", "1e-05", "-2.5E3", "12345678.9"]
@@ -46,8 +46,8 @@ def read_by_arrow() -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LineParser, "_row", recorded)
-        patch.setattr(moses_lines, "_ARROW_FROM", 0)
-        patch.setattr(moses_lines, "_HALVED_ABOVE", 0)
+        patch.setattr(moses_blocks, "_ARROW_FROM", 0)
+        patch.setattr(moses_blocks, "_HALVED_ABOVE", 0)
         yield left
 
 

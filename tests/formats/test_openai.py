@@ -14,7 +14,7 @@ from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.base import NBEST_FORMATS
+from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.openai import Openai
 from bpa_ppl.notes import capture_notes
 

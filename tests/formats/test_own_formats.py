@@ -12,8 +12,8 @@ from raising import raises
 from bpa_ppl import NBest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat, WeightFormat
-from bpa_ppl.rows.base import ReadOptions
+from bpa_ppl.formats.block import ReadOptions
+from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat, WeightFormat
 
 Write = Callable[..., Path]
 

@@ -10,7 +10,7 @@ import pytest
 
 from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.base import NBEST_FORMATS, NBestFormat
+from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
 from bpa_ppl.formats.separated import Tsv
 from bpa_ppl.notes import capture_notes
 

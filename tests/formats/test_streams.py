@@ -21,7 +21,7 @@ from bpa_ppl.formats.streams import (
     atomic_path,
     atomic_writer,
     atomic_writers,
-    read_blocks,
+    read_chunks,
     read_lines,
     read_text,
     require_writable,
@@ -58,7 +58,7 @@ def test_compression_is_told_by_content_not_by_name(
 ) -> None:
     path = tmp_path / "misnamed.txt"
     path.write_bytes(COMPRESS[kind](TEXT))
-    assert b"".join(read_blocks(path)) == TEXT
+    assert b"".join(read_chunks(path)) == TEXT
     standard = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
     monkeypatch.setattr(sys, "stdin", standard)
     assert read_text("-") == TEXT.decode()
@@ -75,7 +75,7 @@ def test_blocks_are_the_file_wherever_it_is_cut(
     path.write_bytes(content)
     monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", rng.randint(1, 90))
     monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", rng.randint(1, 40))
-    blocks = list(read_blocks(path))
+    blocks = list(read_chunks(path))
     assert b"".join(blocks) == content + b"\n" * (not content.endswith(b"\n"))
     assert all(block.endswith(b"\n") for block in blocks)
     assert len(blocks) > 1
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, kind: str) -> None:
     for content in bad if "zstd" in kind else [*bad, changed]:  # zstd has no checksum here
         (tmp_path / "bad.gz").write_bytes(content)
         with raises(DataError, "damaged"):
-            list(read_blocks(tmp_path / "bad.gz"))
+            list(read_chunks(tmp_path / "bad.gz"))
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)

@@ -71,7 +71,7 @@ def test_lines_of_the_same_fields_in_any_order_are_decoded_at_once() -> None:
     line = b'{"candidates": [{"lm": 2.5, "text": "a"}], "id": 4}\n'
     fields = uniform(line * 2, [5, 6])
     assert fields is not None
-    assert fields.hypotheses["lm"].tolist() == [2.5, 2.5]
-    assert (fields.lines.tolist(), fields.parents.tolist()) == ([5, 6], [0, 1])
+    assert fields.candidates["lm"].tolist() == [2.5, 2.5]
+    assert (fields.line.tolist(), fields.parent.tolist()) == ([5, 6], [0, 1])
     for old, new in ((b"2.5", b"null"), (b"2.5", b'"2"'), (b'"lm"', b'"tm"'), (b"[", b"[1")):
         assert uniform(line.replace(old, new), [5]) is None

@@ -16,9 +16,9 @@ import pytest
 from raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
+from bpa_ppl.formats import records as readers
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
-from bpa_ppl.rows import readers
 from bpa_ppl.serving import app, web
 from bpa_ppl.serving.app import Limits, application
 
@@ -91,7 +91,7 @@ def test_the_cost_of_unknown_columns_is_linear(posterior: Path, own: bool) -> No
         names = range(40 * place, 40 * place + 40) if own else range(20_000)
         one.update((f"column{number}", 0.5) for number in names)
     reader = readers.RecordReader(readers.IN_MEMORY, ["lm", "tm"])
-    assert list(reader.columns([{"candidates": fields}], [1]).hypotheses) == ["text", "lm", "tm"]
+    assert list(reader.block([{"candidates": fields}], [1]).candidates) == ["text", "lm", "tm"]
     assert len(reader.unused) == (40_000 if own else 20_000)
     with client_of(posterior, Limits()) as client:
         response = client.post("/rerank", json=[{"candidates": fields}, GOOD])

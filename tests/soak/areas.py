@@ -39,7 +39,7 @@ from bpa_ppl.experiments.study import read_study
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.features.base import FEATURES, resolve_sources
 from bpa_ppl.features.recipe import absolute, source_records
-from bpa_ppl.formats.base import WEIGHT_FORMATS
+from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate

@@ -26,11 +26,11 @@ from table_content import bits, table_content
 
 from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
-from bpa_ppl.formats import moses_lines
-from bpa_ppl.formats.base import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
-from bpa_ppl.formats.nbest_files import schema_of
-from bpa_ppl.rows.base import ReadOptions
-from bpa_ppl.rows.gathering import _joined
+from bpa_ppl.formats import moses_blocks
+from bpa_ppl.formats.block import ReadOptions
+from bpa_ppl.formats.builder import _joined
+from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
+from bpa_ppl.formats.reading import schema_of
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
 ACCEPTED, REFUSED = "accepted", "refused"
@@ -325,15 +325,15 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
     text = text if text.endswith(b"\n") else text + b"\n"
     one = outcome(lambda: _rows(format, [start + text], path), path.parent)
     # Arrow reads short blocks of Moses too, as otherwise only long ones.
-    with mock.patch.multiple(moses_lines, _ARROW_FROM=0, _HALVED_ABOVE=0):
+    with mock.patch.multiple(moses_blocks, _ARROW_FROM=0, _HALVED_ABOVE=0):
         two = outcome(lambda: _rows(format, [start, text], path), path.parent)
     _same("in one block", one, "in two", two)
 
 
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
     schema = schema_of(format, ReadOptions(str(path)))
-    file: Any = SimpleNamespace(blocks=lambda: iter(blocks))
-    rows = _joined([schema.rows(of) for of in format.columns(file, schema.options)])
+    file: Any = SimpleNamespace(chunks=lambda: iter(blocks))
+    rows = _joined([schema.rows(of) for of in format.blocks(file, schema.options)])
     columns = rows._asdict()
     groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
     columns |= {f"{k} {n}": of[n] for k, of in enumerate(groups) for n in of}

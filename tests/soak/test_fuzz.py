@@ -9,7 +9,7 @@ from pathlib import Path
 import fuzzing
 import pytest
 
-from bpa_ppl.formats.base import WEIGHT_FORMATS
+from bpa_ppl.formats.format import WEIGHT_FORMATS
 
 INPUTS = 40  # of each format
 

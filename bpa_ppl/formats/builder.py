@@ -13,12 +13,11 @@ import numpy as np
 from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import counted, joined, joined_strings, missing_value_notes
 from bpa_ppl.errors import DataError, location_of
+from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block, SentenceLines
+from bpa_ppl.formats.pairing import Pairing
+from bpa_ppl.formats.schema import Rows, SchemaReader
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import Columns, SentenceLines
-from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TOTAL
-from bpa_ppl.rows.pairing import Pairing
-from bpa_ppl.rows.schema import Rows, SchemaReader
 
 _Form = Literal["NFC", "NFD"]
 # Lists needed before references that do not fit them are reported, and those that are compared with
@@ -42,9 +41,9 @@ class Gatherer:
             columns.
         empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
-    >>> from bpa_ppl.rows.base import ReadOptions
+    >>> from bpa_ppl.formats.block import ReadOptions
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
-    >>> columns = Columns(texts, ids, np.arange(2), lines)
+    >>> columns = Block(texts, ids, np.arange(2), lines)
     >>> list(Gatherer(SchemaReader(ReadOptions("dev.nbest"))).tables([columns]))
     [NBest(1 sentence, 2 hypotheses, 1 feature, from dev.nbest)]
     """
@@ -75,7 +74,7 @@ class Gatherer:
         self._normalised = False
 
     def tables(
-        self, blocks: Iterable[Columns], sentences: int = sys.maxsize
+        self, blocks: Iterable[Block], sentences: int = sys.maxsize
     ) -> Generator[NBest, None, None]:
         """Yield tables of that many sentences each; the last one has the rest.
 

@@ -13,16 +13,15 @@ import numpy as np
 
 from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.base import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
-from bpa_ppl.formats.moses_lines import SHAPE
+from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
+from bpa_ppl.formats.builder import Gatherer
+from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
+from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
+from bpa_ppl.formats.schema import SchemaReader, checked_first_id
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows.base import ReadOptions
-from bpa_ppl.rows.gathering import Gatherer
-from bpa_ppl.rows.names import ColumnNames, nearest
-from bpa_ppl.rows.schema import SchemaReader, checked_first_id
 from bpa_ppl.weights import match
 
 # The format without a named one.
@@ -159,8 +158,8 @@ def iter_nbest(
     def tables() -> Iterator[NBest]:
         reader = _format_of(file, chosen)
         schema = schema_of(reader, options)
-        columns = reader.columns(file, schema.options)
-        yield from Gatherer(schema, lines, empty).tables(columns, chunk)
+        blocks = reader.blocks(file, schema.options)
+        yield from Gatherer(schema, lines, empty).tables(blocks, chunk)
 
     return tables()
 

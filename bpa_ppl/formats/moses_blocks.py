@@ -18,14 +18,11 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float32, Int64
 from bpa_ppl.columns import counted, one_number, other_form
 from bpa_ppl.errors import quoted
-from bpa_ppl.formats.numbers import all_finite, csv_columns
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.streams import decoded, line_count
+from bpa_ppl.formats.values import all_finite, csv_columns, looks_numeric, values_of
 from bpa_ppl.labels import expand
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import ID, TEXT, TOTAL
-from bpa_ppl.rows.readers import values_of
-from bpa_ppl.rows.schema import looks_numeric
 
 #: One line of the format, for messages.
 SHAPE = "`id ||| text ||| Name0= value … ||| total`"
@@ -135,7 +132,7 @@ class LineParser:
             problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
             raise self.error(problem, 1, "bad-name")
 
-    def columns(self, block: bytes, first: int) -> Iterator[Columns]:
+    def columns(self, block: bytes, first: int) -> Iterator[Block]:
         """Yield the columns of a block, in parts.
 
         Long blocks are read by Arrow; one with a line that is not as the first line is halved.
@@ -161,7 +158,7 @@ class LineParser:
                 return
         yield self._columns_of(split_lines(block), first)
 
-    def _columns_of(self, lines: list[bytes], first: int) -> Columns:
+    def _columns_of(self, lines: list[bytes], first: int) -> Block:
         numbers = range(first, first + len(lines))
         pairs = zip(lines, numbers, strict=True)
         ids, texts, tokens, kept = zip(*(self._row(*pair) for pair in pairs), strict=True)
@@ -176,7 +173,7 @@ class LineParser:
         hypotheses = self.layout.hypotheses(places, table.T, extras)
         origin, pairs = self.options.origin, zip(texts, numbers, strict=True)
         strings = [decoded(text, origin, number).strip(" ") for text, number in pairs]
-        return Columns(
+        return Block(
             hypotheses,
             {ID: np.array(ids)},
             places,
@@ -338,7 +335,7 @@ class LineParser:
 
 def regular_columns(
     block: bytes, first: int, layout: Layout, soft: bool, forms: dict[int, str] | None = None
-) -> Columns | None:
+) -> Block | None:
     r"""Return the columns of a block; None if a line is not as the first line of the file.
 
     Args:
@@ -350,7 +347,7 @@ def regular_columns(
 
     >>> layout = Layout((("LM0", 1),), True)
     >>> columns = regular_columns(b"3 ||| a cat ||| LM0= -1 ||| -2\n", 1, layout, False)
-    >>> columns.sentences, columns.hypotheses["LM0"].tolist(), columns.strings
+    >>> columns.sentences, columns.candidates["LM0"].tolist(), columns.strings
     ({'id': array([3])}, [-1.0], ['a cat'])
     """
     import pyarrow as pa
@@ -365,9 +362,7 @@ def regular_columns(
         return None
 
 
-def _columns(
-    block: bytes, first: int, layout: Layout, soft: bool, forms: dict[int, str]
-) -> Columns:
+def _columns(block: bytes, first: int, layout: Layout, soft: bool, forms: dict[int, str]) -> Block:
     """Return the columns of a block, or raise a ValueError or an error of Arrow."""
     import pyarrow.compute as pc
 
@@ -413,7 +408,7 @@ def _columns(
     of_lines = np.array(numbers, np.int64)[values_of(ids.indices)]
     places = np.arange(len(of_lines))
     hypotheses = layout.hypotheses(values_of(texts.indices), values, extras)
-    return Columns(
+    return Block(
         hypotheses, {ID: of_lines}, places, first + places, any_order=False, strings=strings
     )
 

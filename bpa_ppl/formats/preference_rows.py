@@ -31,8 +31,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.rows.names import CANDIDATES, ID, SOURCE, TEXT
-from bpa_ppl.rows.schema import OBJECT, kind_of, shown
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
+from bpa_ppl.formats.values import OBJECT, kind_of, shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"

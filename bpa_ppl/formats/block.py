@@ -1,11 +1,21 @@
-"""Names of columns with a meaning, and other names for them: `segment` for `id`."""
+"""Blocks, which every format yields: columns of consecutive records, with line numbers.
+
+Also the names that columns have in files, and how one file is read.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import references, references_by_id
 from bpa_ppl.errors import DataError, location_of, quoted
+from bpa_ppl.formats.values import finite
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
@@ -121,3 +131,105 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     parts = [name for name, of in words.items() if usual in of and of.isdisjoint(_OTHERS)]
     close = difflib.get_close_matches(usual, folded, 1)
     return next((folded[name] for name in (*aliases, *parts, *close)), None)
+
+
+class Block(NamedTuple):
+    """The columns of consecutive records of a file; see `bpa_ppl.formats.schema` for their meaning.
+
+    A column of candidates is an array of floats, in which NaN is missing, or a sequence of any
+    values, in which None is missing.
+
+    Attributes:
+        candidates: by name, one value per candidate.
+        sentences: by name, one value per record.
+        parent: (candidates,) the record of each candidate, in ascending order.
+        line: (records,) the line, or the number, of each record.
+        nested: whether a record is a sentence with its candidates.
+        any_order: whether the candidates of a sentence need not be adjacent.
+        strings: distinct texts, if the column `text` of the candidates has their numbers.
+        normalised: whether the totals may be divided by a length.
+    """
+
+    candidates: dict[str, Any]
+    sentences: dict[str, Any]
+    parent: npt.NDArray[np.int64]
+    line: npt.NDArray[np.int64]
+    nested: bool = False
+    any_order: bool = True
+    strings: Sequence[str] | None = None
+    normalised: bool = False
+
+
+class ReadOptions(NamedTuple):
+    """How to read one file.
+
+    Attributes:
+        origin: the name of the file, for messages.
+        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
+        first_id: the id of the first sentence, for formats without ids.
+        names: of the columns in the file, if they differ from the usual ones.
+    """
+
+    origin: str
+    bad: str = "error"
+    first_id: int = 0
+    names: ColumnNames = ColumnNames({}, "")
+
+    def error(
+        self,
+        message: str,
+        line: Any = None,
+        code: str = "bad-line",
+        parameter: str | None = None,
+    ) -> DataError:
+        """Return the error that names the file, and one of its lines."""
+        number = None if line is None else int(line)
+        return DataError(message, self.origin, number, parameter=parameter, code=code)
+
+    def number(
+        self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"
+    ) -> float:
+        """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
+
+        Args:
+            token: as printed.
+            line: the number of the line.
+            what: words before the message of the error.
+            remedy: words after it.
+
+        Raises:
+            DataError: with file and line, if it is not a finite number and `bad` is "error".
+
+        >>> ReadOptions("dev", bad="drop").number("nan", 1)
+        inf
+        """
+        try:
+            return finite(token)
+        except ValueError as error:
+            if self.bad == "drop":
+                return math.inf
+            advice = f"{remedy}, or drop such hypotheses (bad: drop)"
+            raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
+
+
+class SentenceLines(NamedTuple):
+    """One entry for each sentence of a whole text, or of some of it, such as its references.
+
+    Attributes:
+        lines: one entry per sentence; or entries by id, as `columns.id_key` returns it.
+        origin: where they are from, for messages.
+    """
+
+    lines: Sequence[Any] | Mapping[Any, Any]
+    origin: str
+
+    @classmethod
+    def of_references(cls, value: Any) -> SentenceLines:
+        """Return references: a text or several for each sentence, or by id for some.
+
+        Raises:
+            UsageError: if they are anything else.
+        """
+        if isinstance(value, Mapping):
+            return cls(references_by_id(value), "the references")
+        return cls(references(value), "the text")

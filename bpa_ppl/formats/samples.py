@@ -22,10 +22,9 @@ from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.columns import counted, intern
 from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.rows.base import Columns
-from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT
 
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
@@ -51,10 +50,10 @@ def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
     return total, total / len(logprobs), min(logprobs), len(logprobs)
 
 
-def sample_columns(texts: Any, logprobs: Any) -> Columns:
+def block_of_samples(texts: Any, logprobs: Any) -> Block:
     """Return the columns of samples in memory; the arguments are those of `from_samples`.
 
-    >>> sample_columns([["a", "a"]], [[[-0.5], [-0.5]]]).hypotheses["count"]
+    >>> block_of_samples([["a", "a"]], [[[-0.5], [-0.5]]]).candidates["count"]
     array([2.])
     """
     lists = [cols.texts(group, "texts", "sample") for group in cols.members(texts, "texts")]
@@ -96,7 +95,7 @@ class Samples:
     >>> prompt = samples.add_prompt(1, "request-1")
     >>> for logprobs in ([-1.0, -2.0], []):
     ...     samples.add(prompt, "a cat", token_statistics(logprobs))
-    >>> columns = samples.columns([7]).hypotheses
+    >>> columns = samples.columns([7]).candidates
     >>> columns["logprob.sum"], columns["count"]
     (array([-3.]), array([2.]))
     >>> samples.leave_out("refusals", prompt, 3)
@@ -161,7 +160,7 @@ class Samples:
         ids: Sequence[int],
         statistics: Sequence[str] = STATISTICS,
         origins: str | None = None,
-    ) -> Columns:
+    ) -> Block:
         """Return the columns of the answers; of equal ones to a prompt the most probable is kept.
 
         Prompts without an answer are sentences without candidates.
@@ -214,7 +213,7 @@ class Samples:
         if not {None, *map(str, sentences[ID])}.issuperset(names):
             sentences[OF_SENTENCE + ID] = names
         lines = np.array(self.lines, np.int64)[order]
-        return Columns(hypotheses, sentences, parents[rows], lines, nested=True, strings=strings)
+        return Block(hypotheses, sentences, parents[rows], lines, nested=True, strings=strings)
 
     def _report(self) -> None:
         """Report the answers that are left out, and the prompts that they belong to."""

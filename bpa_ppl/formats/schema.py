@@ -1,6 +1,6 @@
 """The schema of records, and the one place where their columns are checked.
 
-Every format yields columns (`bpa_ppl.rows.base.Columns`), or records that become columns, and
+Every format yields columns (`bpa_ppl.formats.block.Block`), or records that become columns, and
 `SchemaReader` turns them into rows. The fields of a hypothesis:
 
     text                 the hypothesis
@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 import re
-import reprlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
@@ -45,17 +44,12 @@ from bpa_ppl.columns import (
     Which,
     id_key,
     is_missing,
-    is_number,
     one_number,
     other_form,
     take,
-    to_float,
 )
 from bpa_ppl.errors import DataError, UsageError, location_of, quoted
-from bpa_ppl.labels import label_of
-from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import (
+from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
     ID_NUMBER,
@@ -65,19 +59,28 @@ from bpa_ppl.rows.names import (
     SOURCE,
     TEXT,
     TOTAL,
+    Block,
+    ReadOptions,
 )
+from bpa_ppl.formats.values import (
+    EMPTY,
+    NUMBER,
+    OBJECT,
+    WORDS,
+    kind_of,
+    looks_numeric,
+    number_or_inf,
+    shown,
+)
+from bpa_ppl.labels import label_of
+from bpa_ppl.notes import warn_user
 
-#: Kinds of columns; a column is EMPTY as long as all its values are missing.
-NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
-#: A number with a decimal comma.
-DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 # A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.
 _LIKE_NUMBER = re.compile(
     r"\s*[-+\u2212\u2013]?(?=.*[0-9])([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?"
     r"([eE][-+]?[0-9]+)?\s*%?\s*"
 )
 _SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
-_JSON_NAMES = {True: "true", False: "false", None: "null"}
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
@@ -142,7 +145,7 @@ class SchemaReader:
         texts: the names of columns of texts, some of which may look like numbers.
         numbers: the names of columns whose values must be numbers, if they are not missing.
 
-    >>> columns = Columns(
+    >>> columns = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
     ... )
@@ -184,17 +187,17 @@ class SchemaReader:
         """Return whether a column of hypotheses has had no values but numbers so far."""
         return self._kinds.get(name, EMPTY) in (EMPTY, NUMBER)
 
-    def rows(self, columns: Columns) -> Rows:
+    def rows(self, columns: Block) -> Rows:
         """Return the rows of some records.
 
         Raises:
             DataError: naming line and field, if a value is not as the schema says, or of another
                 kind than those before.
         """
-        line = int(columns.lines[0]) if len(columns.lines) else None
+        line = int(columns.line[0]) if len(columns.line) else None
         columns = _with_numbers(columns)
-        names = {**columns.sentences, **columns.hypotheses}
-        if TEXT not in columns.hypotheses:
+        names = {**columns.sentences, **columns.candidates}
+        if TEXT not in columns.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
         required = [TEXT] if columns.nested else [ID, TEXT]
         required += [name for name in self.options.names.names if name in names]
@@ -206,19 +209,19 @@ class SchemaReader:
             if len(again):
                 identifier = columns.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
-                raise self._error(problem, columns.lines[again[0]], code="duplicate")
+                raise self._error(problem, columns.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(columns)
-        if columns.nested and ID in columns.hypotheses and ID in sentences:
+        if columns.nested and ID in columns.candidates and ID in sentences:
             problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
             raise self._error(f"{problem} that of the candidates", line, code="bad-name")
         kinds = dict(self._kinds)
         numbers, extras = self._hypotheses(columns)
-        for name in self._sentence_lines.keys() & self._kinds.keys():
+        for name in filter(self._kinds.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them, or give a list with one value for each candidate"
             raise self._error(problem, self._sentence_lines[name])
-        without = np.flatnonzero(np.bincount(columns.parents, minlength=len(ids)) == 0).tolist()
+        without = np.flatnonzero(np.bincount(columns.parent, minlength=len(ids)) == 0).tolist()
         dropped: tuple[int, ...] = ()
         bad = [np.isinf(values) for values in numbers.values()]
         rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
@@ -226,7 +229,7 @@ class SchemaReader:
             if self.options.bad != "drop":
                 row = int(np.argmax(rows))
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-                value = columns.hypotheses[name][row]
+                value = columns.candidates[name][row]
                 if name in self._numbers_only and kind_of(value) != NUMBER:
                     problem = f"is {shown(value)}, not a number: correct it"
                     raise self._error_at(columns, name, row, problem, code="missing-feature")
@@ -235,17 +238,17 @@ class SchemaReader:
                     raise self._error_at(columns, name, row, problem)
                 remedy = "or drop such hypotheses (bad: drop)"
                 raise self._error_at(columns, name, row, f"{problem}, {remedy}", parameter="bad")
-            dropped = tuple(ids[columns.parents[rows]].tolist())
+            dropped = tuple(ids[columns.parent[rows]].tolist())
             self._kinds = kinds  # dropped hypotheses do not show the kind of a column
             columns = _without(columns, rows)
             numbers, extras = self._hypotheses(columns)
-        strings, index, parents = columns.strings, columns.hypotheses[TEXT], columns.parents
+        strings, index, parents = columns.strings, columns.candidates[TEXT], columns.parent
         if strings is None:
             strings, index = index, np.arange(len(parents), dtype=np.int32)
         sources = sentences.get(SOURCE)
         return Rows(
             ids[parents],
-            columns.lines[parents],
+            columns.line[parents],
             strings,
             index,
             numbers,
@@ -255,11 +258,11 @@ class SchemaReader:
             tuple((int(ids[record]), sources[record] if sources else None) for record in without),
         )
 
-    def _hypotheses(self, fields: Columns) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
+    def _hypotheses(self, fields: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
         numbers: dict[str, Float32] = {}
         extras: dict[str, tuple[Any, ...]] = {}
-        for name, values in fields.hypotheses.items():
+        for name, values in fields.candidates.items():
             if name == TEXT:
                 types = set() if fields.strings is not None else set(map(type, values))
                 for row, value in enumerate(values if types - {str} else ()):
@@ -279,7 +282,7 @@ class SchemaReader:
                     extras[name] = tuple(None if _is_nan(value) else value for value in values)
         return numbers, extras
 
-    def _kind(self, fields: Columns, name: str, values: Any) -> str:
+    def _kind(self, fields: Block, name: str, values: Any) -> str:
         """Return the kind of a column, given that of its values so far."""
         current = self._kinds.get(name, self._usual.get(name, EMPTY))
         if name == ID and fields.nested:
@@ -302,12 +305,12 @@ class SchemaReader:
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
-                    line = int(fields.lines[fields.parents[row]])
+                    line = int(fields.line[fields.parent[row]])
                     problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
                     advice = "write numbers like -1234.5, and nothing where there is none"
                     warn_user(f"{location_of(self.options.origin, line)}{problem}: {advice}")
                 current = kind
-                record = int(fields.lines[fields.parents[row]])
+                record = int(fields.line[fields.parent[row]])
                 place = f"{self._place(fields, name, row)} of record {record}"
                 self._no_number[name] = f"{place} is {shown(value)}"
             elif kind == NUMBER:
@@ -328,25 +331,25 @@ class SchemaReader:
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _error_at(
-        self, fields: Columns, name: str, row: int, message: str, **details: str
+        self, fields: Block, name: str, row: int, message: str, **details: str
     ) -> DataError:
         """Return the error that names a field of one hypothesis."""
         problem = f"{self._place(fields, name, row)} {message}"
-        return self._error(problem, fields.lines[fields.parents[row]], **details)
+        return self._error(problem, fields.line[fields.parent[row]], **details)
 
-    def _place(self, fields: Columns, name: str, row: int) -> str:
+    def _place(self, fields: Block, name: str, row: int) -> str:
         """Return the name of a field of one hypothesis with the place of the candidate."""
         if not fields.nested:
             return name
-        place = row - int(np.searchsorted(fields.parents, fields.parents[row]))
+        place = row - int(np.searchsorted(fields.parent, fields.parent[row]))
         return f"{CANDIDATES}[{place}].{name}"
 
-    def _ids(self, fields: Columns) -> Int64:
+    def _ids(self, fields: Block) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
-        count = len(fields.lines)
+        count = len(fields.line)
         first = self.options.first_id + self._records
         self._records += count
-        values, lines = fields.sentences.get(ID, [None] * count), fields.lines.tolist()
+        values, lines = fields.sentences.get(ID, [None] * count), fields.line.tolist()
         if isinstance(values, np.ndarray):
             return values
         try:  # repeated where records are hypotheses
@@ -389,13 +392,13 @@ class SchemaReader:
     def _odd_id(self, entry: Any, line: int) -> DataError:
         return self._error(f"sentence id {quoted(entry)} is not an integer or a text", line)
 
-    def _sentences(self, fields: Columns) -> dict[str, Sequence[Any]]:
+    def _sentences(self, fields: Block) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[tuple[str, ...]]] = {}
         for name, values in fields.sentences.items():
             if name == SOURCE:
-                for value, line in zip(values, fields.lines, strict=True):
+                for value, line in zip(values, fields.line, strict=True):
                     if not (value is None or isinstance(value, str)):
                         raise self._error(f"{name} is {shown(value)}, not a text", line)
                 columns[name] = values
@@ -407,17 +410,17 @@ class SchemaReader:
                 columns[name] = finite
                 first = next((n for n, v in enumerate(finite) if v is not None), None)
                 if first is not None:
-                    self._sentence_lines.setdefault(name, int(fields.lines[first]))
+                    self._sentence_lines.setdefault(name, int(fields.line[first]))
         if self._id_type is str:
             columns[ID] = fields.sentences[ID]
         if references:
             columns[REFERENCE] = self._references(fields, references)
         return columns
 
-    def _texts(self, fields: Columns, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
+    def _texts(self, fields: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
         """Return the references in a field of each record; an empty cell of text has none."""
         lists = []
-        for value, line in zip(values, fields.lines, strict=True):
+        for value, line in zip(values, fields.line, strict=True):
             absent = value is None or (value == "" and not self._typed)
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
@@ -426,28 +429,28 @@ class SchemaReader:
         return lists
 
     def _references(
-        self, fields: Columns, columns: dict[str, Sequence[tuple[str, ...]]]
+        self, fields: Block, columns: dict[str, Sequence[tuple[str, ...]]]
     ) -> Sequence[tuple[str, ...]]:
         """Return the references of each record, from its fields of references."""
-        several = columns.pop(REFERENCES, [()] * len(fields.lines))
+        several = columns.pop(REFERENCES, [()] * len(fields.line))
         single = [tuple(chain.from_iterable(of)) for of in zip(*columns.values(), strict=True)]
-        for one, others, line in zip(single, several, fields.lines, strict=False):
+        for one, others, line in zip(single, several, fields.line, strict=False):
             if one and others:
                 raise self._error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
         return [one or others for one, others in zip(single or several, several, strict=True)]
 
-    def _finite(self, fields: Columns, name: str, values: Sequence[Any]) -> Sequence[Any]:
+    def _finite(self, fields: Block, name: str, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of sentences in which NaN is None."""
         if float not in set(map(type, values)):
             return values
-        for value, line in zip(values, fields.lines, strict=True):
+        for value, line in zip(values, fields.line, strict=True):
             odd = isinstance(value, float) and not math.isfinite(value)
             if odd and not (self._nan_is_missing and _is_nan(value)):
                 raise self._error(f"{name} is {value}, not a finite number: correct it", line)
         return [None if _is_nan(value) else value for value in values]
 
 
-def _with_numbers(columns: Columns) -> Columns:
+def _with_numbers(columns: Block) -> Block:
     """Return columns whose ids are the integers of ids that are texts, where these are given."""
     sentences = dict(columns.sentences)
     numbers = sentences.pop(ID_NUMBER, sentences.pop(OF_SENTENCE + ID_NUMBER, None))
@@ -457,57 +460,11 @@ def _with_numbers(columns: Columns) -> Columns:
     return columns._replace(sentences=sentences | {ID: numbers})
 
 
-def kind_of(value: Any) -> str:
-    """Return the kind of columns that a value belongs to; infinity and NaN are numbers.
-
-    >>> kind_of("a"), kind_of(-1.5), kind_of([1]), kind_of(True)
-    ('text', 'number', 'object', 'object')
-    """
-    if isinstance(value, str):
-        return WORDS
-    return NUMBER if is_number(value) else OBJECT
-
-
-def number_or_inf(value: Any) -> float:
-    """Return a number as a float, infinity for anything else; true and false are not numbers.
-
-    >>> number_or_inf(3), number_or_inf(True), number_or_inf(float("nan")), number_or_inf("3")
-    (3.0, inf, inf, inf)
-    """
-    number = to_float(value) if kind_of(value) == NUMBER else math.inf
-    return math.inf if math.isnan(number) else number
-
-
-def looks_numeric(text: str | bytes) -> bool:
-    """Return whether a text prints a number.
-
-    >>> looks_numeric("-1.5"), looks_numeric("one")
-    (True, False)
-    """
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _like_numbers(first: str, values: Any) -> bool:
     """Return whether a text looks like a number, or most of the first texts print one."""
     texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
     printed = sum(map(looks_numeric, texts))
     return _LIKE_NUMBER.fullmatch(first) is not None or printed > len(texts) / 2
-
-
-def shown(value: Any) -> str:
-    """Return a value as JSON writes it, abbreviated.
-
-    >>> shown(True), shown("word")
-    ('true', "'word'")
-    """
-    if value is None or isinstance(value, bool):
-        return _JSON_NAMES[value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return reprlib.repr(value)
 
 
 def _is_nan(value: Any) -> bool:
@@ -518,16 +475,16 @@ def _is_empty(values: Any) -> bool:
     return all(value is None or _is_nan(value) for value in values)
 
 
-def _without(fields: Columns, bad: npt.NDArray[np.bool_]) -> Columns:
+def _without(fields: Block, bad: npt.NDArray[np.bool_]) -> Block:
     """Return the fields without some hypotheses, and without columns that they alone have."""
     kept = np.flatnonzero(~bad)
     rows = kept.tolist()
     hypotheses: dict[str, Any] = {}
-    for name, values in fields.hypotheses.items():
+    for name, values in fields.candidates.items():
         part = values[kept] if isinstance(values, np.ndarray) else [values[row] for row in rows]
         if not _is_empty(part) or _is_empty(values) or name == TEXT:
             hypotheses[name] = part
-    return fields._replace(hypotheses=hypotheses, parents=fields.parents[kept])
+    return fields._replace(candidates=hypotheses, parent=fields.parent[kept])
 
 
 def _spread(values: Sequence[Any], parents: Int64) -> Sequence[Any]:

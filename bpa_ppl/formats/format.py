@@ -9,21 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
-import msgspec
-
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
+from bpa_ppl.formats.preference_rows import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
+from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
+from bpa_ppl.formats.values import json_keys
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
-from bpa_ppl.rows.preference_pairs import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
-from bpa_ppl.rows.readers import RecordReader
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
-#: The fields of rows with two answers, see `bpa_ppl.rows.preference_pairs`.
+#: The fields of rows with two answers, see `bpa_ppl.formats.preference_rows`.
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 _AT_ONCE = 1000  # candidates of records that become columns together
 
@@ -41,7 +39,7 @@ class NBestFormat(Component, frozen=True):
         typed: whether the file distinguishes numbers from texts.
         texts: the names of columns of texts, some of which may look like numbers.
 
-    >>> from bpa_ppl.formats.base import NBEST_FORMATS
+    >>> from bpa_ppl.formats.format import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
     >>> [name for name, kind in NBEST_FORMATS.items() if kind().detect(line)]
     ['moses']
@@ -77,7 +75,7 @@ class NBestFormat(Component, frozen=True):
         """Return the names of columns in the file that differ from the usual ones, by these."""
         return {}
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         """Yield the columns of the file in parts; by default, those of its records.
 
         Raises:
@@ -87,13 +85,13 @@ class NBestFormat(Component, frozen=True):
 
         def lines() -> Iterator[str]:
             nonlocal number
-            for line in text_lines(file.blocks(), options.origin):
+            for line in text_lines(file.chunks(), options.origin):
                 number += 1
                 yield line
 
         try:
             records = self.records(lines(), options)
-            yield from columns_in_batches(((number, record) for record in records), options)
+            yield from blocks_of_records(((number, record) for record in records), options)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
@@ -101,7 +99,7 @@ class NBestFormat(Component, frozen=True):
             raise options.error(problem, number) from error
 
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
-        """Yield a dictionary for each hypothesis, or each sentence: see `bpa_ppl.rows.schema`.
+        """Yield a dictionary for each hypothesis, or each sentence: see `bpa_ppl.formats.schema`.
 
         An error in a record names the last line that was read before it.
 
@@ -162,9 +160,9 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         return {usual: name for usual, name in names.items() if name != usual}
 
 
-def columns_in_batches(
+def blocks_of_records(
     records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
-) -> Iterator[Columns]:
+) -> Iterator[Block]:
     """Yield the columns of records, of about a thousand candidates at a time.
 
     Args:
@@ -172,7 +170,7 @@ def columns_in_batches(
         options: how to read.
 
     >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
-    >>> next(columns_in_batches(records, ReadOptions("dev"))).sentences
+    >>> next(blocks_of_records(records, ReadOptions("dev"))).sentences
     {'id': [7]}
     """
     reader = RecordReader(options)
@@ -182,24 +180,10 @@ def columns_in_batches(
         batch.append(numbered)
         candidates += len(numbered[1].get(CANDIDATES, ())) or 1
         if candidates >= _AT_ONCE:
-            yield reader.columns([of for _, of in batch], [line for line, _ in batch])
+            yield reader.block([of for _, of in batch], [line for line, _ in batch])
             batch, candidates = [], 0
     if batch:
-        yield reader.columns([of for _, of in batch], [line for line, _ in batch])
-
-
-def json_keys(line: bytes) -> list[str]:
-    """Return the keys of a line that is an object of JSON; nothing for any other line.
-
-    >>> json_keys(b'{"id": 0}'), json_keys(b"id,text")
-    (['id'], [])
-    """
-    if not line.lstrip().startswith(b"{"):
-        return []
-    try:
-        return list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
-    except (ValueError, RecursionError):
-        return []
+        yield reader.block([of for _, of in batch], [line for line, _ in batch])
 
 
 class WeightFormat(Component, frozen=True):

@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, Draws, from_records, iter_nbest, rerank
-from bpa_ppl.rows.readers import values_of
+from bpa_ppl.formats.values import values_of
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),

@@ -15,9 +15,8 @@ from bpa_ppl.columns import (
     other_form,
 )
 from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.formats.block import REFERENCE, SentenceLines
 from bpa_ppl.notes import log_info
-from bpa_ppl.rows.base import SentenceLines
-from bpa_ppl.rows.names import REFERENCE
 
 _COMPARED = 1000  # lists whose ids are compared with the first words of their lines
 _MOST = 0.75  # of the lines: if so many begin with ids of different lists, these are their ids

@@ -17,14 +17,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.labels import label_of, repeated
-from bpa_ppl.nbest import NBest
-from bpa_ppl.rows.base import Columns, ReadOptions
-from bpa_ppl.rows.names import (
+from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
     OF_SENTENCE,
@@ -33,10 +29,14 @@ from bpa_ppl.rows.names import (
     SOURCE,
     TEXT,
     TOTAL,
+    Block,
     ColumnNames,
+    ReadOptions,
 )
-from bpa_ppl.rows.preference_pairs import is_pair, pair_of
-from bpa_ppl.rows.schema import NUMBER, kind_of, shown
+from bpa_ppl.formats.preference_rows import is_pair, pair_of
+from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
+from bpa_ppl.labels import label_of, repeated
+from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,10 +48,10 @@ _LISTS = (REFERENCE, REFERENCES)
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def record_columns(records: Any) -> Columns:
+def block_of_records(records: Any) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
-    >>> record_columns([{"id": 0, "text": "a", "lm": -1}]).hypotheses
+    >>> block_of_records([{"id": 0, "text": "a", "lm": -1}]).candidates
     {'text': ['a'], 'lm': array([-1.])}
     """
     if hasattr(records, "__arrow_c_stream__"):
@@ -74,7 +74,7 @@ def record_columns(records: Any) -> Columns:
     except RecursionError as error:
         problem = "objects inside objects without an end"
         raise DataError(problem, parameter="records") from error
-    return RecordReader(IN_MEMORY).columns(rows, range(1, len(rows) + 1))
+    return RecordReader(IN_MEMORY).block(rows, range(1, len(rows) + 1))
 
 
 def _are_plain(records: list[Any]) -> bool:
@@ -106,7 +106,7 @@ def _members(values: Any, rule: str) -> list[Any]:
     return cols.members(values, "records", rule)
 
 
-def _frame_columns(frame: Any) -> Columns:
+def _frame_columns(frame: Any) -> Block:
     import pyarrow as pa
 
     try:
@@ -120,7 +120,7 @@ def _frame_columns(frame: Any) -> Columns:
             f"{problem}: convert it to numbers or texts", parameter="records"
         ) from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
-    return table_columns(IN_MEMORY, table.drop_columns(unnamed))
+    return block_of_table(IN_MEMORY, table.drop_columns(unnamed))
 
 
 class RecordReader:
@@ -138,8 +138,8 @@ class RecordReader:
 
     >>> reader = RecordReader(ReadOptions("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
-    >>> columns = reader.columns([{"id": 3, "candidates": candidates}], [1])
-    >>> columns.hypotheses, columns.sentences
+    >>> columns = reader.block([{"id": 3, "candidates": candidates}], [1])
+    >>> columns.candidates, columns.sentences
     ({'text': ['a cat', 'cat'], 'scores.lm': [-1.5, None]}, {'id': [3]})
     """
 
@@ -155,7 +155,7 @@ class RecordReader:
                 parts = name.split(".")
                 self._used.update(".".join(parts[: k + 1]) for k in range(len(parts)))
 
-    def columns(self, records: Sequence[Any], lines: Sequence[int]) -> Columns:
+    def block(self, records: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records.
 
         Args:
@@ -170,7 +170,7 @@ class RecordReader:
         except RecursionError as error:
             raise self._error("objects inside objects without an end", lines[0]) from error
 
-    def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Columns:
+    def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records."""
         records: list[dict[Any, Any]] = []
         for record, line in zip(objects, lines, strict=True):
@@ -195,7 +195,7 @@ class RecordReader:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
             hypotheses = {n: v for n, v in columns.items() if n not in sentences}
-            return Columns(hypotheses, sentences, np.arange(len(records)), numbers)
+            return Block(hypotheses, sentences, np.arange(len(records)), numbers)
         pairs = zip(records, lines, strict=True)
         lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
@@ -205,7 +205,7 @@ class RecordReader:
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
         sentences = {n: cols.plain_members(v) for n, v in fields if n != CANDIDATES}
-        return Columns(hypotheses, sentences, parents, numbers, nested=True)
+        return Block(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
         """Return an object with the usual names of its fields."""
@@ -345,7 +345,7 @@ def is_of_sentence(name: str) -> bool:
     return name in names or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
-def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Columns:
+def block_of_table(options: ReadOptions, table: pa.Table, first: int = 1) -> Block:
     """Return the columns of a table; a file has one or several, with the same columns.
 
     Args:
@@ -358,7 +358,7 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
-    >>> table_columns(ReadOptions("dev.parquet"), table).hypotheses
+    >>> block_of_table(ReadOptions("dev.parquet"), table).candidates
     {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
     """
     import pyarrow as pa
@@ -375,8 +375,8 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     if nested or is_pair(fields):
         if not len(table):
-            return Columns({TEXT: [], ID: []}, {}, np.arange(0), lines)
-        return RecordReader(options).columns(table.to_pylist(), lines.tolist())
+            return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
+        return RecordReader(options).block(table.to_pylist(), lines.tolist())
     table = table.select(list(usual)).rename_columns(list(usual.values()))
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()  # fields of objects have names with dots
@@ -385,7 +385,7 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     for name in table.column_names:
         columns = sentences if is_of_sentence(name) else hypotheses
         columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
-    return Columns(hypotheses, sentences, np.arange(len(table)), lines)
+    return Block(hypotheses, sentences, np.arange(len(table)), lines)
 
 
 def _extension_of(field: pa.Field) -> str:
@@ -399,7 +399,7 @@ def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:
 
 
 def columns_of(table: pa.Table) -> dict[str, Any]:
-    """Return the columns of a table as `Columns` has them.
+    """Return the columns of a table as `Block` has them.
 
     >>> import pyarrow as pa
     >>> columns_of(pa.table({"lm": [-1.5, None], "by": ["x", "y"]}))
@@ -433,40 +433,3 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     encoded = column.cast(kind).dictionary_encode()
     strings = [*encoded.dictionary.to_pylist(), None]
     return [strings[i] for i in values_of(encoded.indices, missing=-1).tolist()]
-
-
-def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array.
-
-    >>> import pyarrow as pa
-    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
-    [1, 2]
-    """
-    import pyarrow as pa
-
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
-
-
-def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
-    """Return (rows,) the numbers of a column; read-only.
-
-    Args:
-        column: of integers or of floats.
-        missing: the value for null.
-
-    >>> import pyarrow as pa
-    >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
-    (array([1.5, nan]), array([2]))
-    """
-    import pyarrow as pa
-
-    array = single_array(column)
-    if array.null_count:
-        if np.isnan(missing) and pa.types.is_integer(array.type):
-            array = array.cast(pa.float64(), safe=False)
-        array = array.fill_null(missing)
-    return np.from_dlpack(array)

@@ -11,11 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl.columns import Column, as_numbers, id_key
 from bpa_ppl.errors import DataError, listed, location_of, quoted
-from bpa_ppl.labels import expand, repeated
-from bpa_ppl.nbest import NBest, candidate_at
-from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import TOO_LARGE
-from bpa_ppl.rows.names import (
+from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
     ID_NUMBER,
@@ -26,7 +22,10 @@ from bpa_ppl.rows.names import (
     TEXT,
     TOTAL,
 )
-from bpa_ppl.rows.schema import looks_numeric
+from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
+from bpa_ppl.labels import expand, repeated
+from bpa_ppl.nbest import NBest, candidate_at
+from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa

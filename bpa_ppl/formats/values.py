@@ -1,0 +1,394 @@
+"""Numbers and JSON as text files print them, and columns of Arrow as arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import reprlib
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import is_number, to_float
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.formats.streams import arrow_file, decoded
+from bpa_ppl.labels import repeated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
+# unit of the last place above the largest of them.
+TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
+#: Kinds of columns; a column is EMPTY as long as all its values are missing.
+NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
+#: A number with a decimal comma.
+DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
+_JSON_NAMES = {True: "true", False: "false", None: "null"}
+_AT_ONCE = 1 << 30  # bytes that Arrow reads at once
+
+
+def finite(token: str | bytes) -> float:
+    """Return the number that a token prints.
+
+    Raises:
+        ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
+            says which, for a message that names file and line.
+
+    >>> finite("-3.98253"), finite(b"1e-05")
+    (-3.98253, 1e-05)
+    >>> finite("1_000")
+    Traceback (most recent call last):
+    ValueError: '1_000' is not a number
+    """
+    printed = token.encode() if isinstance(token, str) else token
+    try:
+        value = float(printed)
+    except ValueError:
+        value = None
+    if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
+        return value
+    wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
+    raise ValueError(f"{quoted(printed)} is not {wrong}")
+
+
+def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
+    """Return the numbers that some tokens print; None if `finite` refuses one of them.
+
+    >>> all_finite([b"-1.5", b"2"]), all_finite([b"1_0"])
+    (array([-1.5,  2. ]), None)
+    """
+    try:
+        values = np.array(list(map(float, tokens)), dtype=np.float64)
+    except ValueError:
+        return None
+    sound = b"_" not in b"".join(tokens) and np.all(np.abs(values) < TOO_LARGE)
+    return values if sound else None
+
+
+def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
+    r"""Return (lines, width) the numbers in lines of text, read by PyArrow.
+
+    None if they are not separated by single spaces, or one is not a finite 32-bit number.
+
+    >>> lines_of_numbers(b"-1.5 2\n3 1e-05\n", 2)
+    array([[-1.5e+00,  2.0e+00],
+           [ 3.0e+00,  1.0e-05]])
+    """
+    import pyarrow as pa
+
+    try:
+        columns = csv_columns(data, [pa.float64()] * width)
+    except (pa.ArrowException, ValueError):
+        return None
+    values = np.stack(list(map(values_of, columns)), axis=1)
+    return values if np.all(np.abs(values) < TOO_LARGE) else None
+
+
+def csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
+    r"""Return the columns of a table separated by spaces, in types of Arrow; see `csv_table`.
+
+    >>> import pyarrow as pa
+    >>> csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
+    [2]
+    """
+    named = {str(place): kind for place, kind in enumerate(types)}
+    return [column.combine_chunks() for column in csv_table(data, " ", named).columns]
+
+
+def csv_table(
+    data: Any,
+    delimiter: str,
+    types: Mapping[str, Any],
+    *,
+    quoted: bool = False,
+    decimal_point: str = ".",
+    missing: Sequence[str] = (),
+    threads: bool = False,
+) -> Any:
+    """Return a table, read by PyArrow.
+
+    Args:
+        data: whole lines, as bytes or as a buffer of Arrow.
+        delimiter: between cells.
+        types: names and types of the columns.
+        quoted: whether cells may be quoted, and may then have line breaks.
+        decimal_point: of numbers.
+        missing: cells of numbers that are missing.
+        threads: whether columns are converted in several threads.
+
+    Raises:
+        pyarrow.ArrowException: if a line has another number of cells, or a cell another type.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    return csv.read_csv(
+        arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
+        csv.ReadOptions(
+            column_names=list(types),
+            use_threads=threads,
+            block_size=min(len(data) + 1, _AT_ONCE),
+        ),
+        csv.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+            ignore_empty_lines=False,
+        ),
+        csv.ConvertOptions(
+            column_types=types,
+            decimal_point=decimal_point,
+            null_values=list(missing),
+            strings_can_be_null=False,
+        ),
+    )
+
+
+def shortest(value: float | np.float32) -> str:
+    """Return the shortest decimal that reads back as the same number of the same width.
+
+    >>> shortest(np.float32(0.1)), shortest(0.1), shortest(-6.0)
+    ('0.1', '0.1', '-6')
+    """
+    return str(value).removesuffix(".0")
+
+
+def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
+    """Return the shortest decimals that read back as the same 32-bit floats.
+
+    Args:
+        values: (n,) numbers, rounded to 32 bits.
+        missing: the text for NaN.
+        json: whether −0 must keep its sign in JSON, which reads `-0` as an integer.
+
+    >>> printed(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
+    ['0.1', '-6', '0.0', '-0.0', 'null']
+    """
+    # As integers, so that −0 keeps its sign.
+    single = np.ascontiguousarray(values, np.float32)
+    distinct, index = np.unique(single.view(np.int32), return_inverse=True)
+    texts = [
+        missing if np.isnan(value) else str(value) if json and not value else shortest(value)
+        for value in distinct.view(np.float32)
+    ]
+    return [texts[i] for i in index.tolist()]
+
+
+def kind_of(value: Any) -> str:
+    """Return the kind of columns that a value belongs to; infinity and NaN are numbers.
+
+    >>> kind_of("a"), kind_of(-1.5), kind_of([1]), kind_of(True)
+    ('text', 'number', 'object', 'object')
+    """
+    if isinstance(value, str):
+        return WORDS
+    return NUMBER if is_number(value) else OBJECT
+
+
+def number_or_inf(value: Any) -> float:
+    """Return a number as a float, infinity for anything else; true and false are not numbers.
+
+    >>> number_or_inf(3), number_or_inf(True), number_or_inf(float("nan")), number_or_inf("3")
+    (3.0, inf, inf, inf)
+    """
+    number = to_float(value) if kind_of(value) == NUMBER else math.inf
+    return math.inf if math.isnan(number) else number
+
+
+def looks_numeric(text: str | bytes) -> bool:
+    """Return whether a text prints a number.
+
+    >>> looks_numeric("-1.5"), looks_numeric("one")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON writes it, abbreviated.
+
+    >>> shown(True), shown("word")
+    ('true', "'word'")
+    """
+    if value is None or isinstance(value, bool):
+        return _JSON_NAMES[value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return reprlib.repr(value)
+
+
+def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array.
+
+    >>> import pyarrow as pa
+    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
+    [1, 2]
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
+    """Return (rows,) the numbers of a column; read-only.
+
+    Args:
+        column: of integers or of floats.
+        missing: the value for null.
+
+    >>> import pyarrow as pa
+    >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
+    (array([1.5, nan]), array([2]))
+    """
+    import pyarrow as pa
+
+    array = single_array(column)
+    if array.null_count:
+        if np.isnan(missing) and pa.types.is_integer(array.type):
+            array = array.cast(pa.float64(), safe=False)
+        array = array.fill_null(missing)
+    return np.from_dlpack(array)
+
+
+def strict_values(
+    block: bytes, origin: str, first: int, parameter: str = "format"
+) -> tuple[list[Any], list[int]]:
+    r"""Return what each line says, and its number; NaN and Infinity are numbers.
+
+    Args:
+        block: the lines.
+        origin: the name of the file.
+        first: the number of the first line.
+        parameter: that lines which are not JSON are an error of.
+
+    Raises:
+        DataError: with file and line, if one is not JSON, or an object has a key twice.
+
+    >>> strict_values(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
+    """
+    lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
+    values = [_strict_value(line, origin, n, parameter) for n, line in lines]
+    return values, [n for n, _ in lines]
+
+
+def _strict_value(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
+    text = decoded(line, origin, number)
+    code, parameter = "bad-line", None
+    try:
+        value = json.loads(text, object_pairs_hook=unique_fields)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
+        return value
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} (column {error.colno}): correct the line, or create the "
+        message += "file again if the line is cut off"
+        parameter = parameter_of_lines
+    except UnicodeEncodeError:
+        message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
+        code = "bad-encoding"
+    except DataError as error:
+        message, code = error.message, error.code
+    except (RecursionError, ValueError):  # Python reads no integers of thousands of digits
+        message = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
+    raise DataError(message, origin, number, parameter=parameter, code=code)
+
+
+def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, for `json.loads`.
+
+    Raises:
+        DataError: with a key that occurs twice.
+
+    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=unique_fields)
+    {'a': 1, 'b': 2}
+    """
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        name = quoted(repeated(name for name, _ in pairs)[0])
+        problem = f"the field {name} occurs twice in one object: rename one"
+        raise DataError(problem, code="duplicate")
+    return fields
+
+
+def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> None:
+    """Refuse JSON in which an object has a key twice.
+
+    Args:
+        data: what was decoded.
+        values: what it says.
+        lines: whether each line is a value.
+
+    Raises:
+        DataError: with the key.
+        ValueError: if an integer has thousands of digits.
+
+    >>> require_unique_fields(b'{"a": 1, "a": 2}', {"a": 2})
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the field 'a' occurs twice in one object: rename one
+    """
+    if not has_all_keys(data, values):
+        for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):
+            json.loads(text, object_pairs_hook=unique_fields)
+
+
+def has_all_keys(data: bytes, values: Any) -> bool:
+    """Return whether values have all keys of their JSON: of equal keys msgspec keeps the last.
+
+    It may return false because of blanks before colons.
+
+    >>> has_all_keys(b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}])
+    True
+    >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
+    False
+    """
+    keys, level = 0, [values]
+    while not {dict, list}.isdisjoint(map(type, level)):
+        objects = [value for value in level if type(value) is dict]
+        lists = [value for value in level if type(value) is list]
+        keys += sum(map(len, objects))
+        level = list(chain.from_iterable([*map(dict.values, objects), *lists]))
+    return keys == key_count(data)
+
+
+def key_count(data: bytes) -> int:
+    """Return the number of keys in JSON, and of texts that begin with a colon.
+
+    Inside a text a quotation mark is escaped.
+
+    >>> key_count(b'{"a": 1, "b": {"c": "d"}}')
+    3
+    """
+    codes = np.frombuffer(data, np.uint8)
+    keys = (codes[2:] == ord(":")) & (codes[1:-1] == ord('"'))
+    if b"\\" in data:
+        keys &= codes[:-2] != ord("\\")
+    return int(np.count_nonzero(keys))
+
+
+def json_keys(line: bytes) -> list[str]:
+    """Return the keys of a line that is an object of JSON; nothing for any other line.
+
+    >>> json_keys(b'{"id": 0}'), json_keys(b"id,text")
+    (['id'], [])
+    """
+    if not line.lstrip().startswith(b"{"):
+        return []
+    try:
+        return list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+    except (ValueError, RecursionError):
+        return []

@@ -1,1 +1,0 @@
-"""Columns of hypotheses, from records and tables, checked and gathered into lists."""
