@@ -19,7 +19,6 @@ from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
-from bpa_ppl.labels import matches
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -27,7 +26,7 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, matches
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import Draws

@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl import columns as cols
+from bpa_ppl._runtime.arrays import flat, members, to_array, to_texts
 from bpa_ppl.errors import DataError, UsageError, called, location_of, one_of, quoted
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, SentenceLines
-from bpa_ppl.formats.builder import Gatherer
+from bpa_ppl.formats.builder import Gatherer, join_columns, join_strings, missing_value_notes
 from bpa_ppl.formats.records import IN_MEMORY, block_of_records
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import SchemaReader, checked_first_id
 from bpa_ppl.formats.writing import table_of
-from bpa_ppl.labels import places_of
-from bpa_ppl.nbest import CAN_LACK, COLUMNS, NBest, demote_to_extras, features_at, to_names
-from bpa_ppl.notes import warn_user
+from bpa_ppl.ids import AnyReferences
+from bpa_ppl.nbest import (
+    CAN_LACK,
+    COLUMNS,
+    NBest,
+    demote_to_extras,
+    features_at,
+    intern,
+    offsets_of,
+    places_of,
+    to_names,
+)
+from bpa_ppl.notes import counted, warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +40,7 @@ def from_lists(
     features: Sequence[npt.ArrayLike],
     feature_names: Sequence[str],
     *,
-    references: cols.AnyReferences | None = None,
+    references: AnyReferences | None = None,
     totals: Sequence[npt.ArrayLike] | None = None,
     sources: Iterable[str] | None = None,
     extras: Mapping[str, Sequence[Any]] | None = None,
@@ -59,17 +69,17 @@ def from_lists(
     >>> len(lists), lists.sizes.tolist(), lists.texts(0)
     (1, [2], ['a b', 'a'])
     """
-    lists = [cols.members(hypotheses, "texts") for hypotheses in cols.members(texts, "texts")]
+    lists = [members(hypotheses, "texts") for hypotheses in members(texts, "texts")]
     sizes = list(map(len, lists))
     return from_arrays(
         tuple(chain.from_iterable(lists)),
-        cols.flat(features, sizes, "features"),
+        flat(features, sizes, "features"),
         feature_names,
         sizes,
         references=references,
-        totals=None if totals is None else cols.flat(totals, sizes, "totals"),
+        totals=None if totals is None else flat(totals, sizes, "totals"),
         sources=sources,
-        extras={n: cols.flat(column, sizes, n) for n, column in (extras or {}).items()},
+        extras={n: flat(column, sizes, n) for n, column in (extras or {}).items()},
         sentence_extras=sentence_extras,
         sentence_ids=sentence_ids,
     )
@@ -81,7 +91,7 @@ def from_arrays(
     feature_names: Sequence[str],
     sizes: int | npt.ArrayLike,
     *,
-    references: cols.AnyReferences | None = None,
+    references: AnyReferences | None = None,
     totals: npt.ArrayLike | None = None,
     sources: Iterable[str] | None = None,
     extras: Mapping[str, Any] | None = None,
@@ -111,43 +121,43 @@ def from_arrays(
     >>> lists.texts(1), lists.sizes.tolist()
     (['c', 'd'], [2, 2])
     """
-    texts = cols.texts(texts, "texts", "hypothesis")
-    table, names = cols.to_array(features, np.float32, "features"), to_names(feature_names)
+    texts = to_texts(texts, "texts", "hypothesis")
+    table, names = to_array(features, np.float32, "features"), to_names(feature_names)
     table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
     if table.shape != (shape := (len(texts), len(names))):
         problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
         raise DataError(problem, parameter="features", code="wrong-length")
-    scores = None if totals is None else cols.to_array(totals, np.float32, "totals")
+    scores = None if totals is None else to_array(totals, np.float32, "totals")
     if scores is not None and scores.shape != (len(texts),):
         problem = f"totals must be one number for each of {len(texts)} hypotheses"
         raise DataError(problem, parameter="totals", code="wrong-length")
-    counts = cols.to_array(sizes, np.int64, "sizes")
+    counts = to_array(sizes, np.int64, "sizes")
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
     if counts.sum() != len(texts):
         problem = f"the sizes {quoted(sizes)} do not sum to {len(texts)} hypotheses"
         raise DataError(problem, parameter="sizes", code="wrong-length")
-    strings, index = cols.intern(texts)
+    strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
-    for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
+    for note in missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
         warn_user(note)
     complete = [k for k, count in enumerate(present) if count == len(texts)]
     partial = [k for k, count in enumerate(present) if count < len(texts)]
     missing = {names[k]: table[:, k] for k in partial}
     lists = NBest(
-        offsets=cols.offsets_of(counts),
+        offsets=offsets_of(counts),
         features=table[:, complete] if missing else table,
         feature_names=tuple(names[k] for k in complete),
         sentence_ids=np.arange(len(counts))
         if sentence_ids is None
-        else cols.to_array(sentence_ids, np.int64, "sentence_ids"),
+        else to_array(sentence_ids, np.int64, "sentence_ids"),
         strings=strings,
         string_index=index,
         totals=scores,
-        sources=None if sources is None else cols.texts(sources),
+        sources=None if sources is None else to_texts(sources),
         extras={**(extras or {}), **missing},
         sentence_extras={
-            n: tuple(cols.members(column, n)) for n, column in (sentence_extras or {}).items()
+            n: tuple(members(column, n)) for n, column in (sentence_extras or {}).items()
         },
     )
     return lists if references is None else lists.with_references(references)
@@ -156,7 +166,7 @@ def from_arrays(
 def from_records(
     records: Any,
     *,
-    references: cols.AnyReferences | None = None,
+    references: AnyReferences | None = None,
     sources: Iterable[str] | None = None,
     bad: str = "error",
     first_id: int = 0,
@@ -198,7 +208,7 @@ def from_samples(
     texts: Iterable[Sequence[str]],
     logprobs: Iterable[Sequence[npt.ArrayLike]] | None = None,
     *,
-    references: cols.AnyReferences | None = None,
+    references: AnyReferences | None = None,
     sources: Iterable[str] | None = None,
 ) -> NBest:
     """Build an NBest from texts that a language model sampled for each prompt.
@@ -228,7 +238,7 @@ def from_samples(
 
 def build_lists(
     columns: Block,
-    references: cols.AnyReferences | None,
+    references: AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str = "error",
     first_id: int = 0,
@@ -253,7 +263,7 @@ def build_lists(
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
-        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
+        lines[SOURCE] = SentenceLines(to_texts(sources), "the text")
     return next(Gatherer(SchemaReader(options, numbers=numbers), lines).tables([columns]))
 
 
@@ -310,13 +320,13 @@ def concatenate(
             continue
         sizes = [len(table if kind == "sentence" else table.features) for table in tables]
         columns = [getattr(table, name) for table in tables]
-        joined[name] = cols.joined(name, columns, origins, sizes if fill_missing else None)
-    index, strings = cols.joined_strings([(t.string_index, t.strings) for t in tables])
+        joined[name] = join_columns(name, columns, origins, sizes if fill_missing else None)
+    index, strings = join_strings([(t.string_index, t.strings) for t in tables])
     joined["string_index"] = index
     if renumber:
         joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
     return NBest(
-        offsets=cols.offsets_of(np.concatenate([table.sizes for table in tables])),
+        offsets=offsets_of(np.concatenate([table.sizes for table in tables])),
         feature_names=tables[0].feature_names,
         strings=strings,
         origin=" + ".join(dict.fromkeys(origins)),
@@ -354,12 +364,12 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
         columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
         if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
             present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
-    notes = cols.missing_value_notes(present, sum(len(table.features) for table in tables))
+    notes = missing_value_notes(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))
     for name in ("references", "sources"):
         having = sum(len(table) for table in tables if getattr(table, name) is not None)
         if having and name in lacks:
-            absent = f"no {name} for {sentences - having} of {cols.counted(sentences, 'sentence')}"
+            absent = f"no {name} for {sentences - having} of {counted(sentences, 'sentence')}"
             notes.append(f"{absent}, those of files without any")
     for note in notes:
         warn_user(f"{location_of(origin)}{note}")

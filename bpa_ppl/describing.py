@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.columns import as_numbers, counted
+from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import location_of, quoted, require
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
+from bpa_ppl.notes import counted
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import (
     column_of,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior.record import FeatureScale

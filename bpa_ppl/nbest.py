@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any, TypeAlias, cast
+from itertools import count
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl import columns as cols
-from bpa_ppl.arrays import Float32, Float64, Int32, Int64
-from bpa_ppl.columns import Column, Which
+from bpa_ppl._runtime.arrays import (
+    PLAIN,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    as_array,
+    frozen,
+    members,
+    plain_value,
+    positions_of,
+    slice_indices,
+    to_array,
+    to_floats,
+    to_texts,
+    wrong_type,
+)
 from bpa_ppl.errors import (
     MEMORY,
     DataError,
@@ -23,9 +41,24 @@ from bpa_ppl.errors import (
     printable,
     quoted,
 )
-from bpa_ppl.labels import label_of, matches, places_of, with_labels
+from bpa_ppl.ids import (
+    AnyReferences,
+    id_key,
+    no_common_id,
+    one_number,
+    other_form,
+    references_by_id,
+    to_references,
+)
+from bpa_ppl.notes import counted
 
+K = TypeVar("K", bound=Hashable)
+#: An array whose first dimension is the rows, or a tuple of any objects, one per row.
+Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 Extras: TypeAlias = Mapping[str, Column]
+#: Which rows: a slice gives a view of an array, positions a copy.
+Which: TypeAlias = slice | npt.NDArray[np.int64]
+_INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,16 +147,16 @@ class NBest:
     def __getitem__(self, key: Any) -> NBest:
         """Return some lists: by position (from the end if negative), slice, mask or positions."""
         if isinstance(key, slice):
-            start, stop, step = cols.slice_indices(key, len(self))
+            start, stop, step = slice_indices(key, len(self))
             return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            (position,) = cols.positions_of(key, len(self))
+            (position,) = positions_of(key, len(self))
             return self._run(position, position + 1)
         return self.select(key)
 
     def __repr__(self) -> str:
         counts = len(self), len(self.features), len(self.feature_names)
-        facts = list(map(cols.counted, counts, ("sentence", "hypothesis", "feature")))
+        facts = list(map(counted, counts, ("sentence", "hypothesis", "feature")))
         facts += [name for name, _, _ in _optional(self)]
         facts += [f"from {self.origin}"] if self.origin != NBest.origin else []
         return f"NBest({', '.join(facts)})"
@@ -178,15 +211,15 @@ class NBest:
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
         """
-        chosen = cols.positions_of(sentences, len(self))
+        chosen = positions_of(sentences, len(self))
         sizes = self.sizes[chosen]
-        return self.regroup(chosen, cols.rows_of(self.offsets[chosen], sizes), sizes)
+        return self.regroup(chosen, rows_of(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses, one or more."""
         _check_count(size, "size")
         sizes = np.minimum(self.sizes, min(size, len(self.features)))
-        return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
+        return self.regroup(slice(None), rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
@@ -213,15 +246,15 @@ class NBest:
         """
         selections = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
-            name: cols.take(getattr(self, name), selections[kind])
+            name: take(getattr(self, name), selections[kind])
             for name, (kind, _) in COLUMNS.items()
             if kind in selections
         }
-        index, strings = cols.compact_strings(parts.pop("string_index"), self.strings)
-        offsets = cols.offsets_of(sizes)
+        index, strings = compact_strings(parts.pop("string_index"), self.strings)
+        offsets = offsets_of(sizes)
         return _changed(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
-    def with_references(self, references: cols.AnyReferences) -> NBest:
+    def with_references(self, references: AnyReferences) -> NBest:
         """Return the same lists with other references.
 
         Args:
@@ -237,16 +270,16 @@ class NBest:
         ((), ('B',))
         """
         if isinstance(references, Mapping):
-            by_id, forms = cols.references_by_id(references), dict[Any, str]()
-            keys = list(map(cols.id_key, self.ids))
+            by_id, forms = references_by_id(references), dict[Any, str]()
+            keys = list(map(id_key, self.ids))
             for key, identifier in zip(keys, self.ids, strict=True):
-                if key in by_id and (other := cols.other_form(forms, key, identifier)):
-                    problem = cols.one_number(identifier, other)
+                if key in by_id and (other := other_form(forms, key, identifier)):
+                    problem = one_number(identifier, other)
                     raise DataError(problem, self.origin, parameter="references", code="duplicate")
             references = [by_id.get(key, ()) for key in keys]
             if not any(references):
-                raise cols.no_common_id(self.origin, "the references", by_id)
-        return _changed(self, references=cols.references(references))
+                raise no_common_id(self.origin, "the references", by_id)
+        return _changed(self, references=to_references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:
         """Return the same lists with one source text for each sentence.
@@ -254,7 +287,7 @@ class NBest:
         Raises:
             DataError: if there are not as many as sentences.
         """
-        return _changed(self, sources=cols.texts(sources))
+        return _changed(self, sources=to_texts(sources))
 
     def with_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns: arrays, or sequences kept as tuples.
@@ -290,7 +323,7 @@ class NBest:
         [[0.5, 2.0], [1.0, 1.0]]
         """
         added = to_names(names, "names")
-        table = cols.to_array(columns, np.float32, "columns")
+        table = to_array(columns, np.float32, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
             problem = f"new features must have the shape {shape}, not {table.shape}"
@@ -346,7 +379,7 @@ class NBest:
                 problem = f"no weight for the feature {lacking[0]}: add one"
                 raise DataError(problem, self.origin, parameter="weights", code="missing-weight")
             weights = [weights[name] for name in self.feature_names]
-        vector = cols.to_floats(weights, "weights")
+        vector = to_floats(weights, "weights")
         if vector.shape != (shape := (len(self.feature_names),)):
             problem = f"weights must have the shape {shape}, not {vector.shape}"
             raise DataError(problem, self.origin, parameter="weights", code="wrong-length")
@@ -396,7 +429,7 @@ class NBest:
 
 def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
-    chosen = [names] if isinstance(names, str) else cols.members(names, parameter)
+    chosen = [names] if isinstance(names, str) else members(names, parameter)
     if not all(isinstance(name, str) for name in chosen):
         problem = f"the names of features must be texts, not {quoted(names)}"
         raise UsageError(problem, parameter=parameter, code="wrong-type")
@@ -547,23 +580,6 @@ def features_at(nbest: NBest, places: list[int]) -> NBest:
     return _changed(nbest, features=features, feature_names=names)
 
 
-#: Name of each column -> `hypothesis`, `sentence` or `table`, and what converts its values.
-COLUMNS: dict[str, tuple[str, Any]] = {
-    "offsets": ("table", cols.frozen(np.int64, "offsets")),
-    "feature_names": ("table", to_names),
-    "features": ("hypothesis", cols.frozen(np.float32, "features")),
-    "sentence_ids": ("sentence", cols.frozen(np.int64, "sentence_ids")),
-    "string_index": ("hypothesis", cols.frozen(np.int32, "string_index")),
-    "totals": ("hypothesis", cols.frozen(np.float32, "totals")),
-    "references": ("sentence", cols.references),
-    "sources": ("sentence", cols.texts),
-    "extras": ("hypothesis", cols.named),
-    "sentence_extras": ("sentence", cols.named),
-}
-#: The columns that may be None.
-CAN_LACK = ("totals", "references", "sources")
-
-
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     """Return (name, `hypothesis` or `sentence`, column) of the columns that a table may lack."""
     single = [(name, COLUMNS[name][0], getattr(nbest, name)) for name in CAN_LACK]
@@ -616,7 +632,7 @@ def _check_shapes(nbest: NBest) -> None:
             raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
         seen.add(name)
         if len(column) != counts[kind]:
-            problem = f"{len(column)} values of {name} for {cols.counted(counts[kind], kind)}"
+            problem = f"{len(column)} values of {name} for {counted(counts[kind], kind)}"
             raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
 
 
@@ -634,3 +650,155 @@ def _check_values(nbest: NBest) -> None:
         raise DataError(problem, nbest.origin, code="bad-number")
     if nbest.totals is not None and not np.isfinite(nbest.totals).all():
         raise DataError("a total score is not a finite number", nbest.origin, code="bad-number")
+
+
+def _named(columns: Any) -> Mapping[str, Column]:
+    """Return read-only columns by name: arrays of numbers remain arrays, all else becomes a tuple.
+
+    Raises:
+        UsageError: if they are not given by name, or one is not a sequence.
+
+    >>> dict(_named({"domain": ["news", "web"]}))
+    {'domain': ('news', 'web')}
+    """
+    if not isinstance(columns, Mapping):
+        raise wrong_type("columns must be given by name, as {name: values}", columns, None)
+    return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
+
+
+def _column(name: str, values: Any) -> Column:
+    if not isinstance(name, str):
+        raise wrong_type("the name of a column must be a text", name, None)
+    if hasattr(values, "__array__") and np.ndim(values):
+        array = as_array(values)
+        if array.ndim > 1 or array.dtype.kind not in "OUS":
+            return frozen(None)(array)
+        values = array.tolist()
+    kept = members(values, name, f"the column {name} must be a sequence of values")
+    return tuple(kept if PLAIN.issuperset(map(type, kept)) else map(plain_value, kept))
+
+
+def take(part: Any, which: Which) -> Any:
+    """Return some rows of a column, or of each of several; None of none.
+
+    >>> take(("a", "b", "c"), np.array([2, 0])), take({"n": np.arange(3)}, slice(1, 3))
+    (('c', 'a'), {'n': array([1, 2])})
+    """
+    if part is None:
+        return None
+    if isinstance(part, Mapping):
+        return {name: take(column, which) for name, column in part.items()}
+    if isinstance(which, slice) or isinstance(part, np.ndarray):
+        return part[which]
+    return tuple(map(part.__getitem__, which.tolist()))
+
+
+def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the row numbers of consecutive runs that begin at `starts`.
+
+    >>> rows_of(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    result: npt.NDArray[np.int64] = np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+    return result
+
+
+def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the first row of each list, then the number of rows.
+
+    >>> offsets_of([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def intern(values: Iterable[K]) -> tuple[tuple[K, ...], npt.NDArray[np.int32]]:
+    """Return the distinct values, in order of first appearance, and the index of each into them.
+
+    >>> strings, index = intern(["b", "a", "b"])
+    >>> strings, index.tolist()
+    (('b', 'a'), [0, 1, 0])
+    """
+    numbers = defaultdict[K, int](count().__next__)  # a new value has the next number
+    index = np.fromiter(map(numbers.__getitem__, values), np.int32)
+    return tuple(numbers), index
+
+
+def compact_strings(
+    index: npt.NDArray[np.int32], strings: tuple[str, ...]
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return an index without unused strings, and the strings that remain, in their order.
+
+    >>> compact_strings(np.array([2, 0, 2], np.int32), ("a", "b", "c"))[1]
+    ('a', 'c')
+    """
+    if not len(index):
+        return index, ()
+    first = int(index.min())
+    present = np.zeros(int(index.max()) - first + 1, dtype=bool)
+    present[index - first] = True
+    kept = np.flatnonzero(present)
+    if len(kept) == len(strings):
+        return index, strings
+    numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return numbers[index - first], tuple(map(strings.__getitem__, (kept + first).tolist()))
+
+
+def label_of(name: str) -> str:
+    """Return the label of a feature.
+
+    >>> label_of("TM0[1]"), label_of("LM0")
+    ('TM0', 'LM0')
+    """
+    match = _INDEXED.fullmatch(name)
+    return match["label"] if match else name
+
+
+def matches(name: str, selected: Collection[str]) -> bool:
+    """Return whether the name of a feature, or its label, is among those selected.
+
+    In a loop over many names, many of them are selected by a set.
+
+    >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
+    (True, False)
+    """
+    return name in selected or label_of(name) in selected
+
+
+def with_labels(names: Iterable[str]) -> set[str]:
+    """Return names of features and their labels: all that can select one of them.
+
+    >>> sorted(with_labels(["TM0[0]", "TM0[1]", "LM0"]))
+    ['LM0', 'TM0', 'TM0[0]', 'TM0[1]']
+    """
+    names = tuple(names)
+    return {*names, *map(label_of, names)}
+
+
+def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
+    """Return the positions of some names among all names.
+
+    >>> places_of(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
+    [2, 0]
+    """
+    positions = {name: position for position, name in enumerate(names)}
+    return [positions[name] for name in selected]
+
+
+#: Name of each column -> `hypothesis`, `sentence` or `table`, and what converts its values.
+COLUMNS: dict[str, tuple[str, Any]] = {
+    "offsets": ("table", frozen(np.int64, "offsets")),
+    "feature_names": ("table", to_names),
+    "features": ("hypothesis", frozen(np.float32, "features")),
+    "sentence_ids": ("sentence", frozen(np.int64, "sentence_ids")),
+    "string_index": ("hypothesis", frozen(np.int32, "string_index")),
+    "totals": ("hypothesis", frozen(np.float32, "totals")),
+    "references": ("sentence", to_references),
+    "sources": ("sentence", to_texts),
+    "extras": ("hypothesis", _named),
+    "sentence_extras": ("sentence", _named),
+}
+#: The columns that may be None.
+CAN_LACK = ("totals", "references", "sources")

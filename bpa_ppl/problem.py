@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl.arrays import Float64
-from bpa_ppl.columns import to_floats
+from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     with_baselines,

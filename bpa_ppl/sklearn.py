@@ -17,10 +17,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from bpa_ppl._runtime.arrays import Float32, Float64, Int64, as_array, to_floats
 from bpa_ppl.adapting import adapt
-from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.building import from_arrays
-from bpa_ppl.columns import as_array, to_floats
 from bpa_ppl.decoding.reranking import Reranker
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest

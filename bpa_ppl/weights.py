@@ -11,8 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64
-from bpa_ppl.columns import counted, to_floats
+from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.errors import (
     MEMORY,
     DataError,
@@ -23,9 +22,8 @@ from bpa_ppl.errors import (
     quoted,
     require,
 )
-from bpa_ppl.labels import matches
-from bpa_ppl.nbest import NBest, check_features
-from bpa_ppl.notes import warn_user
+from bpa_ppl.nbest import NBest, check_features, matches
+from bpa_ppl.notes import counted, warn_user
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
 UNTUNED = ("UnknownWordPenalty0",)

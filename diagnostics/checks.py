@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.posterior.adapter import as_draws

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws, importance_weights

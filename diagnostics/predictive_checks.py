@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, checked_seed
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.models.probabilities import normalised

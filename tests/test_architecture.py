@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From bottom to top: a package imports from lower layers and from itself only.
 #: Decoding is above diagnostics, because it rejects posteriors that fail the check.
 LAYERS = (
-    ("arrays", "errors", "labels", "progress", "tables"),
-    ("notes",),
-    ("caching", "columns", "component", "workers"),
+    ("errors", "progress", "tables"),
+    ("_runtime", "notes"),
+    ("caching", "component", "ids", "workers"),
     ("nbest", "registry"),
     ("weights",),
     ("formats",),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, Reranker, columns, describe, from_arrays
+from bpa_ppl import Draws, Reranker, describe, from_arrays, nbest
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import correlation_within, demote_to_extras
@@ -98,8 +98,8 @@ def test_columns_that_are_partly_missing_are_described_one_by_one(
         taken.append(part)
         return take(part, which)
 
-    take = columns.take
-    monkeypatch.setattr(columns, "take", counting)
+    take = nbest.take
+    monkeypatch.setattr(nbest, "take", counting)
     summaries = {column.name: column for column in describe(lists).columns}
     assert (summaries["e9"].within, summaries["e9"].missing) == (4.0, 1)
     assert len(taken) < 20 * len(extras)

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import msgspec
 from cyclopts import UNSET, Group, Parameter, Token
 
-from bpa_ppl.columns import natural_order
 from bpa_ppl.component import number_or_text
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.ids import natural_order
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.nbest import NBest

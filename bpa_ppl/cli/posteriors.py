@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.columns import counted
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
@@ -19,6 +18,7 @@ from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.formats.reading import iter_nbest
 from bpa_ppl.formats.weight_files import write_weights
+from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl.decoding.rules import RULES, AlignedDraws, Rule
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest

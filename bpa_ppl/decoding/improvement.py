@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bpa_ppl.building import concatenate
-from bpa_ppl.columns import counted
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
     compare_with_recorded,
@@ -36,6 +35,7 @@ from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shar
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.bleu import LengthRatio

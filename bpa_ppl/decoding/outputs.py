@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.reranking import Reranked, Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.errors import UsageError

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl import columns as cols
-from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl.building import from_lists
-from bpa_ppl.columns import counted
 from bpa_ppl.decoding.decider import Decider, Decisions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES, Rule
@@ -27,8 +25,8 @@ from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.features.recipe import MovedFiles, Recipe
-from bpa_ppl.labels import matches, with_labels
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, matches, with_labels
+from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
@@ -323,7 +321,7 @@ class Reranker:
                 another length than the texts.
             UsageError: if there is no text.
         """
-        texts = cols.texts(texts, "texts", "candidate")
+        texts = to_texts(texts, "texts", "candidate")
         if not texts:
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
@@ -485,7 +483,7 @@ def _numbers(values: npt.ArrayLike, name: str) -> Float32:
         return values.astype(np.float32, copy=False)
     if isinstance(values, list) and {float, int}.issuperset(map(type, values)):
         return np.array(values, np.float32)
-    return cols.to_array(values, np.float32, name)
+    return to_array(values, np.float32, name)
 
 
 def _weighted_sum(
@@ -493,7 +491,7 @@ def _weighted_sum(
 ) -> float:
     """Return Σ weight · score + constant of one candidate."""
     try:
-        values = cols.to_floats(scores, "scores")
+        values = to_floats(scores, "scores")
     except UsageError:
         values = np.empty(0)
     if values.shape != weights.shape or not np.isfinite(values).all():

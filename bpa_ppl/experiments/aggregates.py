@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, detail_names, metrics_of
 from bpa_ppl.quality.bootstrap import replicates, resamples

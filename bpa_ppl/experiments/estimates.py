@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pooled

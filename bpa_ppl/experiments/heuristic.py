@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info

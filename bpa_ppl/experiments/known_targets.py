@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.errors import checked_seed, one_of
 from bpa_ppl.models.priors.isotropic import Isotropic

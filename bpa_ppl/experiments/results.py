@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors

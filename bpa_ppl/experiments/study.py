@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.arrays import Int64
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.component import Component, CountOrNone, name_in
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require

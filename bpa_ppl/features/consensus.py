@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.pairs import TIE, NgramPairs, characters_of, pairs_of

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.columns import is_missing
+from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.features.base import (
     AnySource,

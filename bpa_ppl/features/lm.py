@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import read_lines

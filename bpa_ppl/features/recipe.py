@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import is_missing, is_number, to_float
+from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
 from bpa_ppl.errors import DataError, UsageError, listed, location_of
 from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.values import TOO_LARGE, shown
-from bpa_ppl.labels import matches, with_labels
-from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
+from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of, matches, with_labels
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 from bpa_ppl.progress import Reporter, inherited_progress

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from bpa_ppl.arrays import Int64
-from bpa_ppl.columns import counted, joined, joined_strings, missing_value_notes
-from bpa_ppl.errors import DataError, location_of
+from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl.errors import DataError, listed, location_of
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block, SentenceLines
 from bpa_ppl.formats.pairing import Pairing
 from bpa_ppl.formats.schema import Rows, SchemaReader
-from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
+from bpa_ppl.nbest import Column, NBest, compact_strings, intern, offsets_of
+from bpa_ppl.notes import counted, warn_user
 
 _Form = Literal["NFC", "NFD"]
 # Lists needed before references that do not fit them are reported, and those that are compared with
@@ -295,9 +295,9 @@ class Gatherer:
 def _joined(parts: Sequence[Rows]) -> Rows:
     """Return rows of one file as one; a column that a part lacks is missing there."""
     sizes = [len(part.ids) for part in parts]
-    index, strings = joined_strings([(part.string_index, part.strings) for part in parts])
+    index, strings = join_strings([(part.string_index, part.strings) for part in parts])
     numbers, extras, sentences = (
-        joined(name, [getattr(part, name) for part in parts], (), sizes)
+        join_columns(name, [getattr(part, name) for part in parts], (), sizes)
         for name in ("numbers", "extras", "sentences")
     )
     return Rows(
@@ -417,3 +417,116 @@ def _starts(ids: Int64, last: int | None) -> Int64:
     """Return the rows at which the id differs from the one before; `last` precedes the first."""
     previous = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
     return np.flatnonzero(ids != previous[: len(ids)])
+
+
+def join_columns(
+    name: str,
+    parts: Sequence[Any],
+    origins: Sequence[str],
+    sizes: Sequence[int] | None = None,
+) -> Any:
+    """Return columns of several tables, one after the other.
+
+    Args:
+        name: of the column, for messages.
+        parts: one per table: a column, several of them by name, or None.
+        origins: where each table is from, for messages.
+        sizes: the number of values of each table, where a column that it lacks is missing: NaN
+            among numbers, an empty tuple among tuples, else None. By default that is an error.
+
+    Raises:
+        DataError: if a table lacks a column that another one has, or shapes differ.
+
+    >>> join_columns("domain", [("news",), ("web", "web")], ["a", "b"])
+    ('news', 'web', 'web')
+    >>> join_columns("lm", [np.array([0.5]), None], ["a", "b"], [1, 2])
+    array([0.5, nan, nan])
+    """
+    if isinstance(parts[0], Mapping):
+        names = dict.fromkeys(chain.from_iterable(parts))
+        columns = {n: [group.get(n) for group in parts] for n in names}
+        return {n: join_columns(n, column, origins, sizes) for n, column in columns.items()}
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    if len(present) < len(parts) and sizes is not None:
+        missing = _missing_like(present[0])
+        parts = [
+            missing(size) if part is None else part for part, size in zip(parts, sizes, strict=True)
+        ]
+    elif len(present) < len(parts):
+        lacking, having = (
+            next(o for o, part in zip(origins, parts, strict=True) if (part is None) is absent)
+            for absent in (True, False)
+        )
+        problem = f"no {name}, which {having} has: add it, use without({name!r}), or concatenate "
+        raise DataError(f"{problem}with fill_missing=True", lacking, code="missing-column")
+    if any(isinstance(column, tuple) for column in parts):
+        parts = [_without_numbers(column) for column in parts]
+    arrays = [column for column in parts if isinstance(column, np.ndarray)]
+    if not arrays:
+        return tuple(chain.from_iterable(parts))
+    if len(arrays) < len(parts) or len({array.shape[1:] for array in arrays}) > 1:
+        problem = f"the columns {name} differ in shape: give each table the same"
+        raise DataError(problem, origins[1], code="mismatch")
+    return np.concatenate(arrays)
+
+
+def _missing_like(column: Column) -> Callable[[int], Column]:
+    """Return a function that makes columns of missing values like those of another column."""
+    if isinstance(column, np.ndarray):
+        kind = column.dtype if column.dtype.kind == "f" else np.float64
+        return lambda size: np.full((size, *column.shape[1:]), np.nan, kind)
+    value = () if column and all(isinstance(one, tuple) for one in column) else None
+    return lambda size: (value,) * size
+
+
+def _without_numbers(column: Column) -> Column:
+    """Return a column of missing numbers alone as a column of missing values of any kind."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f" and np.isnan(column).all():
+        return (None,) * len(column)
+    return column
+
+
+def join_strings(
+    parts: Sequence[tuple[npt.NDArray[np.int32], Sequence[str]]],
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return the texts of several tables, one after the other, as an index into distinct strings.
+
+    Args:
+        parts: the index of each table, and the strings that it refers to.
+
+    >>> index, strings = join_strings([(np.array([1, 0]), ("a", "b")), (np.array([0]), ("b",))])
+    >>> index.tolist(), strings
+    ([1, 0, 1], ('a', 'b'))
+    """
+    used = [compact_strings(index, tuple(strings)) for index, strings in parts]
+    strings, numbers = intern(chain.from_iterable(strings for _, strings in used))
+    starts = offsets_of([len(strings) for _, strings in used])
+    index = [numbers[start + index] for start, (index, _) in zip(starts, used, strict=False)]
+    return np.concatenate(index), strings
+
+
+def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
+    """Return notes on columns of numbers that lack some values.
+
+    Args:
+        present: the number of values of each, by name.
+        count: the number of hypotheses.
+
+    >>> missing_value_notes({"lm": 300, "mqm": 180, "da": 180}, 300)
+    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    """
+    groups: dict[int, list[str]] = {}
+    for name, available in present.items():
+        if available < count:
+            groups.setdefault(available, []).append(name)
+    notes = []
+    for available, names in groups.items():
+        are, kept, features = "are", "judgements", "features"
+        if len(names) == 1:
+            are, kept, features = "is", "a judgement", "a feature"
+        share = f"{count - available} of {count}" if available else f"all {count}"
+        missing = f"{listed(names)} {are} missing for {share} candidates"
+        notes.append(f"{missing}: kept as {kept} (usable as the gain), not as {features}")
+    return notes

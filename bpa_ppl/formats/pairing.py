@@ -6,17 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bpa_ppl.columns import (
-    counted,
-    id_key,
-    natural_order,
-    no_common_id,
-    one_number,
-    other_form,
-)
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.block import REFERENCE, SentenceLines
-from bpa_ppl.notes import log_info
+from bpa_ppl.ids import id_key, natural_order, no_common_id, one_number, other_form
+from bpa_ppl.notes import counted, log_info
 
 _COMPARED = 1000  # lists whose ids are compared with the first words of their lines
 _MOST = 0.75  # of the lines: if so many begin with ids of different lists, these are their ids

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl import columns as cols
+from bpa_ppl._runtime.arrays import (
+    SINGLE,
+    members,
+    plain_members,
+    plain_values,
+    repeated,
+    values_in,
+)
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -35,8 +42,8 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.preference_rows import is_pair, pair_of
 from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
-from bpa_ppl.labels import label_of, repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, label_of
+from bpa_ppl.notes import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,29 +88,29 @@ def _are_plain(records: list[Any]) -> bool:
     """Return whether records have texts, single numbers and dictionaries of candidates alone."""
     if not {dict}.issuperset(map(type, records)):
         return False
-    others = set(map(type, cols.values_in(records))) - cols.SINGLE
+    others = set(map(type, values_in(records))) - SINGLE
     if others - {list}:
         return False
     lists = [of[CANDIDATES] for of in records if type(of.get(CANDIDATES)) is list] if others else []
-    number = list(map(type, cols.values_in(records))).count(list) if others else 0
+    number = list(map(type, values_in(records))).count(list) if others else 0
     return number == len(lists) and {dict}.issuperset(map(type, chain.from_iterable(lists)))
 
 
 def _plain_record(record: Any) -> Any:
     """Return a record of plain values; `RecordReader` converts those of candidates by column."""
     if not isinstance(record, dict) or not isinstance(record.get(CANDIDATES), list):
-        return cols.plain_values(record)
-    candidates = cols.plain_members(record[CANDIDATES])
-    return cols.plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
+        return plain_values(record)
+    candidates = plain_members(record[CANDIDATES])
+    return plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
 
 
 def _listed(values: Any) -> Any:
     """Return a column that is an array, or like one, as a list; and any other as it is."""
-    return cols.plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
+    return plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
 
 
 def _members(values: Any, rule: str) -> list[Any]:
-    return cols.members(values, "records", rule)
+    return members(values, "records", rule)
 
 
 def _frame_columns(frame: Any) -> Block:
@@ -204,7 +211,7 @@ class RecordReader:
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
-        sentences = {n: cols.plain_members(v) for n, v in fields if n != CANDIDATES}
+        sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
         return Block(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
@@ -228,8 +235,8 @@ class RecordReader:
         for field in [n for n, values in lists.items() if len(values) != len(texts)]:
             values = lists.pop(field)  # of the sentence, unless they are numbers
             if values and {kind_of(value) for value in values if value is not None} == {NUMBER}:
-                numbers = cols.counted(len(values), "number")
-                problem = f"{numbers} in {field} for {cols.counted(len(texts), 'candidate')}"
+                numbers = counted(len(values), "number")
+                problem = f"{numbers} in {field} for {counted(len(texts), 'candidate')}"
                 raise self._error(f"{problem}: give each candidate one", line)
         if ID in lists:  # a whole table in one object, or single values in brackets
             problem = f"{ID} is {shown(record[ID])}, a list: give each sentence one {ID}; of a "
@@ -262,7 +269,7 @@ class RecordReader:
         columns: dict[str, Any] = {}
         self._note_unused(objects, prefix)
         for name, values in self._values(objects, lines, prefix):
-            column, values = prefix + name, cols.plain_members(values)
+            column, values = prefix + name, plain_members(values)
             types = set(map(type, values))
             if types <= {float, int} and not is_of_sentence(column) and column != TEXT:
                 self._add(columns, column, self._numbers(values), lines)

@@ -17,11 +17,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from bpa_ppl import columns as cols
+from bpa_ppl._runtime.arrays import members, to_texts
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, SentenceLines
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
 from bpa_ppl.formats.values import json_keys, strict_values
+from bpa_ppl.ids import id_key, one_number, other_form
 from bpa_ppl.notes import warn_user
 
 #: Files of references; or a tuple or list of references for each sentence, or by id for some.
@@ -96,9 +97,9 @@ def _lines_of(files: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tup
                 problem = "lines without ids, unlike those of another file: give them ids, too"
                 raise DataError(problem, origin, code="mismatch")
             for number, identifier, texts in of_file:
-                key = cols.id_key(identifier)
-                if other := cols.other_form(forms, key, identifier):
-                    problem = cols.one_number(identifier, other)
+                key = id_key(identifier)
+                if other := other_form(forms, key, identifier):
+                    problem = one_number(identifier, other)
                     raise DataError(problem, origin, number, code="duplicate")
                 by_id[key] = (*by_id.get(key, ()), *texts)
         return by_id
@@ -261,7 +262,7 @@ def _of_record(record: Any, origin: str, line: int) -> _WithId:
         raise DataError(problem, origin, line)
     several: Any = texts if not texts or isinstance(texts[0], str) else texts[0]
     is_valid = isinstance(several, list) and all(isinstance(text, str) for text in several)
-    is_id = isinstance(cols.id_key(identifier), int | str) and not isinstance(identifier, bool)
+    is_id = isinstance(id_key(identifier), int | str) and not isinstance(identifier, bool)
     if not (is_id and given and is_valid):
         problem = f"no {ID} with a {REFERENCE}, a text, or {REFERENCES}, a list of texts: add them"
         problem += f"; an object that is itself a {REFERENCE} is written as a text"
@@ -284,7 +285,7 @@ def references_of(given: AnyReferences) -> SentenceLines:
     if isinstance(given, Mapping):
         return SentenceLines.of_references(given)
     single = isinstance(given, str | PurePath)
-    files: list[Any] = [given] if single else cols.members(given, "references")
+    files: list[Any] = [given] if single else members(given, "references")
     if not all(isinstance(path, str | PurePath) for path in files):
         return SentenceLines.of_references(files)
     texts = isinstance(given, list | tuple) and all(isinstance(path, str) for path in files)
@@ -326,4 +327,4 @@ def sources_of(given: AnySources) -> SentenceLines:
             share = f"{count} of {len(present)} texts are in quotation marks"
             warn_user(f"{origin}: {share}, which are read as part of the texts")
         return SentenceLines(texts, origin)
-    return SentenceLines(cols.texts(given), "the text")
+    return SentenceLines(to_texts(given), "the text")

@@ -18,13 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl import columns as cols
-from bpa_ppl.arrays import Float64, Int32, Int64
-from bpa_ppl.columns import counted, intern
+from bpa_ppl._runtime.arrays import Float64, Int32, Int64, flat, members, to_floats, to_texts
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
-from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import log_info, warn_user
+from bpa_ppl.nbest import NBest, intern
+from bpa_ppl.notes import counted, log_info, warn_user
 
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
@@ -56,17 +54,17 @@ def block_of_samples(texts: Any, logprobs: Any) -> Block:
     >>> block_of_samples([["a", "a"]], [[[-0.5], [-0.5]]]).candidates["count"]
     array([2.])
     """
-    lists = [cols.texts(group, "texts", "sample") for group in cols.members(texts, "texts")]
+    lists = [to_texts(group, "texts", "sample") for group in members(texts, "texts")]
     sizes = list(map(len, lists))
     if not sum(sizes):
         raise UsageError("there are no texts: give at least one", parameter="texts", code="no-data")
-    tokens = [()] * sum(sizes) if logprobs is None else cols.flat(logprobs, sizes, "logprobs")
+    tokens = [()] * sum(sizes) if logprobs is None else flat(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):
         samples.add_prompt(number + 1)
     parents = np.repeat(np.arange(len(lists)), sizes)
     for prompt, text, values in zip(parents, chain.from_iterable(lists), tokens, strict=True):
-        numbers = cols.to_floats(() if values is None else values, "logprobs")
+        numbers = to_floats(() if values is None else values, "logprobs")
         if numbers.ndim != 1:
             problem = "logprobs must be a list of one number per token for each text, as "
             problem += f"[[[-1.5, -0.5]]] for one text of two tokens, not {quoted(values)}"

@@ -39,15 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float32, Int32, Int64
-from bpa_ppl.columns import (
-    Which,
-    id_key,
-    is_missing,
-    one_number,
-    other_form,
-    take,
-)
+from bpa_ppl._runtime.arrays import Float32, Int32, Int64, is_missing
 from bpa_ppl.errors import DataError, UsageError, location_of, quoted
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -72,7 +64,8 @@ from bpa_ppl.formats.values import (
     number_or_inf,
     shown,
 )
-from bpa_ppl.labels import label_of
+from bpa_ppl.ids import id_key, one_number, other_form
+from bpa_ppl.nbest import Which, label_of, take
 from bpa_ppl.notes import warn_user
 
 # A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.

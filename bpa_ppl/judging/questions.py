@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.judging.answers import Alternatives, Gaussian
 from bpa_ppl.models.probabilities import entropy
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.adapting import adapt
-from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, quoted, require
 from bpa_ppl.features.prepared import prepare_lists
 from bpa_ppl.features.recipe import Recipe
@@ -31,11 +31,10 @@ from bpa_ppl.judging.journal import (
 from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
-from bpa_ppl.labels import places_of
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
-from bpa_ppl.nbest import NBest, content_hash
+from bpa_ppl.nbest import NBest, content_hash, places_of
 from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.gains import default_metric, resolve
 from bpa_ppl.sampling.prior_choice import choose_prior

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpa_ppl.arrays import Int32, Int64
+from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_chunks
 from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.component import Component, Count, Positive
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from bpa_ppl.arrays import Int32, Int64
+from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.spans import SPANS, parse_lines

@@ -31,7 +31,7 @@ from numba import njit
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from bpa_ppl.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.caching import compiled
 from bpa_ppl.component import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from bpa_ppl.arrays import Float32, Float64
+from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path

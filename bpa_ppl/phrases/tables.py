@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.errors import UsageError
 
 #: The two sides of a phrase pair.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataTree
 
-    from bpa_ppl.arrays import Float64
+    from bpa_ppl._runtime.arrays import Float64
 
 #: The lines of traces, and the width of others, in points.
 TRACE = {"linewidth": 0.4, "alpha": 0.75}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 
 #: Quantiles of the effective sample size of the tails (Vehtari et al. 2021).
 TAILS = (0.05, 0.95)

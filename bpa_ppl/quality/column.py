@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.columns import as_numbers, is_missing
+from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.quality.base import Averaged, Lists, Metric, References

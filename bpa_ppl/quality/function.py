@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
-from bpa_ppl.columns import to_floats
+from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.quality.base import Averaged, Lists, References
 

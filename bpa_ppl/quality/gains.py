@@ -9,8 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl import columns as cols
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64, members
 from bpa_ppl.building import from_lists
 from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, quoted, require
@@ -199,7 +198,7 @@ def corpus_score(
     if config.columns:
         message = f"{config.key} is a column of n-best lists: texts have no such score"
         raise UsageError(message, parameter="metric", code="not-supported")
-    texts = cols.members(hypotheses, "hypotheses")
+    texts = members(hypotheses, "hypotheses")
     for text in texts:
         require(text, str, "hypotheses are one text for each sentence", "hypotheses")
     features = [np.zeros((1, 1))] * len(texts)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.quality.base import Lists, Metric, References
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.ter import TER

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.columns import counted
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, one_of, require
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import counted
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score
 from bpa_ppl.quality.column import judged_lists

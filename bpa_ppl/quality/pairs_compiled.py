@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.caching import compiled
 from bpa_ppl.text.hashing import FREE, find_slot
 

@@ -33,11 +33,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.columns import counted
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, location_of, quoted, require
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import log_info
+from bpa_ppl.notes import counted, log_info
 
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"

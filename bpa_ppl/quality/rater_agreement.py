@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
 from bpa_ppl.quality.preferences import UNNAMED, all_choices

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.quality.base import Lists, Metric, References, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary, starts_of
 

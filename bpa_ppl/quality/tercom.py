@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from bpa_ppl.arrays import Int32, Int64
+from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl.caching import compiled
 
 _MAX_SHIFT_SIZE = 10

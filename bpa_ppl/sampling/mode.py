@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.record import Figures
 
 #: Squared length of the last step, in posterior standard deviations, that ends the search.

@@ -10,8 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.columns import counted
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.margin import Margin
@@ -21,7 +20,7 @@ from bpa_ppl.models.likelihoods.preference import RATER, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, deviation_within
-from bpa_ppl.notes import log_info
+from bpa_ppl.notes import counted, log_info
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights

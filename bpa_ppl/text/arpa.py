@@ -23,7 +23,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name
 from bpa_ppl.text.hashing import hashed, numbers_of, table_size

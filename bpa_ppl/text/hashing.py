@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from bpa_ppl.arrays import Int32, Int64
+from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl.caching import compiled
 
 #: The number in a free place.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from bpa_ppl.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import Grams, framed, longer
 from bpa_ppl.text.words import BEGIN, NumberedText
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.progress import Reporter, reporter

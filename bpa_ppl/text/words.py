@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, decoded, read_chunks
 

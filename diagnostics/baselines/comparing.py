@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import (
     ACCURACY,
     ADAPTED,

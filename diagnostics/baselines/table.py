@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.columns import counted
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest, centred, deviation_within, feature_of
+from bpa_ppl.notes import counted
 from bpa_ppl.quality.preferences import Comparisons
 from bpa_ppl.tables import decimals_for, text_table
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists

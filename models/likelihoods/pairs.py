@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from bpa_ppl.arrays import Float32
+from bpa_ppl._runtime.arrays import Float32
 from bpa_ppl.component import Positive
 from bpa_ppl.models.likelihoods.base import (
     Likelihood,

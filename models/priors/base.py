@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64
-from bpa_ppl.columns import to_floats
+from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import unique_fields
-from bpa_ppl.labels import places_of
+from bpa_ppl.nbest import places_of
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.registry import Registry

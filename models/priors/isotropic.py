@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from msgspec.structs import force_setattr
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.component import Positive
 from bpa_ppl.errors import DataError, UsageError, listed
-from bpa_ppl.labels import matches, with_labels
 from bpa_ppl.models.priors.base import Prior, PriorFamily
+from bpa_ppl.nbest import matches, with_labels
 from bpa_ppl.notes import warn_user
 from bpa_ppl.weights import Match
 

@@ -22,7 +22,7 @@ from measuring import Table, run_tables
 from scipy.signal import lfilter
 
 from bpa_ppl import Draws
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.comparison.comparison import LEVEL, MAX_BIAS, compare
 from bpa_ppl.experiments.comparison.statistics import bias_bound, discrepancies, joint_distance
 

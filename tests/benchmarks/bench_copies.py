@@ -24,7 +24,7 @@ from measuring import Table, run_tables
 from numpyro.infer import MCMC, NUTS
 
 from bpa_ppl import check
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
 

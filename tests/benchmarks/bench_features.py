@@ -39,7 +39,7 @@ from measuring import (
 )
 
 import bpa_ppl as bpa
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines

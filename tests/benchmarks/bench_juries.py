@@ -74,7 +74,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 
 import bpa_ppl as bpa
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import ADAPTED, LOGISTIC, MEAN
 from bpa_ppl.nbest import NBest

@@ -36,7 +36,7 @@ from measuring import (
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.margin import Margin

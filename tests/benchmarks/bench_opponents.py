@@ -15,7 +15,7 @@ from functools import partial
 from bench_learned_priors import Learning
 from measuring import DOMAINS, ScoreTable, canonical, domain_task, draw, parse_options
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 
 

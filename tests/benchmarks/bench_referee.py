@@ -25,7 +25,7 @@ import numpy as np
 from measuring import DATA, Table, best_time, run_tables
 
 from bpa_ppl import compare
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.comparison.page import comparison_page
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,7 +26,7 @@ import numpy as np
 from measuring import DATA, draw_lists, print_cells, probabilities, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length

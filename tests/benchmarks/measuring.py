@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 
 import bpa_ppl as bpa
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.ter import TER

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 
 LEVELS = (0.5, 0.9)
 FEATURES = 4

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.building import concatenate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.tables import PhraseCounts

@@ -13,7 +13,7 @@ from matplotlib.colors import same_color
 from raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.traces import trace_figure, worst_mixing, write_traces
 from bpa_ppl.posterior.record import FeatureScale, Record

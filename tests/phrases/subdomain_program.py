@@ -16,7 +16,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 
-from bpa_ppl.arrays import Int32
+from bpa_ppl._runtime.arrays import Int32
 from bpa_ppl.text.words import NumberedText
 
 _NONE = -1  # beyond the end of a sentence

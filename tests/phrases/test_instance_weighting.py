@@ -12,7 +12,7 @@ from phrase_pairs import counts_by_pair
 from raising import raises
 from scipy.stats import norm
 
-from bpa_ppl.arrays import Float32
+from bpa_ppl._runtime.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases.instance_weights import (

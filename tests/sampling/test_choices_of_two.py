@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from bpa_ppl import NBest, Reranker, adapt, as_draws, from_arrays, from_lists
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.sampling.newton import (
     MAX_ITERATIONS,
     Point,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.arrays import Int64
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.checks import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -26,8 +26,7 @@ from bpa_ppl.experiments.comparison.statistics import (
 )
 from bpa_ppl.experiments.comparison.variables import comparable
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
-from bpa_ppl.labels import places_of
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, places_of
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
 from bpa_ppl.quality.bleu import LengthRatio

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish

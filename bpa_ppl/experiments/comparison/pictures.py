@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import gaussian_kde
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
 from bpa_ppl.experiments.comparison.efficiency import Row, shown
 from bpa_ppl.experiments.estimates import nearly_independent

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
-from bpa_ppl.arrays import Float32, Float64
+from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl.experiments.estimates import holm, mean_of, nearly_independent, share_of
 from bpa_ppl.posterior.draws import Draws, quantiles
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import SCHEMA, as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import InferenceData, group_tree, groups_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.caching import compiled
 from bpa_ppl.component import Count, CountOrNone, NotNegative
 from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import checked_seed, require
 from bpa_ppl.experiments.tuning.base import TUNERS, Tuner, TuningProblem, tuning_lists
 from bpa_ppl.nbest import NBest

@@ -1,0 +1,1 @@
+"""What every module uses, and nobody needs to read first."""

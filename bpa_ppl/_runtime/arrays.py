@@ -1,0 +1,403 @@
+"""Types of arrays, and arguments of users as arrays, sequences and plain values."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from decimal import Decimal
+from itertools import chain
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
+
+K = TypeVar("K", bound=Hashable)
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+#: Types of values that remain as they are: of single ones, and of all.
+_SCALARS = {str, float, int, bool, type(None)}
+PLAIN = {*_SCALARS, dict, list, tuple}
+_FIELDS = {*_SCALARS, dict}
+# Frequent scalar types of NumPy.
+_NUMPY = {np.float32, np.float64, np.int32, np.int64}
+#: Types of texts and single numbers.
+SINGLE = _SCALARS | _NUMPY
+# What pandas calls its missing values, and the missing time.
+_MISSING_TYPES = ("NAType", "NaTType")
+
+
+def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    """Return an argument that is an array of numbers, in float64.
+
+    Args:
+        values: the argument.
+        name: of the parameter.
+
+    Raises:
+        UsageError: if it is something else.
+
+    >>> to_floats([1, 2], "oracle").tolist()
+    [1.0, 2.0]
+    """
+    return to_array(values, np.float64, name)
+
+
+def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) -> npt.NDArray[Any]:
+    """Return an argument as an array of some type, or of any.
+
+    Args:
+        values: the argument.
+        kind: the type; None keeps that of the values.
+        name: of the parameter.
+
+    Raises:
+        UsageError: if it has no such type, or rows of different lengths.
+
+    >>> to_array([[1], [2, 3]], np.int64, "sizes")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: sizes must be an array of integers of 64 bits, not [[1], [2, 3]]
+    """
+    whole = kind is not None and issubclass(kind, np.integer)
+    rule = f"{name} must be an array of {'integers of 64 bits' if whole else 'numbers'}"
+    try:
+        array = as_array(values)
+        if kind is None:
+            return array
+        if array.dtype.kind == "O" and not whole:
+            numbers = map(_real, array.ravel().tolist())
+            array = np.fromiter(numbers, np.float64, array.size).reshape(array.shape)
+        if array.dtype.kind not in ("iu" if whole else "iufb") and array.size:
+            raise TypeError("not integers, or not real numbers")
+        if whole and array.size:
+            limits = np.iinfo(np.dtype(kind))
+            if int(array.max()) > limits.max or int(array.min()) < limits.min:
+                raise OverflowError
+        with np.errstate(over="ignore"):  # infinite values are reported with their places
+            return np.asarray(array, kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise wrong_type(rule, values, name) from error
+
+
+def _real(value: Any) -> float:
+    """Return a number, or a truth value, as a float, and NaN for a missing one."""
+    value = plain_value(value)
+    if not (value is None or isinstance(value, bool) or is_number(value)):
+        raise TypeError("not a number")
+    return math.nan if value is None else to_float(value)
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """Return an argument as an array; a masked number is NaN, any other masked value None.
+
+    Raises:
+        ValueError: if rows differ in length.
+
+    >>> as_array(np.ma.masked_array([1, 2], mask=[False, True])), as_array([1, 2])
+    (array([ 1., nan]), array([1, 2]))
+    """
+    return np.asarray(_without_masks(values))
+
+
+def _without_masks(values: Any) -> Any:
+    """Return an argument in which masked values are NaN among numbers, and None elsewhere."""
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.is_masked(values):
+            return values.data
+        numeric = values.dtype.kind in "iuf"
+        kind = values.dtype if values.dtype.kind == "f" else np.float64 if numeric else object
+        converted = np.array(values.data, kind)
+        converted[np.ma.getmaskarray(values)] = np.nan if numeric else None
+        return converted
+    if isinstance(values, list | tuple):
+        types = set(map(type, values)).difference(_SCALARS)
+        if any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in types):
+            return [_without_masks(value) for value in values]
+    return values
+
+
+def frozen(
+    kind: type[np.generic] | None, name: str = "values"
+) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
+    """Return a function that makes arrays of one type, or any, that cannot be written to.
+
+    The argument is not changed: the result is a view of it where it has that type. The function
+    raises a UsageError with the name of the parameter for values that have no such type.
+
+    >>> frozen(np.float32)([1, 2]).flags.writeable
+    False
+    """
+
+    def convert(values: npt.ArrayLike) -> npt.NDArray[Any]:
+        view = to_array(values, kind, name).view()
+        view.flags.writeable = False
+        return view
+
+    return convert
+
+
+def members(values: Any, name: str, rule: str = "") -> list[Any]:
+    """Return the members of an argument that is a sequence.
+
+    Args:
+        values: the argument.
+        name: of the parameter.
+        rule: what it must be, for the message; by default that it must be a sequence.
+
+    Raises:
+        UsageError: if it is something else, such as a text or a collection without order.
+
+    >>> members(("a", "b"), "texts")
+    ['a', 'b']
+    """
+    if type(values) in (list, tuple):
+        return list(values)
+    is_sequence = isinstance(values, Iterable) and not isinstance(
+        values, str | bytes | Mapping | Set
+    )
+    if not is_sequence or (isinstance(values, np.ndarray) and not values.ndim):
+        raise wrong_type(rule or f"{name} must be a sequence", values, name)
+    return list(values)
+
+
+def to_texts(values: Any, name: str = "sources", each: str = "sentence") -> tuple[str, ...]:
+    """Return an argument that has one text for each sentence, or for each hypothesis.
+
+    Raises:
+        UsageError: if the values are anything else, such as a single text.
+
+    >>> to_texts(["un chat"])
+    ('un chat',)
+    """
+    rule = f"{name} must be one text for each {each}"
+    kept = members(values, name, rule)
+    if not {str}.issuperset(map(type, kept)):
+        if not all(isinstance(text, str) for text in kept):
+            raise wrong_type(rule, values, name)
+        kept = list(map(str, kept))  # of subclasses, such as those of NumPy
+    return tuple(kept)
+
+
+def wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
+    """Return the error of an argument of another type.
+
+    Args:
+        rule: what it must be.
+        values: what it is.
+        parameter: its name.
+
+    >>> print(wrong_type("texts must be a sequence", 1, "texts"))
+    texts must be a sequence, not 1
+    """
+    problem = f"{rule}, not {quoted(values)}"
+    return UsageError(problem, parameter=parameter, code="wrong-type")
+
+
+def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    """Return the positions of some sentences: from the end if negative, or by a mask.
+
+    Raises:
+        NoSuchSentence: if a position is out of range.
+        UsageError: if they are neither positions nor a mask of all sentences.
+
+    >>> positions_of([-1, 0], 3).tolist(), positions_of([True, False], 2).tolist()
+    ([2, 0], [0])
+    """
+    array = to_array(sentences, None, "sentences")
+    index = array.reshape(-1)
+    if not index.size:
+        return np.zeros(0, np.int64)
+    huge = index.dtype.kind == "O" and all(type(place) is int for place in index.tolist())
+    mask = index.dtype == bool and array.ndim and len(index) == count
+    if index.dtype.kind not in "iu" and not mask and not huge:
+        problem = "lists are selected by position: an integer, a slice, a sequence of integers, or "
+        problem += f"a mask of {count} values, not {quoted(sentences)}"
+        raise UsageError(problem, parameter="sentences", code="wrong-type")
+    try:
+        return np.asarray(np.arange(count)[index])
+    except IndexError as error:
+        allowed = f"positions run from 0 to {count - 1}"
+        shown = quoted(array.tolist())
+        raise NoSuchSentence(f"no sentence at one of {shown}: {allowed}") from error
+
+
+def slice_indices(part: slice, count: int) -> tuple[int, int, int]:
+    """Return start, stop and step of a slice of `count` lists.
+
+    Raises:
+        UsageError: if one of them is not an integer.
+
+    >>> slice_indices(slice(-2, None), 5)
+    (3, 5, 1)
+    """
+    try:
+        return part.indices(count)
+    except (TypeError, ValueError) as error:
+        problem = f"the ends and the step of a slice must be integers, not {quoted(part)}"
+        raise UsageError(problem, parameter="sentences", code="wrong-type") from error
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is missing: None, an empty text, a masked element, or pandas' NA.
+
+    >>> is_missing(None), is_missing(""), is_missing(0), is_missing(np.ma.masked)
+    (True, True, False, True)
+    """
+    if value is None or value is np.ma.masked:
+        return True
+    if isinstance(value, str):
+        return not value
+    return type(value).__name__ in _MISSING_TYPES
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is one real number: true and false, and spans of time, are not.
+
+    >>> is_number(1.5), is_number(Decimal("1.5")), is_number(True), is_number(1j)
+    (True, True, False, False)
+    """
+    real = isinstance(value, Real | Decimal)  # NumPy's spans of time count as integers
+    return real and not isinstance(value, bool | np.timedelta64)
+
+
+def to_float(number: Any) -> float:
+    """Return a number in float64, infinite if it is too large for one.
+
+    >>> to_float(Decimal("0.5")), to_float(-(10**400))
+    (0.5, -inf)
+    """
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
+
+
+def as_numbers(values: Any) -> npt.NDArray[np.float64] | None:
+    """Return a column as numbers, NaN where one is missing: see `is_missing`.
+
+    None for a column that has other values, or only missing ones.
+
+    >>> as_numbers((1, None, 2.5)), as_numbers(("a", "b")), as_numbers((None, ""))
+    (array([1. , nan, 2.5]), None, None)
+    """
+    if isinstance(values, np.ndarray):
+        numeric = values.ndim == 1 and values.dtype.kind in "iuf"
+        return values.astype(np.float64) if numeric else None
+    present = [value for value in values if not is_missing(value)]
+    if not all(map(is_number, present)) or (len(values) and not present):
+        return None
+    return np.array([np.nan if is_missing(v) else to_float(v) for v in values], np.float64)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a scalar type of NumPy, JAX, PyTorch, Arrow or pandas as one of Python.
+
+    Missing ones (a masked element, NA) become None, and exact numbers floats; other values, and
+    numbers with a unit of time, remain.
+
+    >>> plain_value(np.float32(0.5)), plain_value(np.array(2)), plain_value(np.ma.masked)
+    (0.5, 2, None)
+    >>> plain_value(Decimal("0.5")), plain_value("a")
+    (0.5, 'a')
+    """
+    if type(value) in PLAIN:
+        return value
+    if is_missing(value):
+        return None if not isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return str(value)
+    if hasattr(value, "as_py"):
+        return plain_value(value.as_py())
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        if isinstance(value, np.datetime64 | np.timedelta64):
+            return value
+        item = value.item()
+        return plain_value(item) if type(item) is not type(value) else to_float(item)
+    if is_number(value):
+        return int(value) if isinstance(value, Integral) else to_float(value)
+    return value
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value, and all values in it, as lines of JSON would have them.
+
+    >>> plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
+    {'text': ('a', 'b'), 'lm': [0.5, 1.0], 'by': {'x': 2.0}}
+    """
+    kind = type(value)
+    if kind in _NUMPY:
+        return value.item()
+    if kind is dict or isinstance(value, Mapping):
+        return {n: of if type(of) in _SCALARS else plain_values(of) for n, of in value.items()}
+    if isinstance(value, list | tuple):
+        plain = kind not in PLAIN or _SCALARS.issuperset(map(type, value))
+        return value if plain else kind(map(plain_values, value))
+    if hasattr(value, "__array__") and np.ndim(value):
+        array = as_array(value)
+        return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
+    return plain_value(value)
+
+
+def plain_members(values: list[Any]) -> list[Any]:
+    """Return the values of a column as `plain_values` does, except those inside dictionaries.
+
+    >>> plain_members([np.float32(0.5), None]), plain_members([{"lm": np.float32(0.5)}])
+    ([0.5, None], [{'lm': np.float32(0.5)}])
+    """
+    return values if _FIELDS.issuperset(map(type, values)) else list(map(plain_values, values))
+
+
+def values_in(records: list[Any]) -> Iterable[Any]:
+    """Return the values of all fields of dictionaries.
+
+    >>> list(values_in([{"text": "a"}, {"text": "b", "lm": -1.5}]))
+    ['a', 'b', -1.5]
+    """
+    return chain.from_iterable(map(dict.values, records))
+
+
+def repeated(names: Iterable[K]) -> list[K]:
+    """Return the names, or ids, that occur more than once, in order of first appearance.
+
+    >>> repeated(["LM0", "TM0", "LM0"])
+    ['LM0']
+    """
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def flat(
+    lists: Sequence[Any], sizes: Sequence[int], name: str
+) -> npt.NDArray[Any] | tuple[Any, ...]:
+    """Return a column from one sequence per sentence; an array if all of them are arrays.
+
+    Args:
+        lists: one per sentence.
+        sizes: the number of hypotheses of each sentence.
+        name: of the column.
+
+    Raises:
+        DataError: if they do not have these sizes.
+        UsageError: if they are not sequences.
+
+    >>> flat([["a"], ["b", "c"]], [1, 2], "system")
+    ('a', 'b', 'c')
+    """
+    parts = [
+        as_array(part) if hasattr(part, "__array__") and np.ndim(part) else part
+        for part in members(lists, name)
+    ]
+    arrays = all(isinstance(part, np.ndarray) for part in parts)
+    kept = parts if arrays else [members(part, name) for part in parts]
+    if list(map(len, kept)) != list(sizes):
+        problem = f"{name} must have one value for each hypothesis of each sentence"
+        raise DataError(problem, parameter=name, code="wrong-length")
+    if arrays and len({part.shape[1:] for part in parts}) == 1:
+        return np.concatenate(parts)
+    return tuple(chain.from_iterable(kept))

@@ -1,0 +1,127 @@
+"""Ids of sentences, which are integers or texts, and references by id."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bpa_ppl._runtime.arrays import is_number, members, wrong_type
+from bpa_ppl.errors import DataError, UsageError, quoted
+
+#: References: a text, or several, for each sentence, or by id for some of them.
+AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
+
+
+def id_key(value: Any) -> Any:
+    """Return the id of a sentence; an integer is the same id however it is written.
+
+    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7"), id_key(Decimal(7))
+    (7, 2, 2, 'doc-7', 7)
+    """
+    if isinstance(value, str):
+        number = _INTEGER.fullmatch(value)
+        return value if number is None else int(number[1])
+    whole = is_number(value) and math.isfinite(value) and value == int(value)
+    return int(value) if whole else value
+
+
+def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
+    """Return another text of the same integer among the ids before, and enter that of this one.
+
+    Such ids, `0` and `00`, are those of two sentences, or a mistake, and are never joined.
+
+    Args:
+        forms: the texts of ids by key; entered here.
+        key: of the id, as `id_key` returns it.
+        value: the id.
+
+    >>> forms = {}
+    >>> [other_form(forms, id_key(value), value) for value in ("7", "07", 7, "doc-7")]
+    [None, '7', None, None]
+    """
+    text = value if isinstance(value, str) else str(key)
+    before = forms.setdefault(key, text)
+    return None if before == text else before
+
+
+def one_number(value: Any, other: str) -> str:
+    """Return the end of a message about two ids that `other_form` has found.
+
+    >>> one_number("07", "7")
+    "the ids '07' and '7' are the same number: write an id in one way, or rename one of two"
+    """
+    problem = f"the ids {quoted(str(value))} and {quoted(other)} are the same number"
+    return f"{problem}: write an id in one way, or rename one of two"
+
+
+def natural_order(text: str) -> list[Any]:
+    """Return a key that sorts texts by the numbers in them.
+
+    >>> sorted(["d10", "d2", "d1"], key=natural_order)
+    ['d1', 'd2', 'd10']
+    """
+    parts = re.split(r"0*([0-9]+)", text)
+    # Longer numbers are larger. Python does not convert thousands of digits.
+    return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def no_common_id(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
+    """Return the error of lists of which none has a reference.
+
+    >>> print(no_common_id("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
+    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ...
+    """
+    has = f", which has {quoted(next(iter(by_id)))}" if by_id else ""
+    problem = f"none of its ids is in {references}{has}: give the references of the same ids"
+    problem += ", or write the tabs of plain text as spaces"
+    return DataError(problem, origin, parameter="references", code="mismatch")
+
+
+def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
+    """Return a tuple of references for each sentence; a single text is one reference.
+
+    Raises:
+        UsageError: if the values are anything else.
+
+    >>> to_references(["the cat", ["a dog", "one dog"]])
+    (('the cat',), ('a dog', 'one dog'))
+    """
+    rule = "references must be one text, or a tuple of texts, for each sentence"
+    entries = members(values, "references", rule)
+    tuples = [(entry,) if isinstance(entry, str) else entry for entry in entries]
+    kept = []
+    for entry in tuples:
+        several = entry.tolist() if isinstance(entry, np.ndarray) else entry
+        if not isinstance(several, tuple | list) or not all(isinstance(t, str) for t in several):
+            raise wrong_type(rule, entry, "references")
+        kept.append(tuple(map(str, several)))
+    return tuple(kept)
+
+
+def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ...]]:
+    """Return the references of some sentences by the keys of their ids.
+
+    Raises:
+        UsageError: if a key is no id, two are one number written in two ways, or a value is
+            neither a text nor several.
+
+    >>> references_by_id({"7": "the cat", "doc-1": ["a dog", "one dog"]})
+    {7: ('the cat',), 'doc-1': ('a dog', 'one dog')}
+    """
+    found: dict[int | str, tuple[str, ...]] = {}
+    forms: dict[Any, str] = {}
+    for identifier, entry in values.items():
+        key = id_key(identifier)
+        if isinstance(key, bool) or not isinstance(key, int | str):
+            rule = "the id of a reference must be an integer or a text"
+            raise wrong_type(rule, identifier, "references")
+        if other := other_form(forms, key, identifier):
+            problem = f"two references: {one_number(identifier, other)}"
+            raise UsageError(problem, parameter="references", code="duplicate")
+        found[key] = (*found.get(key, ()), *to_references([entry])[0])
+    return found
