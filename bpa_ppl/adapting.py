@@ -26,7 +26,8 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
-from bpa_ppl.nbest import NBest, matches
+from bpa_ppl.names import matches
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import Draws

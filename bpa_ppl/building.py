@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import flat, members, to_array, to_texts
+from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
 from bpa_ppl.errors import DataError, UsageError, called, location_of, one_of, quoted
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, SentenceLines
 from bpa_ppl.formats.builder import Gatherer, join_columns, join_strings, missing_value_notes
@@ -17,16 +17,14 @@ from bpa_ppl.formats.records import IN_MEMORY, block_of_records
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import SchemaReader, checked_first_id
 from bpa_ppl.formats.writing import table_of
-from bpa_ppl.ids import AnyReferences
+from bpa_ppl.names import AnyReferences, places_of
 from bpa_ppl.nbest import (
     CAN_LACK,
     COLUMNS,
     NBest,
     demote_to_extras,
     features_at,
-    intern,
     offsets_of,
-    places_of,
     to_names,
 )
 from bpa_ppl.notes import counted, warn_user

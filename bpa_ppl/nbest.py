@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from itertools import count
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -41,9 +38,11 @@ from bpa_ppl.errors import (
     printable,
     quoted,
 )
-from bpa_ppl.ids import (
+from bpa_ppl.names import (
     AnyReferences,
     id_key,
+    label_of,
+    matches,
     no_common_id,
     one_number,
     other_form,
@@ -58,7 +57,6 @@ Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 Extras: TypeAlias = Mapping[str, Column]
 #: Which rows: a slice gives a view of an array, positions a copy.
 Which: TypeAlias = slice | npt.NDArray[np.int64]
-_INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -510,48 +508,6 @@ def candidate_at(nbest: NBest, row: int) -> str:
     return f"candidates[{row - nbest.offsets[s]}] of list {nbest.ids[s]}"
 
 
-def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Return the correlation of each pair of features within lists, over all lists.
-
-    Args:
-        nbest: the lists.
-        names: features that vary within a list.
-
-    >>> from bpa_ppl import from_lists
-    >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
-    >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
-    >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
-    -1.0
-    """
-    columns = nbest.features[:, places_of(names, nbest.feature_names)]
-    values = centred(columns, nbest.sizes)
-    values /= np.sqrt(np.mean(values**2, axis=0))
-    matrix = values.T @ values / len(values)
-    return {
-        (first, second): float(matrix[i, j])
-        for i, first in enumerate(names)
-        for j, second in enumerate(names)
-    }
-
-
-def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
-    """Raise a DataError unless each name is a feature of the lists, or the label of features.
-
-    Args:
-        nbest: the lists.
-        names: to check.
-        parameter: the parameter that has them.
-
-    >>> from bpa_ppl import from_lists
-    >>> check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
-    """
-    known = with_labels(nbest.feature_names)
-    for name in names:
-        if name not in known:
-            problem = f"{name} is not a feature: features are {', '.join(nbest.feature_names)}"
-            raise DataError(problem, nbest.origin, parameter=parameter, code="missing-feature")
-
-
 def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     """Return the lists with some of their features as extras, which are not part of any score.
 
@@ -714,18 +670,6 @@ def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def intern(values: Iterable[K]) -> tuple[tuple[K, ...], npt.NDArray[np.int32]]:
-    """Return the distinct values, in order of first appearance, and the index of each into them.
-
-    >>> strings, index = intern(["b", "a", "b"])
-    >>> strings, index.tolist()
-    (('b', 'a'), [0, 1, 0])
-    """
-    numbers = defaultdict[K, int](count().__next__)  # a new value has the next number
-    index = np.fromiter(map(numbers.__getitem__, values), np.int32)
-    return tuple(numbers), index
-
-
 def compact_strings(
     index: npt.NDArray[np.int32], strings: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
@@ -744,47 +688,6 @@ def compact_strings(
         return index, strings
     numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
     return numbers[index - first], tuple(map(strings.__getitem__, (kept + first).tolist()))
-
-
-def label_of(name: str) -> str:
-    """Return the label of a feature.
-
-    >>> label_of("TM0[1]"), label_of("LM0")
-    ('TM0', 'LM0')
-    """
-    match = _INDEXED.fullmatch(name)
-    return match["label"] if match else name
-
-
-def matches(name: str, selected: Collection[str]) -> bool:
-    """Return whether the name of a feature, or its label, is among those selected.
-
-    In a loop over many names, many of them are selected by a set.
-
-    >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
-    (True, False)
-    """
-    return name in selected or label_of(name) in selected
-
-
-def with_labels(names: Iterable[str]) -> set[str]:
-    """Return names of features and their labels: all that can select one of them.
-
-    >>> sorted(with_labels(["TM0[0]", "TM0[1]", "LM0"]))
-    ['LM0', 'TM0', 'TM0[0]', 'TM0[1]']
-    """
-    names = tuple(names)
-    return {*names, *map(label_of, names)}
-
-
-def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
-    """Return the positions of some names among all names.
-
-    >>> places_of(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
-    [2, 0]
-    """
-    positions = {name: position for position, name in enumerate(names)}
-    return [positions[name] for name in selected]
 
 
 #: Name of each column -> `hypothesis`, `sentence` or `table`, and what converts its values.

@@ -22,7 +22,8 @@ from bpa_ppl.errors import (
     quoted,
     require,
 )
-from bpa_ppl.nbest import NBest, check_features, matches
+from bpa_ppl.names import matches, with_labels
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, warn_user
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
@@ -569,3 +570,21 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     if wrong > 0.05:
         share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {called(nbest.origin)}"
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")
+
+
+def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
+    """Raise a DataError unless each name is a feature of the lists, or the label of features.
+
+    Args:
+        nbest: the lists.
+        names: to check.
+        parameter: the parameter that has them.
+
+    >>> from bpa_ppl import from_lists
+    >>> check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
+    """
+    known = with_labels(nbest.feature_names)
+    for name in names:
+        if name not in known:
+            problem = f"{name} is not a feature: features are {', '.join(nbest.feature_names)}"
+            raise DataError(problem, nbest.origin, parameter=parameter, code="missing-feature")

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "progress", "tables"),
     ("_runtime", "notes"),
-    ("caching", "component", "ids", "workers"),
+    ("caching", "component", "names", "workers"),
     ("nbest", "registry"),
     ("weights",),
     ("formats",),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, count
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -363,15 +363,6 @@ def values_in(records: list[Any]) -> Iterable[Any]:
     return chain.from_iterable(map(dict.values, records))
 
 
-def repeated(names: Iterable[K]) -> list[K]:
-    """Return the names, or ids, that occur more than once, in order of first appearance.
-
-    >>> repeated(["LM0", "TM0", "LM0"])
-    ['LM0']
-    """
-    return [name for name, count in Counter(names).items() if count > 1]
-
-
 def flat(
     lists: Sequence[Any], sizes: Sequence[int], name: str
 ) -> npt.NDArray[Any] | tuple[Any, ...]:
@@ -401,3 +392,15 @@ def flat(
     if arrays and len({part.shape[1:] for part in parts}) == 1:
         return np.concatenate(parts)
     return tuple(chain.from_iterable(kept))
+
+
+def intern(values: Iterable[K]) -> tuple[tuple[K, ...], npt.NDArray[np.int32]]:
+    """Return the distinct values, in order of first appearance, and the index of each into them.
+
+    >>> strings, index = intern(["b", "a", "b"])
+    >>> strings, index.tolist()
+    (('b', 'a'), [0, 1, 0])
+    """
+    numbers = defaultdict[K, int](count().__next__)  # a new value has the next number
+    index = np.fromiter(map(numbers.__getitem__, values), np.int32)
+    return tuple(numbers), index

@@ -25,7 +25,8 @@ from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.features.recipe import MovedFiles, Recipe
-from bpa_ppl.nbest import NBest, matches, with_labels
+from bpa_ppl.names import matches, with_labels
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws

@@ -14,7 +14,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.decoding.rules import RULES
@@ -41,7 +41,7 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
-from bpa_ppl.nbest import NBest, demote_to_extras, intern
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import METRICS

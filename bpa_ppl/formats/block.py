@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,8 +15,8 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, location_of, quoted
 from bpa_ppl.formats.values import finite
-from bpa_ppl.ids import references_by_id, to_references
-from bpa_ppl.nbest import NBest, label_of
+from bpa_ppl.names import references_by_id, to_references
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
 #: Names of fields that are not features: of a hypothesis, and of its sentence.
@@ -234,45 +233,3 @@ class SentenceLines(NamedTuple):
         if isinstance(value, Mapping):
             return cls(references_by_id(value), "the references")
         return cls(to_references(value), "the text")
-
-
-def expand(label: str, count: int) -> tuple[str, ...]:
-    """Return the names of `count` features with one label.
-
-    >>> expand("LM0", 1), expand("TM0", 2)
-    (('LM0',), ('TM0[0]', 'TM0[1]'))
-    """
-    return (label,) if count == 1 else tuple(f"{label}[{i}]" for i in range(count))
-
-
-def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """Return (label, positions) for each label, in order of first appearance.
-
-    >>> grouped(["TM0[0]", "TM0[1]", "LM0"])
-    [('TM0', [0, 1]), ('LM0', [2])]
-    """
-    groups: dict[str, list[int]] = {}
-    for position, name in enumerate(names):
-        groups.setdefault(label_of(name), []).append(position)
-    return list(groups.items())
-
-
-def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return (label, number of values) such that expanding them in order gives `names` again.
-
-    In an incomplete group, such as `TM0[1]` alone, the label includes the index.
-
-    >>> printed_labels(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
-    [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
-    """
-    labels: list[tuple[str, int]] = []
-    sizes = Counter(map(label_of, names))
-    start = 0
-    while start < len(names):
-        label = label_of(names[start])
-        count = sizes[label]
-        if tuple(names[start : start + count]) != expand(label, count):
-            label, count = names[start], 1
-        labels.append((label, count))
-        start += count
-    return labels

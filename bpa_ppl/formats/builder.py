@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl.errors import DataError, listed, location_of
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block, SentenceLines
 from bpa_ppl.formats.pairing import Pairing
 from bpa_ppl.formats.schema import Rows, SchemaReader
-from bpa_ppl.nbest import Column, NBest, compact_strings, intern, offsets_of
+from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
 from bpa_ppl.notes import counted, warn_user
 
 _Form = Literal["NFC", "NFD"]

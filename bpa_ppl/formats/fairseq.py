@@ -42,7 +42,7 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
 from bpa_ppl.formats.values import TOO_LARGE, all_finite, lines_of_numbers
-from bpa_ppl.ids import one_number, other_form
+from bpa_ppl.names import one_number, other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import expand
 from bpa_ppl.formats.format import WeightFormat
 from bpa_ppl.formats.values import finite
+from bpa_ppl.names import expand
 
 
 class JsonWeights(WeightFormat, frozen=True):

@@ -21,12 +21,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bpa_ppl._runtime.arrays import repeated
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ID, TEXT, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import read_chunks, text_lines, unpacked_name
 from bpa_ppl.formats.values import looks_numeric
+from bpa_ppl.names import repeated
 from bpa_ppl.notes import warn_user
 
 SCORE = "score"

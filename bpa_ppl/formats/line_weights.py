@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, TextIO
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.block import expand, grouped, printed_labels
 from bpa_ppl.formats.format import WeightFormat
 from bpa_ppl.formats.values import finite, shortest
+from bpa_ppl.names import expand, grouped, printed_labels
 
 _LABELLED = re.compile(
     r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]*[^\s=:])\s+(?P<value>[^\s=]+)"

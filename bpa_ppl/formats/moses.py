@@ -21,9 +21,8 @@ from typing import ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import repeated
 from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
-from bpa_ppl.formats.block import Block, ReadOptions, printed_labels
+from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.moses_blocks import (
     ALIGNMENT,
@@ -37,6 +36,7 @@ from bpa_ppl.formats.moses_blocks import (
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.formats.values import printed
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
+from bpa_ppl.names import printed_labels, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Int64
 from bpa_ppl.errors import quoted
-from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions, expand
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.formats.values import all_finite, csv_columns, looks_numeric, values_of
-from bpa_ppl.ids import one_number, other_form
+from bpa_ppl.names import expand, one_number, other_form
 from bpa_ppl.notes import counted, warn_user
 
 #: One line of the format, for messages.

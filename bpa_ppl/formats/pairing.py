@@ -8,7 +8,7 @@ from typing import Any
 
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.block import REFERENCE, SentenceLines
-from bpa_ppl.ids import id_key, natural_order, no_common_id, one_number, other_form
+from bpa_ppl.names import id_key, natural_order, no_common_id, one_number, other_form
 from bpa_ppl.notes import counted, log_info
 
 _COMPARED = 1000  # lists whose ids are compared with the first words of their lines

@@ -14,10 +14,10 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, repeated
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, location_of, quoted
-from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, expand
+from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
     AnyPath,
@@ -30,6 +30,7 @@ from bpa_ppl.formats.streams import (
 )
 from bpa_ppl.formats.values import lines_of_numbers, looks_numeric, printed
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
+from bpa_ppl.names import expand, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, warn_user
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import repeated
 from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
@@ -21,6 +20,7 @@ from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.schema import SchemaReader, checked_first_id
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
+from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import match
 

@@ -22,7 +22,7 @@ from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, SentenceLines
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
 from bpa_ppl.formats.values import json_keys, strict_values
-from bpa_ppl.ids import id_key, one_number, other_form
+from bpa_ppl.names import id_key, one_number, other_form
 from bpa_ppl.notes import warn_user
 
 #: Files of references; or a tuple or list of references for each sentence, or by id for some.

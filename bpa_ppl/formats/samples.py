@@ -18,10 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, Int32, Int64, flat, members, to_floats, to_texts
+from bpa_ppl._runtime.arrays import (
+    Float64,
+    Int32,
+    Int64,
+    flat,
+    intern,
+    members,
+    to_floats,
+    to_texts,
+)
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
-from bpa_ppl.nbest import NBest, intern
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, log_info, warn_user
 
 #: Names of the statistics of tokens.

@@ -64,8 +64,8 @@ from bpa_ppl.formats.values import (
     number_or_inf,
     shown,
 )
-from bpa_ppl.ids import id_key, one_number, other_form
-from bpa_ppl.nbest import Which, label_of, take
+from bpa_ppl.names import id_key, label_of, one_number, other_form
+from bpa_ppl.nbest import Which, take
 from bpa_ppl.notes import warn_user
 
 # A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.

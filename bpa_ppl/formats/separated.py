@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, Int64, repeated
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import PAIRS, TableFormat
@@ -29,6 +29,7 @@ from bpa_ppl.formats.records import RecordReader, columns_of, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.values import DECIMAL_COMMA, TOO_LARGE, csv_table, looks_numeric, printed
 from bpa_ppl.formats.writing import all_texts, sentence_columns, written
+from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, warn_user
 

@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import is_number, repeated, to_float
+from bpa_ppl._runtime.arrays import is_number, to_float
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.streams import arrow_file, decoded
+from bpa_ppl.names import repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa

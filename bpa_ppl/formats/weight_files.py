@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bpa_ppl._runtime.arrays import repeated
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.line_weights import MosesIni
@@ -16,6 +15,7 @@ from bpa_ppl.formats.streams import (
     origin_name,
     read_text,
 )
+from bpa_ppl.names import repeated
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending

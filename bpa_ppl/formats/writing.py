@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import as_numbers, repeated
+from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl.errors import DataError, listed, location_of, quoted
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -21,10 +21,9 @@ from bpa_ppl.formats.block import (
     SOURCE,
     TEXT,
     TOTAL,
-    expand,
 )
 from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
-from bpa_ppl.ids import id_key
+from bpa_ppl.names import expand, id_key, repeated
 from bpa_ppl.nbest import Column, NBest, candidate_at
 from bpa_ppl.notes import warn_user
 

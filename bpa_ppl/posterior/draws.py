@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, repeated
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, checked_seed, listed, one_of
-from bpa_ppl.nbest import NBest, places_of
+from bpa_ppl.names import places_of, repeated
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match

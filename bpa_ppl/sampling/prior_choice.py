@@ -23,7 +23,7 @@ shape of a funnel, which fast samplers cannot follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -37,7 +37,8 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import expected_scale
-from bpa_ppl.nbest import NBest, correlation_within
+from bpa_ppl.names import places_of
+from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.progress import Reporter, reporter
@@ -280,3 +281,27 @@ def learn_scale(
         result = minimize_scalar(loss, bounds=bounds, options={"xatol": _TOLERANCE})
     log_scale = result.x if result.fun < values[best] else grid[best]
     return float(f"{np.exp(log_scale):.3g}")
+
+
+def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Return the correlation of each pair of features within lists, over all lists.
+
+    Args:
+        nbest: the lists.
+        names: features that vary within a list.
+
+    >>> from bpa_ppl import from_lists
+    >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
+    >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
+    >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
+    -1.0
+    """
+    columns = nbest.features[:, places_of(names, nbest.feature_names)]
+    values = centred(columns, nbest.sizes)
+    values /= np.sqrt(np.mean(values**2, axis=0))
+    matrix = values.T @ values / len(values)
+    return {
+        (first, second): float(matrix[i, j])
+        for i, first in enumerate(names)
+        for j, second in enumerate(names)
+    }

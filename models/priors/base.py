@@ -16,7 +16,7 @@ from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import unique_fields
-from bpa_ppl.nbest import places_of
+from bpa_ppl.names import places_of
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.registry import Registry

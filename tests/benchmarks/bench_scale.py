@@ -33,8 +33,8 @@ from bench_reading import fairseq_lines, with_names
 from measuring import DATA, Table, canonical, run_tables, scratch_folder
 
 import bpa_ppl as bpa
-from bpa_ppl.formats.block import expand
 from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.names import expand
 
 _INTERVAL = 0.1  # seconds between two samples of memory and CPU time
 _FEATURES = 15

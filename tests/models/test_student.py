@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from bpa_ppl import Draws, UsageError, from_lists
 from bpa_ppl.models.priors.base import Prior, log_density_of_scale
 from bpa_ppl.models.priors.isotropic import with_shared_scale
-from bpa_ppl.nbest import correlation_within
+from bpa_ppl.sampling.prior_choice import correlation_within
 
 NAMES = ("a", "b", "c", "d")
 MEAN = np.array([0.3, 0.0, -1.0, 0.5])

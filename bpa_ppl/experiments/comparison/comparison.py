@@ -26,7 +26,8 @@ from bpa_ppl.experiments.comparison.statistics import (
 )
 from bpa_ppl.experiments.comparison.variables import comparable
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
-from bpa_ppl.nbest import NBest, places_of
+from bpa_ppl.names import places_of
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
 from bpa_ppl.quality.bleu import LengthRatio

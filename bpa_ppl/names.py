@@ -1,11 +1,15 @@
-"""Ids of sentences, which are integers or texts, and references by id."""
+"""Names of features and ids of sentences: how they are written, and what they select.
+
+In files of Moses `TM0= a b` is `TM0[0]` and `TM0[1]`; `TM0` is the label of both.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,14 +18,16 @@ from bpa_ppl.errors import DataError, UsageError, quoted
 
 #: References: a text, or several, for each sentence, or by id for some of them.
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
+K = TypeVar("K", bound=Hashable)
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
+_INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
 def id_key(value: Any) -> Any:
     """Return the id of a sentence; an integer is the same id however it is written.
 
-    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7"), id_key(Decimal(7))
-    (7, 2, 2, 'doc-7', 7)
+    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7")
+    (7, 2, 2, 'doc-7')
     """
     if isinstance(value, str):
         number = _INTEGER.fullmatch(value)
@@ -125,3 +131,95 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
             raise UsageError(problem, parameter="references", code="duplicate")
         found[key] = (*found.get(key, ()), *to_references([entry])[0])
     return found
+
+
+def expand(label: str, count: int) -> tuple[str, ...]:
+    """Return the names of `count` features with one label.
+
+    >>> expand("LM0", 1), expand("TM0", 2)
+    (('LM0',), ('TM0[0]', 'TM0[1]'))
+    """
+    return (label,) if count == 1 else tuple(f"{label}[{i}]" for i in range(count))
+
+
+def label_of(name: str) -> str:
+    """Return the label of a feature.
+
+    >>> label_of("TM0[1]"), label_of("LM0")
+    ('TM0', 'LM0')
+    """
+    match = _INDEXED.fullmatch(name)
+    return match["label"] if match else name
+
+
+def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """Return (label, positions) for each label, in order of first appearance.
+
+    >>> grouped(["TM0[0]", "TM0[1]", "LM0"])
+    [('TM0', [0, 1]), ('LM0', [2])]
+    """
+    groups: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        groups.setdefault(label_of(name), []).append(position)
+    return list(groups.items())
+
+
+def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return (label, number of values) such that expanding them in order gives `names` again.
+
+    In an incomplete group, such as `TM0[1]` alone, the label includes the index.
+
+    >>> printed_labels(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
+    [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
+    """
+    labels: list[tuple[str, int]] = []
+    sizes = Counter(map(label_of, names))
+    start = 0
+    while start < len(names):
+        label = label_of(names[start])
+        count = sizes[label]
+        if tuple(names[start : start + count]) != expand(label, count):
+            label, count = names[start], 1
+        labels.append((label, count))
+        start += count
+    return labels
+
+
+def matches(name: str, selected: Collection[str]) -> bool:
+    """Return whether the name of a feature, or its label, is among those selected.
+
+    In a loop over many names, many of them are selected by a set.
+
+    >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
+    (True, False)
+    """
+    return name in selected or label_of(name) in selected
+
+
+def with_labels(names: Iterable[str]) -> set[str]:
+    """Return names of features and their labels: all that can select one of them.
+
+    >>> sorted(with_labels(["TM0[0]", "TM0[1]", "LM0"]))
+    ['LM0', 'TM0', 'TM0[0]', 'TM0[1]']
+    """
+    names = tuple(names)
+    return {*names, *map(label_of, names)}
+
+
+def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
+    """Return the positions of some names among all names.
+
+    >>> places_of(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
+    [2, 0]
+    """
+    positions = {name: position for position, name in enumerate(names)}
+    return [positions[name] for name in selected]
+
+
+def repeated(names: Iterable[K]) -> list[K]:
+    """Return the names, or ids, that occur more than once, in order of first appearance.
+
+    >>> repeated(["LM0", "TM0", "LM0"])
+    ['LM0']
+    """
+    return [name for name, count in Counter(names).items() if count > 1]
