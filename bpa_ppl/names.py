@@ -133,6 +133,34 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
     return found
 
 
+def references_of_ids(
+    references: Mapping[Any, Any], ids: Sequence[int | str], origin: str
+) -> list[tuple[str, ...]]:
+    """Return the references of each of some ids; an empty tuple for an id without any.
+
+    Args:
+        references: by id.
+        ids: of lists.
+        origin: where the lists are from, for messages.
+
+    Raises:
+        DataError: if no id has a reference, or two of them are one number written in two ways.
+
+    >>> references_of_ids({"1": "B"}, [0, 1], "dev.jsonl")
+    [(), ('B',)]
+    """
+    by_id, forms = references_by_id(references), dict[Any, str]()
+    keys = list(map(id_key, ids))
+    for key, identifier in zip(keys, ids, strict=True):
+        if key in by_id and (other := other_form(forms, key, identifier)):
+            problem = one_number(identifier, other)
+            raise DataError(problem, origin, parameter="references", code="duplicate")
+    found = [by_id.get(key, ()) for key in keys]
+    if not any(found):
+        raise no_common_id(origin, "the references", by_id)
+    return found
+
+
 def expand(label: str, count: int) -> tuple[str, ...]:
     """Return the names of `count` features with one label.
 

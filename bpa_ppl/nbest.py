@@ -30,25 +30,8 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
     wrong_type,
 )
-from bpa_ppl.errors import (
-    MEMORY,
-    DataError,
-    UsageError,
-    one_of,
-    printable,
-    quoted,
-)
-from bpa_ppl.names import (
-    AnyReferences,
-    id_key,
-    label_of,
-    matches,
-    no_common_id,
-    one_number,
-    other_form,
-    references_by_id,
-    to_references,
-)
+from bpa_ppl.errors import MEMORY, DataError, UsageError, one_of, printable, quoted
+from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
 from bpa_ppl.notes import counted
 
 K = TypeVar("K", bound=Hashable)
@@ -268,15 +251,7 @@ class NBest:
         ((), ('B',))
         """
         if isinstance(references, Mapping):
-            by_id, forms = references_by_id(references), dict[Any, str]()
-            keys = list(map(id_key, self.ids))
-            for key, identifier in zip(keys, self.ids, strict=True):
-                if key in by_id and (other := other_form(forms, key, identifier)):
-                    problem = one_number(identifier, other)
-                    raise DataError(problem, self.origin, parameter="references", code="duplicate")
-            references = [by_id.get(key, ()) for key in keys]
-            if not any(references):
-                raise no_common_id(self.origin, "the references", by_id)
+            references = references_of_ids(references, self.ids, self.origin)
         return _changed(self, references=to_references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:
@@ -599,9 +574,7 @@ def _check_values(nbest: NBest) -> None:
     finite = np.isfinite(nbest.features)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        place = f"{nbest.feature_names[column]} of hypothesis {row - nbest.offsets[sentence]} of "
-        place += f"sentence {nbest.sentence_ids[sentence]}"
+        place = f"{nbest.feature_names[column]} of {candidate_at(nbest, row)}"
         problem = f"{place} is {nbest.features[row, column]}, not a finite number"
         raise DataError(problem, nbest.origin, code="bad-number")
     if nbest.totals is not None and not np.isfinite(nbest.totals).all():

@@ -257,7 +257,7 @@ class TestColumns:
     def test_a_feature_that_is_not_finite_is_located(self, toy: NBest) -> None:
         features = toy.features.copy()
         features[5, 1] = -np.inf
-        place = r"^dev.nbest: TM0\[0\] of hypothesis 1 of sentence 1 is"
+        place = r"^dev.nbest: TM0\[0\] of candidates\[1\] of list 1 is"
         with raises(DataError, "bad-number", match=place):
             replace(toy, features=features, origin="dev.nbest")
 
