@@ -15,7 +15,7 @@ from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl.errors import DataError, listed, location_of
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block, SentenceLines
 from bpa_ppl.formats.pairing import Pairing
-from bpa_ppl.formats.schema import Rows, SchemaReader
+from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
 from bpa_ppl.notes import counted, warn_user
 
@@ -29,7 +29,7 @@ _FIT = 1.5
 _MOST = 0.8  # of the lists: if so many fit their own references better, these may all be alike
 
 
-class Gatherer:
+class Builder:
     """Makes tables of the consecutive columns of one file, and checks the columns of sentences.
 
     A feature that is missing for some hypotheses of a table becomes an extra of this table and of
@@ -43,14 +43,14 @@ class Gatherer:
 
     >>> from bpa_ppl.formats.block import ReadOptions
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
-    >>> columns = Block(texts, ids, np.arange(2), lines)
-    >>> list(Gatherer(SchemaReader(ReadOptions("dev.nbest"))).tables([columns]))
+    >>> block = Block(texts, ids, np.arange(2), lines)
+    >>> list(Builder(Schema(ReadOptions("dev.nbest"))).lists([block]))
     [NBest(1 sentence, 2 hypotheses, 1 feature, from dev.nbest)]
     """
 
     def __init__(
         self,
-        schema: SchemaReader,
+        schema: Schema,
         lines: Mapping[str, SentenceLines] | None = None,
         empty: dict[int, str | None] | None = None,
     ):
@@ -73,7 +73,7 @@ class Gatherer:
         self._without_source = 0  # sentences
         self._normalised = False
 
-    def tables(
+    def lists(
         self, blocks: Iterable[Block], sentences: int = sys.maxsize
     ) -> Generator[NBest, None, None]:
         """Yield tables of that many sentences each; the last one has the rest.
@@ -89,12 +89,12 @@ class Gatherer:
         parts: list[Rows] = []
         last: int | None = None
         whole = sentences == sys.maxsize
-        for columns in blocks:
-            rows = self.schema.rows(columns)
-            self._normalised = columns.normalised
+        for block in blocks:
+            rows = self.schema.check(block)
+            self._normalised = block.normalised
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
-            self._enter(rows, starts, columns.any_order and not columns.nested, whole)
+            self._enter(rows, starts, block.any_order and not block.nested, whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
                 if start > done:

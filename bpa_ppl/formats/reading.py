@@ -14,11 +14,11 @@ import numpy as np
 from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
-from bpa_ppl.formats.builder import Gatherer
+from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.schema import SchemaReader, checked_first_id
+from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
 from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest
@@ -159,7 +159,7 @@ def iter_nbest(
         reader = _format_of(file, chosen)
         schema = schema_of(reader, options)
         blocks = reader.blocks(file, schema.options)
-        yield from Gatherer(schema, lines, empty).tables(blocks, chunk)
+        yield from Builder(schema, lines, empty).lists(blocks, chunk)
 
     return tables()
 
@@ -248,9 +248,9 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     return NBEST_FORMATS.name_of(_format_of(InputFile(path), chosen))
 
 
-def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
+def schema_of(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
-    return SchemaReader(
+    return Schema(
         options._replace(names=ColumnNames(reader.column_names(), options.origin)),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,

@@ -1,7 +1,7 @@
 """The schema of records, and the one place where their columns are checked.
 
 Every format yields columns (`bpa_ppl.formats.block.Block`), or records that become columns, and
-`SchemaReader` turns them into rows. The fields of a hypothesis:
+`Schema` turns them into rows. The fields of a hypothesis:
 
     text                 the hypothesis
     total                the total score of the decoder
@@ -125,7 +125,7 @@ def checked_first_id(first_id: Any) -> int:
     return first_id
 
 
-class SchemaReader:
+class Schema:
     """Checks the columns of the records of one file, block by block.
 
     A column keeps the kind of its first value to the end of the file.
@@ -138,11 +138,11 @@ class SchemaReader:
         texts: the names of columns of texts, some of which may look like numbers.
         numbers: the names of columns whose values must be numbers, if they are not missing.
 
-    >>> columns = Block(
+    >>> block = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
     ... )
-    >>> rows = SchemaReader(ReadOptions("dev.jsonl")).rows(columns)
+    >>> rows = Schema(ReadOptions("dev.jsonl")).check(block)
     >>> rows.ids.tolist(), rows.strings, rows.numbers["lm"].tolist(), rows.extras
     ([3, 3], ['a cat', 'cat'], [-1.5, nan], {'by': ('x', 'y')})
     """
@@ -180,41 +180,41 @@ class SchemaReader:
         """Return whether a column of hypotheses has had no values but numbers so far."""
         return self._kinds.get(name, EMPTY) in (EMPTY, NUMBER)
 
-    def rows(self, columns: Block) -> Rows:
+    def check(self, block: Block) -> Rows:
         """Return the rows of some records.
 
         Raises:
             DataError: naming line and field, if a value is not as the schema says, or of another
                 kind than those before.
         """
-        line = int(columns.line[0]) if len(columns.line) else None
-        columns = _with_numbers(columns)
-        names = {**columns.sentences, **columns.candidates}
-        if TEXT not in columns.candidates:
+        line = int(block.line[0]) if len(block.line) else None
+        block = _with_numbers(block)
+        names = {**block.sentences, **block.candidates}
+        if TEXT not in block.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
-        required = [TEXT] if columns.nested else [ID, TEXT]
+        required = [TEXT] if block.nested else [ID, TEXT]
         required += [name for name in self.options.names.names if name in names]
         self.options.names.require(required, names, line)
-        ids = self._ids(columns)
-        if columns.nested and len(ids):
+        ids = self._ids(block)
+        if block.nested and len(ids):
             previous = ids[0] - 1 if self._last_id is None else self._last_id
             again = np.flatnonzero(np.diff(ids, prepend=previous) == 0)
             if len(again):
-                identifier = columns.sentences[ID][again[0]]
+                identifier = block.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
-                raise self._error(problem, columns.line[again[0]], code="duplicate")
+                raise self._error(problem, block.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
-        sentences = self._sentences(columns)
-        if columns.nested and ID in columns.candidates and ID in sentences:
+        sentences = self._sentences(block)
+        if block.nested and ID in block.candidates and ID in sentences:
             problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
             raise self._error(f"{problem} that of the candidates", line, code="bad-name")
         kinds = dict(self._kinds)
-        numbers, extras = self._hypotheses(columns)
+        numbers, extras = self._hypotheses(block)
         for name in filter(self._kinds.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them, or give a list with one value for each candidate"
             raise self._error(problem, self._sentence_lines[name])
-        without = np.flatnonzero(np.bincount(columns.parent, minlength=len(ids)) == 0).tolist()
+        without = np.flatnonzero(np.bincount(block.parent, minlength=len(ids)) == 0).tolist()
         dropped: tuple[int, ...] = ()
         bad = [np.isinf(values) for values in numbers.values()]
         rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
@@ -222,26 +222,26 @@ class SchemaReader:
             if self.options.bad != "drop":
                 row = int(np.argmax(rows))
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-                value = columns.candidates[name][row]
+                value = block.candidates[name][row]
                 if name in self._numbers_only and kind_of(value) != NUMBER:
                     problem = f"is {shown(value)}, not a number: correct it"
-                    raise self._error_at(columns, name, row, problem, code="missing-feature")
+                    raise self._error_at(block, name, row, problem, code="missing-feature")
                 problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
                 if name in self._numbers_only:
-                    raise self._error_at(columns, name, row, problem)
+                    raise self._error_at(block, name, row, problem)
                 remedy = "or drop such hypotheses (bad: drop)"
-                raise self._error_at(columns, name, row, f"{problem}, {remedy}", parameter="bad")
-            dropped = tuple(ids[columns.parent[rows]].tolist())
+                raise self._error_at(block, name, row, f"{problem}, {remedy}", parameter="bad")
+            dropped = tuple(ids[block.parent[rows]].tolist())
             self._kinds = kinds  # dropped hypotheses do not show the kind of a column
-            columns = _without(columns, rows)
-            numbers, extras = self._hypotheses(columns)
-        strings, index, parents = columns.strings, columns.candidates[TEXT], columns.parent
+            block = _without(block, rows)
+            numbers, extras = self._hypotheses(block)
+        strings, index, parents = block.strings, block.candidates[TEXT], block.parent
         if strings is None:
             strings, index = index, np.arange(len(parents), dtype=np.int32)
         sources = sentences.get(SOURCE)
         return Rows(
             ids[parents],
-            columns.line[parents],
+            block.line[parents],
             strings,
             index,
             numbers,
@@ -251,20 +251,20 @@ class SchemaReader:
             tuple((int(ids[record]), sources[record] if sources else None) for record in without),
         )
 
-    def _hypotheses(self, fields: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
+    def _hypotheses(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
         numbers: dict[str, Float32] = {}
         extras: dict[str, tuple[Any, ...]] = {}
-        for name, values in fields.candidates.items():
+        for name, values in block.candidates.items():
             if name == TEXT:
-                types = set() if fields.strings is not None else set(map(type, values))
+                types = set() if block.strings is not None else set(map(type, values))
                 for row, value in enumerate(values if types - {str} else ()):
                     if value is None:
-                        raise self._error_at(fields, TEXT, row, "is missing")
+                        raise self._error_at(block, TEXT, row, "is missing")
                     if not isinstance(value, str):
-                        raise self._error_at(fields, TEXT, row, f"is {shown(value)}, not a text")
+                        raise self._error_at(block, TEXT, row, f"is {shown(value)}, not a text")
                 continue
-            self._kinds[name] = kind = self._kind(fields, name, values)
+            self._kinds[name] = kind = self._kind(block, name, values)
             if kind == NUMBER:
                 numbers[name] = self._numbers(values)
             elif isinstance(values, np.ndarray):  # ids of candidates
@@ -275,10 +275,10 @@ class SchemaReader:
                     extras[name] = tuple(None if _is_nan(value) else value for value in values)
         return numbers, extras
 
-    def _kind(self, fields: Block, name: str, values: Any) -> str:
+    def _kind(self, block: Block, name: str, values: Any) -> str:
         """Return the kind of a column, given that of its values so far."""
         current = self._kinds.get(name, self._usual.get(name, EMPTY))
-        if name == ID and fields.nested:
+        if name == ID and block.nested:
             return OBJECT  # it names the candidate
         if current == NUMBER or (current == EMPTY and isinstance(values, np.ndarray)):
             return NUMBER
@@ -293,23 +293,23 @@ class SchemaReader:
                     return kind
                 if isinstance(value, complex | np.complexfloating):
                     problem = f"is {shown(value)}, a complex number: give a real one"
-                    raise self._error_at(fields, name, row, problem)
+                    raise self._error_at(block, name, row, problem)
                 if isinstance(value, str | bytes) and self._typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
-                    raise self._error_at(fields, name, row, problem)
+                    raise self._error_at(block, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
-                    line = int(fields.line[fields.parent[row]])
+                    line = int(block.line[block.parent[row]])
                     problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
                     advice = "write numbers like -1234.5, and nothing where there is none"
                     warn_user(f"{location_of(self.options.origin, line)}{problem}: {advice}")
                 current = kind
-                record = int(fields.line[fields.parent[row]])
-                place = f"{self._place(fields, name, row)} of record {record}"
+                record = int(block.line[block.parent[row]])
+                place = f"{self._place(block, name, row)} of record {record}"
                 self._no_number[name] = f"{place} is {shown(value)}"
             elif kind == NUMBER:
                 other = self._no_number.get(name, "the hypotheses before have none")
                 problem = f"is {shown(value)}, a number, and {other}"
-                raise self._error_at(fields, name, row, f"{problem}: give the field one type")
+                raise self._error_at(block, name, row, f"{problem}: give the field one type")
             elif kind != current:
                 current = OBJECT
         return current
@@ -324,25 +324,25 @@ class SchemaReader:
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _error_at(
-        self, fields: Block, name: str, row: int, message: str, **details: str
+        self, block: Block, name: str, row: int, message: str, **details: str
     ) -> DataError:
         """Return the error that names a field of one hypothesis."""
-        problem = f"{self._place(fields, name, row)} {message}"
-        return self._error(problem, fields.line[fields.parent[row]], **details)
+        problem = f"{self._place(block, name, row)} {message}"
+        return self._error(problem, block.line[block.parent[row]], **details)
 
-    def _place(self, fields: Block, name: str, row: int) -> str:
+    def _place(self, block: Block, name: str, row: int) -> str:
         """Return the name of a field of one hypothesis with the place of the candidate."""
-        if not fields.nested:
+        if not block.nested:
             return name
-        place = row - int(np.searchsorted(fields.parent, fields.parent[row]))
+        place = row - int(np.searchsorted(block.parent, block.parent[row]))
         return f"{CANDIDATES}[{place}].{name}"
 
-    def _ids(self, fields: Block) -> Int64:
+    def _ids(self, block: Block) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
-        count = len(fields.line)
+        count = len(block.line)
         first = self.options.first_id + self._records
         self._records += count
-        values, lines = fields.sentences.get(ID, [None] * count), fields.line.tolist()
+        values, lines = block.sentences.get(ID, [None] * count), block.line.tolist()
         if isinstance(values, np.ndarray):
             return values
         try:  # repeated where records are hypotheses
@@ -385,35 +385,35 @@ class SchemaReader:
     def _odd_id(self, entry: Any, line: int) -> DataError:
         return self._error(f"sentence id {quoted(entry)} is not an integer or a text", line)
 
-    def _sentences(self, fields: Block) -> dict[str, Sequence[Any]]:
+    def _sentences(self, block: Block) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[tuple[str, ...]]] = {}
-        for name, values in fields.sentences.items():
+        for name, values in block.sentences.items():
             if name == SOURCE:
-                for value, line in zip(values, fields.line, strict=True):
+                for value, line in zip(values, block.line, strict=True):
                     if not (value is None or isinstance(value, str)):
                         raise self._error(f"{name} is {shown(value)}, not a text", line)
                 columns[name] = values
             elif name == REFERENCES or label_of(name) == REFERENCE:
-                references[name] = self._texts(fields, name, values)
+                references[name] = self._texts(block, name, values)
             elif name != ID:
-                finite = self._finite(fields, name, values)
+                finite = self._finite(block, name, values)
                 name = name.removeprefix(OF_SENTENCE)
                 columns[name] = finite
                 first = next((n for n, v in enumerate(finite) if v is not None), None)
                 if first is not None:
-                    self._sentence_lines.setdefault(name, int(fields.line[first]))
+                    self._sentence_lines.setdefault(name, int(block.line[first]))
         if self._id_type is str:
-            columns[ID] = fields.sentences[ID]
+            columns[ID] = block.sentences[ID]
         if references:
-            columns[REFERENCE] = self._references(fields, references)
+            columns[REFERENCE] = self._references(block, references)
         return columns
 
-    def _texts(self, fields: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
+    def _texts(self, block: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
         """Return the references in a field of each record; an empty cell of text has none."""
         lists = []
-        for value, line in zip(values, fields.line, strict=True):
+        for value, line in zip(values, block.line, strict=True):
             absent = value is None or (value == "" and not self._typed)
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
@@ -422,35 +422,35 @@ class SchemaReader:
         return lists
 
     def _references(
-        self, fields: Block, columns: dict[str, Sequence[tuple[str, ...]]]
+        self, block: Block, columns: dict[str, Sequence[tuple[str, ...]]]
     ) -> Sequence[tuple[str, ...]]:
         """Return the references of each record, from its fields of references."""
-        several = columns.pop(REFERENCES, [()] * len(fields.line))
+        several = columns.pop(REFERENCES, [()] * len(block.line))
         single = [tuple(chain.from_iterable(of)) for of in zip(*columns.values(), strict=True)]
-        for one, others, line in zip(single, several, fields.line, strict=False):
+        for one, others, line in zip(single, several, block.line, strict=False):
             if one and others:
                 raise self._error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
         return [one or others for one, others in zip(single or several, several, strict=True)]
 
-    def _finite(self, fields: Block, name: str, values: Sequence[Any]) -> Sequence[Any]:
+    def _finite(self, block: Block, name: str, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of sentences in which NaN is None."""
         if float not in set(map(type, values)):
             return values
-        for value, line in zip(values, fields.line, strict=True):
+        for value, line in zip(values, block.line, strict=True):
             odd = isinstance(value, float) and not math.isfinite(value)
             if odd and not (self._nan_is_missing and _is_nan(value)):
                 raise self._error(f"{name} is {value}, not a finite number: correct it", line)
         return [None if _is_nan(value) else value for value in values]
 
 
-def _with_numbers(columns: Block) -> Block:
+def _with_numbers(block: Block) -> Block:
     """Return columns whose ids are the integers of ids that are texts, where these are given."""
-    sentences = dict(columns.sentences)
+    sentences = dict(block.sentences)
     numbers = sentences.pop(ID_NUMBER, sentences.pop(OF_SENTENCE + ID_NUMBER, None))
     if numbers is None or ID not in sentences:
-        return columns
+        return block
     sentences[OF_SENTENCE + ID] = sentences[ID]
-    return columns._replace(sentences=sentences | {ID: numbers})
+    return block._replace(sentences=sentences | {ID: numbers})
 
 
 def _like_numbers(first: str, values: Any) -> bool:
@@ -468,16 +468,16 @@ def _is_empty(values: Any) -> bool:
     return all(value is None or _is_nan(value) for value in values)
 
 
-def _without(fields: Block, bad: npt.NDArray[np.bool_]) -> Block:
+def _without(block: Block, bad: npt.NDArray[np.bool_]) -> Block:
     """Return the fields without some hypotheses, and without columns that they alone have."""
     kept = np.flatnonzero(~bad)
     rows = kept.tolist()
     hypotheses: dict[str, Any] = {}
-    for name, values in fields.candidates.items():
+    for name, values in block.candidates.items():
         part = values[kept] if isinstance(values, np.ndarray) else [values[row] for row in rows]
         if not _is_empty(part) or _is_empty(values) or name == TEXT:
             hypotheses[name] = part
-    return fields._replace(candidates=hypotheses, parent=fields.parent[kept])
+    return block._replace(candidates=hypotheses, parent=block.parent[kept])
 
 
 def _spread(values: Sequence[Any], parents: Int64) -> Sequence[Any]:

@@ -333,7 +333,7 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
     schema = schema_of(format, ReadOptions(str(path)))
     file: Any = SimpleNamespace(chunks=lambda: iter(blocks))
-    rows = _joined([schema.rows(of) for of in format.blocks(file, schema.options)])
+    rows = _joined([schema.check(of) for of in format.blocks(file, schema.options)])
     columns = rows._asdict()
     groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
     columns |= {f"{k} {n}": of[n] for k, of in enumerate(groups) for n in of}
