@@ -608,7 +608,7 @@ def _column(name: str, values: Any) -> Column:
 
 
 def take(part: Any, which: Which) -> Any:
-    """Return some rows of a column, or of each of several; None of none.
+    """Return some rows of a column, or of each of several; None if the column is None.
 
     >>> take(("a", "b", "c"), np.array([2, 0])), take({"n": np.arange(3)}, slice(1, 3))
     (('c', 'a'), {'n': array([1, 2])})

@@ -203,7 +203,7 @@ def compare(
     ...     return {"mu": mu, "theta": theta}
     >>> result = compare(draws(0.0, 1000), draws(0.0, 4000))
     >>> result["a"].verdict, result["a"].reason
-    ('agrees', 'the bias of every mean is below 0.05 posterior sd with 95%')
+    ('agrees', 'with 95% confidence, no posterior mean is biased by more than 0.05 sd')
     >>> result = compare({"low": draws(-0.2, 1000), "high": draws(0.2, 1000)}, draws(0.0, 4000))
     >>> result["low"].verdict, result["high"].verdict
     ('DIFFERS', 'DIFFERS')
@@ -291,17 +291,18 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
     bound, weight = bias_bound(draws, truth)
     # Three decimals, rounded up, because it is a bound.
-    size = f"{math.ceil(1000 * bound) / 1000:g} posterior sd with {PROBABILITY:.0%}"
+    size = f"{math.ceil(1000 * bound) / 1000:g}"
     if reason := "; ".join(_differences(properties, distance)):
         verdict = DIFFERS
     elif bound <= MAX_BIAS:
-        verdict, reason = AGREES, f"the bias of every mean is below {size}"
+        verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
+        reason = f"{confidence}, no posterior mean is biased by more than {size} sd"
     else:
         verdict, times = INCONCLUSIVE, math.ceil((bound / MAX_BIAS) ** 2)
         reason = (
-            f"no difference was found, but the bias of the mean of {weight} may be up to {size}, "
-            f"more than {MAX_BIAS:g}; if there is none, {times} times as many draws are enough, of "
-            "the sampler and of the reference"
+            f"no difference was found, but the mean of {weight} may be biased by up to {size} sd "
+            f"({PROBABILITY:.0%}), more than {MAX_BIAS:g}; if there is no bias, {times} times as "
+            "many draws of the sampler and of the reference are enough"
         )
     return replace(result, verdict=verdict, reason=reason, bound=bound)
 
