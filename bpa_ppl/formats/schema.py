@@ -222,15 +222,7 @@ class Schema:
             if self.options.bad != "drop":
                 row = int(np.argmax(rows))
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-                value = block.candidates[name][row]
-                if name in self._numbers_only and kind_of(value) != NUMBER:
-                    problem = f"is {shown(value)}, not a number: correct it"
-                    raise self._error_at(block, name, row, problem, code="missing-feature")
-                problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
-                if name in self._numbers_only:
-                    raise self._error_at(block, name, row, problem)
-                remedy = "or drop such hypotheses (bad: drop)"
-                raise self._error_at(block, name, row, f"{problem}, {remedy}", parameter="bad")
+                raise self._bad_number(block, name, row)
             dropped = tuple(ids[block.parent[rows]].tolist())
             self._kinds = kinds  # dropped hypotheses do not show the kind of a column
             block = _without(block, rows)
@@ -250,6 +242,20 @@ class Schema:
             dropped,
             tuple((int(ids[record]), sources[record] if sources else None) for record in without),
         )
+
+    def _bad_number(self, block: Block, name: str, row: int) -> DataError:
+        """Return the error of a value that is not a finite number."""
+        value = block.candidates[name][row]
+        if name not in self._numbers_only:
+            problem = f"is {shown(value)}, not a finite 32-bit number: correct it, or drop such "
+            return self._error_at(
+                block, name, row, f"{problem}hypotheses (bad: drop)", parameter="bad"
+            )
+        if kind_of(value) == NUMBER:
+            problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
+            return self._error_at(block, name, row, problem)
+        problem = f"is {shown(value)}, not a number: correct it"
+        return self._error_at(block, name, row, problem, code="missing-feature")
 
     def _hypotheses(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
