@@ -85,7 +85,7 @@ types: package
 bench: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[bench]'
 	@$(BYTECODE)
-	@set -e; for script in tests/benchmarks/bench_*.py; do \
+	@set -e; for script in benchmarks/bench_*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 

@@ -157,7 +157,7 @@ def save_empty_image(figure: Any, file: Any, kind: str, dpi: int) -> None:
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> list[Registry]:
     """All registries, which are restored after the test."""
-    from registries import REGISTRIES
+    from support.registries import REGISTRIES
 
     result = list(REGISTRIES.values())
     for one in result:

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from raising import raises
-from registries import REGISTRIES
+from support.raising import raises
+from support.registries import REGISTRIES
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists

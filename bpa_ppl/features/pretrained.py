@@ -2,7 +2,7 @@
 
 They are of the columns of the sources `consensus` and `length` without settings. `pretrained.json`
 holds them in units of the spread within lists, with typical spreads. It was made
-by `tests/benchmarks/bench_pretrained.py`, which also measures what they are worth on collections
+by `benchmarks/bench_pretrained.py`, which also measures what they are worth on collections
 that they were not learned from.
 """
 

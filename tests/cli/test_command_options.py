@@ -8,9 +8,9 @@ from dataclasses import fields
 from inspect import signature
 
 import pytest
-from command_line import run
 from cyclopts import App
 from cyclopts.argument import Argument
+from support.command_line import run
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import app

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from targets import DRAWS, OWN, TARGETS
+from support.targets import DRAWS, OWN, TARGETS
 
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -23,7 +23,7 @@ FRESH = """
 import sys
 sys.path[:0] = [{sampling!r}, {tests!r}]
 import conftest
-from targets import DRAWS
+from support.targets import DRAWS
 import numpy as np
 draws = conftest.posterior_of({sampler!r}, "plane", draws=DRAWS)["posterior"]["weights"].values
 np.save({path!r}, draws)
