@@ -1,7 +1,4 @@
-"""Print constraints with the lowest version of each requirement, for `make lowest`.
-
-    python tools/lowest_versions.py
-"""
+"""Print constraints for `make lowest`: each requirement at its lowest version."""
 
 from __future__ import annotations
 
