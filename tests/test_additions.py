@@ -1,4 +1,4 @@
-"""Components in other packages: the recipes of docs/how-to/additions.md, and components that are broken."""
+"""Components in other packages: the recipes of the documentation, and broken components."""
 
 from __future__ import annotations
 
