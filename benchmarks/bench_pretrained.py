@@ -1,22 +1,20 @@
-"""Weights of features of the texts, learned from public judged lists, and what they are worth.
+"""What weights of features of the texts, learned from other judged lists, are worth.
 
     python benchmarks/bench_pretrained.py [--tables NAME ...] [--draws 10]
 
 The features are those of `consensus` and `length` alone. Weights maximise the expected gain, half
 of it by rank, of 300 lists of each group of collections; features and gains are in units of their
-spread within the lists of a collection. Only their direction is kept.
+spread within the lists of a collection. Only their direction is kept. `tools/learn_pretrained.py`
+learns the weights of the package in the same way, from all collections.
 
 Tables:
-    learn     writes the weights from all collections to bpa_ppl/features/pretrained.json
     left-out  leave one group out: headroom with weights learned from the others, by the number of
               judged lists, compared with the consensus by chrF and with a prior of mean 0
 """
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +45,6 @@ LENGTH = 0.3
 #: Of each weight, in the same unit.
 VARIANCE = 0.01
 LISTS = 300
-FILE = Path(__file__).parents[1] / "bpa_ppl" / "features" / "pretrained.json"
 
 
 @cache
@@ -110,25 +107,6 @@ def learned_weights(groups: tuple[str, ...]) -> dict[str, float]:
     return {name: float(LENGTH * value / length) for name, value in weights.items()}
 
 
-def learn(_: Any) -> None:
-    """Write the weights from all collections, with the mean spread of each feature."""
-    weights = learned_weights(tuple(GROUPS))
-    tables = [half.pool.spread for group in GROUPS for half in group_halves(group)]
-    names = group_halves("medical")[0].pool.feature_names
-    spread = dict(zip(names, np.mean(tables, axis=0).tolist(), strict=True))
-    features = {
-        name: {
-            "mean": float(f"{value:.3g}"),
-            "spread": float(f"{spread[name]:.3g}"),
-        }
-        for name, value in weights.items()
-    }
-    collections = [file for files in GROUPS.values() for file in files]
-    content = {"features": features, "variance": VARIANCE, "collections": collections}
-    FILE.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    print(json.dumps(content, indent=1))
-
-
 def left_out(options: Any) -> None:
     """Print the headroom with weights learned from the other groups."""
     rows: dict[str, dict[int, list[Any]]] = {"consensus by chrF": {0: []}}
@@ -166,4 +144,4 @@ def headroom_with(half: Half, size: int, seed: int, means: dict[str, float] | No
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"learn": learn, "left-out": left_out}, draws=10)
+    run_tables(__doc__, {"left-out": left_out}, draws=10)
