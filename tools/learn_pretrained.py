@@ -4,7 +4,7 @@
 
 The lists are those of `benchmarks/bench_pretrained.py`, which measures what weights that were
 learned in this way are worth on collections that they were not learned from. The file has the mean
-of each weight and the mean spread of its feature, and names the collections. It takes half a minute.
+of each weight and the mean spread of its feature, and names the collections.
 """
 
 from __future__ import annotations

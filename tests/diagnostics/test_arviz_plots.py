@@ -89,7 +89,7 @@ QUICK = ("forest", "dist_comparison", "ppc", "trace", "loo_pit", "khat")
 
 
 def draw(plots: dict[str, Plot], names: Any, data: Any) -> None:
-    """Draw some plots, which show something; ArviZ warns of changes in later versions, and its LOO of few draws."""
+    """Draw some plots: ArviZ warns of changes in later versions, and its LOO of few draws."""
     mpl.use("agg")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
