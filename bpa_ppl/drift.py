@@ -3,7 +3,7 @@
 Weights are wrong without an error if a column has another unit, another sign, or no longer varies.
 `feature_scales` describes the features of the adaptation lists; `DriftMonitor` compares the last
 new lists with them. The limits depend on the numbers of lists, and were chosen on halves of real
-collections: `tests/benchmarks/bench_drift.py`.
+collections: `benchmarks/bench_drift.py`.
 """
 
 from __future__ import annotations

@@ -53,44 +53,6 @@ def _set_up_jax() -> None:
     jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-#: Folders with expensive shared fixtures: each runs in one process, and the longest ones first.
-TOGETHER = ("tests/sampling/", "tests/cli/", "tests/experiments/")
-#: Files that take long. They come next, so that both workers finish at the same time.
-LONG = (
-    "test_calibration.py",
-    "test_comparison.py",
-    "test_demo.py",
-    "test_doctests.py",
-    "test_examples.py",
-    "test_preference_likelihood.py",
-    "test_reranker.py",
-    "test_workers.py",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files for two workers; `--no-loadscope-reorder` keeps this order."""
-
-    def place(item: pytest.Item) -> tuple[int, bool]:
-        folder = next((n for n, f in enumerate(TOGETHER) if item.nodeid.startswith(f)), 9)
-        return folder, item.path.name not in LONG
-
-    items.sort(key=place)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute whole files to the workers, and whole folders of `TOGETHER`."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return next((folder for folder in TOGETHER if file.startswith(folder)), file)
-
-    return Scheduling(config, log)
-
-
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real n-best lists that are not part of the repository."""
@@ -157,7 +119,7 @@ def save_empty_image(figure: Any, file: Any, kind: str, dpi: int) -> None:
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> list[Registry]:
     """All registries, which are restored after the test."""
-    from registries import REGISTRIES
+    from support.registries import REGISTRIES
 
     result = list(REGISTRIES.values())
     for one in result:

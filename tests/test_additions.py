@@ -1,4 +1,4 @@
-"""Components in other packages: the recipes of CONTRIBUTING.md, and components that are broken."""
+"""Components in other packages: the recipes of the documentation, and broken components."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from raising import raises
-from registries import REGISTRIES
+from support.raising import raises
+from support.registries import REGISTRIES
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
@@ -24,9 +24,10 @@ from bpa_ppl.quality.ter import TER
 from bpa_ppl.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+PAGE = "docs/how-to/additions.md"
+GUIDE = (ROOT / PAGE).read_text("utf-8")
 _ENTRY = re.compile(r"# (?P<file>\w+\.py), entry point: (?P<group>\S+) (?P<point>.+)")
-_RECIPE = re.compile(r"### (\w+)\n\n```python\n(.*?)```\n\nUse:\n\n```python\n(.*?)```", re.DOTALL)
+_RECIPE = re.compile(r"## (\w+)\n\n```python\n(.*?)```\n\nUse:\n\n```python\n(.*?)```", re.DOTALL)
 RECIPES = {kind: (module, use) for kind, module, use in _RECIPE.findall(GUIDE)}
 #: kind -> registry, from the table.
 TABLE = dict(re.findall(r"^\| (\w+) \| `.+?` \| `.+?`: `(\w+)` \|", GUIDE, re.MULTILINE))
@@ -81,7 +82,7 @@ def test_recipe_works_in_another_package(
     kind = request.node.callspec.params["installed_recipe"]
     scope: dict[str, Any] = {"lists": lists, "canonical": CANONICAL}
     with ordinary_jax():
-        exec(compile(RECIPES[kind][1], f"CONTRIBUTING.md, {kind}", "exec"), scope)
+        exec(compile(RECIPES[kind][1], f"{PAGE}, {kind}", "exec"), scope)
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, as_draws, check, read_posterior
 from bpa_ppl.cli.app import app

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from judged_lists import judged_lists, write_json_lines
 from numpyro.infer.util import log_density
+from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
 from bpa_ppl import NBest, check, read_nbest, read_posterior, write_nbest

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
-from table_content import table_content
+from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import building, from_arrays, from_lists, from_records
 from bpa_ppl.building import concatenate, to_arrow

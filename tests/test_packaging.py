@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from judged_lists import judged_lists, write_json_lines
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
 from bpa_ppl.posterior.arviz_functions import generation

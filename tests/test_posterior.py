@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import reference_model
-from external_posterior import autoregressive, external_posterior, inference_data
-from raising import raises
 from scipy.stats import norm
+from support import reference_model
+from support.external_posterior import autoregressive, external_posterior, inference_data
+from support.raising import raises
 
 from bpa_ppl import (
     DataError,

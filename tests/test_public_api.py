@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from registries import REGISTRIES
+from support.registries import REGISTRIES
 
 import bpa_ppl
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM
+from support.browser import CHROMIUM
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow

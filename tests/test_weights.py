@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl.building import from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from joblib import delayed
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.workers import parallel_workers, worker_count

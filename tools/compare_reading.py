@@ -189,8 +189,8 @@ def record() -> None:
 
 
 def _damaged() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "soak")]
-    fuzzing: Any = importlib.import_module("fuzzing")
+    sys.path.insert(0, str(ROOT / "tests"))
+    fuzzing: Any = importlib.import_module("support.fuzzing")
     rng = random.Random(20)
     with tempfile.TemporaryDirectory() as folder:
         names = fuzzing.names()

@@ -116,6 +116,8 @@ def learn_prior(
 def demo(*, output: shared.OutputPath = Path("demo-output"), quiet: shared.Quiet = False) -> None:
     """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
 
+    Example: `bpa demo --output demo-output`
+
     Args:
         output: Folder of the results.
     """

@@ -53,6 +53,13 @@ def shown_default(value: object) -> str | None:
     return None if value is None or value is False else str(value)
 
 
+#: The boxes of `bpa --help`.
+_EVERYDAY, _STUDIES, _PHRASES = "Everyday", "Studies", "Phrases and language models"
+_OTHERS, _HELP = "Commands of other packages", "Help"
+_BOXES = {
+    title: Group(title, sort_key=place)
+    for place, title in enumerate((_EVERYDAY, _STUDIES, _PHRASES, _OTHERS, _HELP))
+}
 app = App(
     name="bpa",
     help="Adapt the weights of an n-best reranker, or of judges and reward models, to a new domain "
@@ -62,6 +69,7 @@ app = App(
     "terminated.",
     help_format="plaintext",
     version=f"bpa_ppl {version('bpa_ppl')}",
+    group_commands=_BOXES[_HELP],
     group_parameters=Group("Options", sort_key=0),
     default_parameter=Parameter(
         converter=converted,
@@ -73,24 +81,22 @@ app = App(
 )
 lm_app = App(
     name="lm",
-    help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
+    help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.\n\n"
+    "Example: `bpa lm domain.txt --order 4 --output domain.arpa --test dev.txt`",
+    group=_BOXES[_PHRASES],
+    group_commands="Commands",
     help_format="markdown",
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(adapt.adapt, servers.judge, adapt.learn_prior, posteriors.check, posteriors.trace),
-    *(
-        posteriors.report,
-        posteriors.rerank,
-        posteriors.weights,
-        servers.serve,
-        lists.lists_,
-        lists.oracle,
-    ),
-    *(lists.features, adapt.demo),
+    *(lists.lists_, adapt.adapt, posteriors.check, posteriors.report, posteriors.rerank),
+    *(posteriors.weights, posteriors.trace, servers.judge, servers.serve, adapt.learn_prior),
+    *(lists.features, lists.oracle, adapt.demo),
 )
 for place, function in enumerate(_COMMANDS):
-    title = function.__name__.strip("_").replace("_", "-")
-    app.command(function, name=title, sort_key=place, help_format="markdown")
+    name = function.__name__.strip("_").replace("_", "-")
+    app.command(
+        function, name=name, sort_key=place, group=_BOXES[_EVERYDAY], help_format="markdown"
+    )
 app.command(lm_app)
 lm_app.command(texts.mix)
 lm_app.default(texts.estimate)
@@ -100,22 +106,25 @@ def _add_commands_of_others() -> None:
     """Add the commands of the satellites and of other packages.
 
     They are functions like those of this package, in the entry points `bpa_ppl.commands`. The name
-    `phrases.mix` is that of `bpa phrases mix`; the help of such a group is the first line of the
-    docstring of the module.
+    `phrases.mix` is that of `bpa phrases mix`; the help of such a command is the first line of the
+    docstring of the module. `HELP_BOX` in a module names the box of its commands.
     """
-    groups = {"": app}
+    parents = {"": app}
     for point in entry_points(group="bpa_ppl.commands"):
         try:
             function = point.load()
         except Exception as error:  # any error of a third-party module on import
             warn_user(f"left out: the command {point.name}, {point.value}: {error}")
             continue
-        name, _, command = point.name.rpartition(".")
-        if name not in groups:
-            text = (sys.modules[function.__module__].__doc__ or "").partition("\n")[0]
-            groups[name] = App(name=name, help=text)
-            app.command(groups[name])
-        groups[name].command(function, name=command, help_format="markdown")
+        parent, _, name = point.name.rpartition(".")
+        module = sys.modules[function.__module__]
+        box = _BOXES.get(getattr(module, "HELP_BOX", ""), _BOXES[_OTHERS])
+        if parent not in parents:
+            text = (module.__doc__ or "").partition("\n")[0]
+            parents[parent] = App(name=parent, help=text, group=box, group_commands="Commands")
+            app.command(parents[parent])
+        place = None if parent else box
+        parents[parent].command(function, name=name, group=place, help_format="markdown")
 
 
 _add_commands_of_others()

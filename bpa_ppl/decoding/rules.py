@@ -118,7 +118,7 @@ class Rule(Component, frozen=True):
         needs_density: whether it needs the density of each draw.
         needs_texts: whether it chooses by `decide`, with the texts of the lists.
 
-    `Predictive` is an example; the guide to additions has another one.
+    `Predictive` is an example; docs/how-to/additions.md has another one.
 
     >>> from bpa_ppl.decoding.rules import RULES
     >>> RULES.resolve("mbr", {"gain": "chrf"})

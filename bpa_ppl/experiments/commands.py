@@ -22,7 +22,9 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.notes import counted
 from bpa_ppl.sampling.base import SAMPLERS
 
-#: Boxes of help.
+#: The box of the commands in `bpa --help`.
+HELP_BOX = "Studies"
+#: Boxes of the help of a command.
 TEST = Group("Lists to rerank", sort_key=5)
 DECODING = Group("Decoding again", sort_key=5)
 #: Packages whose versions the results depend on.

@@ -1,9 +1,9 @@
 """Weights of features of the texts, learned from public collections of judged lists.
 
 They are of the columns of the sources `consensus` and `length` without settings. `pretrained.json`
-holds them in units of the spread within lists, with typical spreads. It was made
-by `tests/benchmarks/bench_pretrained.py`, which also measures what they are worth on collections
-that they were not learned from.
+holds them in units of the spread within lists, with typical spreads. `tools/learn_pretrained.py`
+makes it, and `benchmarks/bench_pretrained.py` measures what they are worth on collections that they
+were not learned from.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 from bpa_ppl.tables import text_table
 
-#: A box of help.
+#: The box of the commands in `bpa --help`.
+HELP_BOX = "Phrases and language models"
+#: A box of the help of a command.
 MODEL = Group("Model of the counts", sort_key=1)
 TableOutput = Annotated[
     str,

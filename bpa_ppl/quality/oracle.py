@@ -184,7 +184,7 @@ def oracles_and_gains(
         metric: as for `oracles`.
         ties: as for `oracles`.
         preference: as for `oracles`.
-        options: `jobs`, `cache` and `progress`, as for `oracles`.
+        options: `jobs` and `progress`, as for `oracles`.
     """
     one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")

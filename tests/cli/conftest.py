@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import run
 from msgspec import structs
-from records import with_record
-from small_demo import cache as cache
-from small_demo import write_small_demo
+from support.command_line import run
+from support.records import with_record
+from support.small_demo import cache as cache
+from support.small_demo import write_small_demo
 
 from bpa_ppl import write_posterior
 from bpa_ppl.posterior.files import read_draws

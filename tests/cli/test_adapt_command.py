@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from command_line import refused, succeed
+from support.command_line import refused, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.models.likelihoods.margin import Margin

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import refused, run
+from support.command_line import refused, run
 
 
 @pytest.fixture(scope="session")

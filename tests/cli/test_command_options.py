@@ -8,9 +8,9 @@ from dataclasses import fields
 from inspect import signature
 
 import pytest
-from command_line import run
 from cyclopts import App
 from cyclopts.argument import Argument
+from support.command_line import run
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import app
@@ -39,12 +39,13 @@ def options_of(command: str) -> dict[str, Argument]:
     return {option.field_info.name: option for option in options if option.parse}
 
 
-def test_every_option_has_a_help_text() -> None:
+def test_every_command_has_an_example_and_every_option_a_help_text() -> None:
     commands = commands_of(app)
     assert len(commands) > 20
     for command in commands:
         assert command.help, command.name
         if command.default_command is not None:
+            assert "Example: `bpa " in command.help, command.name
             options = command.assemble_argument_collection(parse_docstring=True)
             shown = [one for one in options if one.parse and one.field_info.name not in GROUPS]
             missing = [option.name for option in shown if not option.parameter.help]
@@ -103,6 +104,17 @@ def test_what_everybody_needs_comes_first() -> None:
     first_options = ["--output", "--weights", "--references", "--metric", "--sampler"]
     assert re.findall(r"│[ *]*(--[\w-]+)", first) == first_options
     assert "bpa adapt dev.jsonl" in printed.partition("╭")[0]
+
+
+def test_commands_are_listed_in_boxes() -> None:
+    printed = run("--help").out
+    boxes = re.findall(r"^╭─ (.*?) ─.*?\n(.*?)^╰─", printed, re.MULTILINE | re.DOTALL)
+    listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.MULTILINE) for title, box in boxes}
+    assert list(listed) == ["Everyday", "Studies", "Phrases and language models", "Help"]
+    assert listed["Everyday"][:3] == ["lists", "adapt", "check"]
+    studies = ["calibrate", "compare", "experiment", "figures", "sweep", "tune"]
+    assert listed["Studies"] == studies
+    assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 
 @pytest.mark.parametrize("command", commands_of(app), ids=lambda command: "-".join(command.name))

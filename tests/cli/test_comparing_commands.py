@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from command_line import run, succeed
+from support.command_line import run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.experiments.tuning.reestimation import reestimate

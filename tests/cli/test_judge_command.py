@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import succeed
-from judged_pairs import compared_lists
+from support.command_line import succeed
+from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
 from bpa_ppl.judging.session import Session

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, refused, succeed
-from judged_lists import judged_lists, write_json_lines
+from support.command_line import Outcome, refused, succeed
+from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison

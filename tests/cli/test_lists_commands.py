@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, succeed
+from support.command_line import refused, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.posterior.files import read_draws

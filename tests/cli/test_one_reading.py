@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import run, succeed
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.command_line import run, succeed
 
 from bpa_ppl import NBest, adapting, describe, from_lists, gains
 from bpa_ppl.errors import UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, run, succeed
+from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.notes import capture_notes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import succeed
+from support.command_line import succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.models.priors.base import Prior

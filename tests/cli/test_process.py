@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from command_line import PROGRAM, run, start, succeed
+from support.command_line import PROGRAM, run, start, succeed
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, shown_messages

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference_model
-from external_posterior import autoregressive, external_posterior
-from raising import raises
-from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import BLEU, CHRF, TER
+from support import reference_model
+from support.external_posterior import autoregressive, external_posterior
+from support.raising import raises
+from support.random_lists import NAMES, random_lists, random_sizes
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError, from_lists

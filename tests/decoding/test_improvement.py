@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from html_outline import Outline
-from raising import raises
+from support.html_outline import Outline
+from support.raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from external_posterior import external_posterior
-from raising import raises
-from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
+from support.external_posterior import external_posterior
+from support.raising import raises
+from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import DataError, NBest, Reranked, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to, write_texts

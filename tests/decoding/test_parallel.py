@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from external_posterior import external_posterior
-from random_lists import NAMES, random_lists, random_sizes
+from support.external_posterior import external_posterior
+from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import NBest, Reranker, rerank
 from bpa_ppl.decoding import reranking

@@ -14,10 +14,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
-from records import with_record
 from scipy.special import softmax
+from support import reference_model
+from support.raising import raises
+from support.records import with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import (

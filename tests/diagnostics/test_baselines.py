@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference_model
-from html_outline import Outline
-from raising import raises
-from records import with_record
 from scipy.special import logsumexp
 from scipy.stats import binom, binomtest, pearsonr, rankdata, ttest_rel
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
+from support import reference_model
+from support.html_outline import Outline
+from support.raising import raises
+from support.records import with_record
 
 from bpa_ppl import (
     BpaWarning,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive, external_posterior
-from html_outline import Outline
-from records import with_record
 from scipy import stats
+from support.external_posterior import autoregressive, external_posterior
+from support.html_outline import Outline
+from support.records import with_record
 
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics.checks import Remedies, Report, Thresholds, _z_score, chain_differences
@@ -289,7 +289,7 @@ def test_means_that_hardly_exist_are_found(degrees: float) -> None:
 
 
 def test_heavy_tails_of_correlated_draws_are_found() -> None:
-    """A visit to a tail is many draws; chains of samplers: tests/benchmarks/bench_copies.py."""
+    """A visit to a tail is many draws; chains of samplers: benchmarks/bench_copies.py."""
 
     def refused(degrees: float, seed: int) -> bool:
         visits = np.random.default_rng(seed).standard_t(degrees, size=(CHAINS, DRAWS, 1))
@@ -522,7 +522,7 @@ def test_chains_that_rest_at_one_start_are_no_copies() -> None:
 
 
 def test_good_chains_are_refused_as_seldom_as_stated() -> None:
-    # 1,000 runs are in tests/benchmarks/bench_checks.py; of 40 at 1% more than 3 are one in 1,500.
+    # 1,000 runs are in benchmarks/bench_checks.py; of 40 at 1% more than 3 are one in 1,500.
     def refused(seed: int) -> bool:
         values = autoregressive(0.5, CHAINS, 1000, 2, seed)
         return not check(Draws({"weights": values}, NAMES[:2]))

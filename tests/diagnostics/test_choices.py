@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from html_outline import Outline
-from raising import raises
+from support.html_outline import Outline
+from support.raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.decoding.improvement import evaluate_improvement

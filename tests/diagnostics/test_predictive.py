@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import reference_model
-from html_outline import Outline
-from raising import raises
 from scipy.special import expit, log_expit
 from scipy.stats import kstest, norm
-from targets import SENTENCES, balanced, integrated
+from support import reference_model
+from support.html_outline import Outline
+from support.raising import raises
+from support.targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, Isotropic, NBest, adapt, from_lists
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
 from scipy.stats import binom, ttest_rel
 from sklearn.linear_model import LogisticRegression
+from support.raising import raises
 
 from bpa_ppl import (
     DataError,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from browser import CHROMIUM, OPTIONS
-from external_posterior import autoregressive, external_posterior
+from support.browser import CHROMIUM, OPTIONS
+from support.external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
 from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side

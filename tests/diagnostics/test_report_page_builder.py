@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from html_outline import Outline
 from matplotlib.figure import Figure as MatplotlibFigure
+from support.html_outline import Outline
 
 from bpa_ppl import DataError
 from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import reference_model
-from external_posterior import autoregressive, external_posterior, inference_data
-from html_outline import Outline
-from raising import raises
+from support import reference_model
+from support.external_posterior import autoregressive, external_posterior, inference_data
+from support.html_outline import Outline
+from support.raising import raises
 from xarray import DataArray, DataTree
 
 import bpa_ppl

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive, external_posterior
-from html_outline import Outline
 from matplotlib.colors import same_color
-from raising import raises
+from support.external_posterior import autoregressive, external_posterior
+from support.html_outline import Outline
+from support.raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError
 from bpa_ppl._runtime.arrays import Float64

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_demo import cache as cache
-from small_demo import write_small_demo
+from support.small_demo import cache as cache
+from support.small_demo import write_small_demo
 
 from bpa_ppl.experiments.running import run_study
 from bpa_ppl.experiments.study import read_study

@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import numpyro
 import pytest
-from external_posterior import autoregressive, inference_data
 from numpyro import distributions as dist
-from raising import raises
+from support.external_posterior import autoregressive, inference_data
+from support.raising import raises
 from xarray import Dataset, DataTree
 
 import bpa_ppl as bpa
@@ -245,7 +245,7 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
 
 @pytest.mark.parametrize("name", ["eight_schools-eight_schools_noncentered", "garch-garch11"])
 def test_halves_of_reference_draws_agree_and_errors_are_found(name: str, shared_data: Path) -> None:
-    """The shares of 45 posteriors are those of tests/benchmarks/bench_referee.py."""
+    """The shares of 45 posteriors are those of benchmarks/bench_referee.py."""
     path = shared_data / "posteriordb" / f"{name}.json.zip"
     if not path.is_file():
         pytest.skip(f"needs the reference draws of posteriordb in {path.parent}")

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
 from scipy.stats import kstest
-from targets import plane
+from support import reference_model
+from support.raising import raises
+from support.targets import plane
 
 from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judged_lists import judged_lists, write_json_lines
 from pyarrow import parquet
-from raising import raises
+from support.judged_lists import judged_lists, write_json_lines
+from support.raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.experiments.page import write_figures

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive
-from raising import raises
 from scipy.stats import binom, energy_distance
+from support.external_posterior import autoregressive
+from support.raising import raises
 
 from bpa_ppl import DataError, Draws, corpus_score, from_lists
 from bpa_ppl.experiments.comparison.comparison import (

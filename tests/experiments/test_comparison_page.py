@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive, external_posterior
-from html_outline import Outline
-from raising import raises
+from support.external_posterior import autoregressive, external_posterior
+from support.html_outline import Outline
+from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
 from bpa_ppl.experiments.calibration import Replication, calibrate, calibration_page

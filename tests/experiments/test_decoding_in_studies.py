@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
-from small_demo import write_small_demo
+from support.raising import raises
+from support.small_demo import write_small_demo
 
 import bpa_ppl
 from bpa_ppl import DataError, UsageError, concatenate, corpus_score
@@ -21,7 +21,7 @@ from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material, run_study
 from bpa_ppl.experiments.study import Cell, Study, draw_sentences, read_study, seed_of
 
-SCRIPT = Path(__file__).with_name("source_decoder.py")
+SCRIPT = Path(__file__).parent.parent / "support" / "source_decoder.py"
 SENTENCES, HYPOTHESES = 16, 5
 STUDY = """
 sizes = [4]

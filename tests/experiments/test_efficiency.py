@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from external_posterior import autoregressive, external_posterior
-from raising import raises
 from scipy.stats import t as student
+from support.external_posterior import autoregressive, external_posterior
+from support.raising import raises
 
 from bpa_ppl import DataError, Draws
 from bpa_ppl.experiments.comparison.comparison import compare

@@ -10,9 +10,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-import reference_model
-from raising import raises
-from targets import NAMES
+from support import reference_model
+from support.raising import raises
+from support.targets import NAMES
 
 from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, from_lists, rerank, write_posterior
 from bpa_ppl.experiments.heuristic import Heuristic, perturbed

@@ -6,10 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-import targets
-from reference_model import Array
 from scipy.special import logsumexp
 from scipy.stats import norm
+from support import targets
+from support.reference_model import Array
 
 from bpa_ppl.experiments.known_targets import KnownTarget
 from bpa_ppl.experiments.known_targets import target as computed

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from html_outline import Outline
 from sacrebleu.metrics import BLEU
+from support.html_outline import Outline
 
 import bpa_ppl
 from bpa_ppl.experiments.page import figures_of, verdict_of, write_figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tuning_problems import problem_of, random_lists
+from support.tuning_problems import problem_of, random_lists
 
 from bpa_ppl.experiments.tuning.mert import best_step, envelopes, error_surface
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tuning_problems import problem_of
+from support.tuning_problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
 from bpa_ppl.experiments.tuning.base import TUNERS, TuningLists, tuning_lists

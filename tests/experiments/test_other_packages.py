@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from moment_checks import assert_moments
-from raising import raises
-from reference_model import given
-from targets import SENTENCES, TARGETS
+from support.moment_checks import assert_moments
+from support.raising import raises
+from support.reference_model import given
+from support.targets import SENTENCES, TARGETS
 
 from bpa_ppl import Isotropic, UsageError, check, errors, log_density
 from bpa_ppl.posterior.adapter import as_draws

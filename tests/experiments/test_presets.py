@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged_lists import judged_lists
-from raising import raises
+from support.judged_lists import judged_lists
+from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.nbest import deviation_within

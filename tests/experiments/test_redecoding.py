@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import (
     BpaWarning,
@@ -27,7 +27,7 @@ from bpa_ppl.experiments.redecoding import Decoder, Redecoded, merge, redecode
 from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 from bpa_ppl.experiments.tuning.reestimation import Reestimation
 
-DECODER = Path(__file__).with_name("source_decoder.py")
+DECODER = Path(__file__).parent.parent / "support" / "source_decoder.py"
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})
 SIZE = 4
 WORDS = ["the", "cat", "sat", "on", "a", "mat"]

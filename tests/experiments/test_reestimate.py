@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
 from bpa_ppl.experiments.tuning.base import TUNERS

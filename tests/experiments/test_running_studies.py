@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from raising import raises
 from sacrebleu.metrics import BLEU, TER
+from support.raising import raises
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, Isotropic
 from bpa_ppl.experiments.running import run_study

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tuning_problems import planted_lists, problem_of, random_lists
+from support.tuning_problems import planted_lists, problem_of, random_lists
 
 from bpa_ppl.experiments.tuning import pro
 from bpa_ppl.experiments.tuning.base import TUNERS, Tuned, TuningLists, TuningProblem

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
+from support import reference_model
+from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check
 from bpa_ppl.experiments.weight_trace import WeightTrace

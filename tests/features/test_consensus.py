@@ -10,7 +10,7 @@ import pytest
 import sacrebleu.metrics as sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest, add_features, concatenate, from_lists, read_nbest
 from bpa_ppl.errors import UsageError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judged_lists import judged_lists
-from raising import raises
+from support.judged_lists import judged_lists
+from support.raising import raises
 
 from bpa_ppl import BpaWarning, NBest, add_features
 from bpa_ppl.component import Positive

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pytest
-from raising import raises
-from records import with_record
+from support.raising import raises
+from support.records import with_record
 
 from bpa_ppl import (
     DataError,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, read_nbest
 

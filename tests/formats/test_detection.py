@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError

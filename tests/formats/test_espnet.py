@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import iter_nbest, read_nbest
 from bpa_ppl.errors import DataError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError

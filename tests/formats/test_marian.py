@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from table_content import table_content
+from support.table_content import table_content
 
 from bpa_ppl import from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
-from table_content import table_content
+from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import DataError, read_nbest
 from bpa_ppl.formats import moses_blocks

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
-from table_content import table_content
+from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import NBest, from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, read_nbest
 from bpa_ppl.errors import printable

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.component import Count

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from raising import raises
-from table_content import table_content
+from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import adapt, from_records, point_weights, read_nbest, write_nbest
 from bpa_ppl.errors import DataError

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from raising import raises
-from table_content import table_content
+from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import NBest, from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import DataError

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import (
     Draws,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import (
     BpaWarning,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import from_samples
 from bpa_ppl.errors import DataError, UsageError

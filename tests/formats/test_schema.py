@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, Draws, from_records, iter_nbest, rerank
 from bpa_ppl.formats.values import values_of

@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from raising import raises
-from table_content import table_content
+from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import NBest, concatenate, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError

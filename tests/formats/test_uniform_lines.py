@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from table_content import table_content
+from support.table_content import table_content
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError

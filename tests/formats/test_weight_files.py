@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest, from_lists, read_weights, write_weights
 from bpa_ppl.errors import DataError, UsageError

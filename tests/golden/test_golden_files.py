@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 import pytest
 from make_golden import FOLDER, expected, unpacked
-from raising import raises
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl.errors import DataError

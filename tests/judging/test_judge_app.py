@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judge_lists import TOKEN, judge_lists
+from support.judge_lists import TOKEN, judge_lists
 
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.judging.journal import read_journal

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, CTRL, SHIFT, Browser, Page
-from judge_lists import judge_lists, running
+from support.browser import CHROMIUM, CTRL, SHIFT, Browser, Page
+from support.judge_lists import judge_lists, running
 
 import bpa_ppl as bpa
 from bpa_ppl.judging.session import Session

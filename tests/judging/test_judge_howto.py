@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from judged_pairs import compared_lists
+from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged_pairs import NAMES, TRUE, compared_lists
-from raising import raises
 from scipy.stats import norm
+from support.judged_pairs import NAMES, TRUE, compared_lists
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Prior, as_draws, from_lists

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
 from scipy.stats import halfcauchy, invgamma, norm
+from support import reference_model
+from support.raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.models.likelihoods.oracle import Oracle

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from raising import raises
-from records import with_record
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
+from support.raising import raises
+from support.records import with_record
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.models.priors.learned import (

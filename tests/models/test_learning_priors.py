@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
 from scipy.special import log_expit
+from support import reference_model
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError

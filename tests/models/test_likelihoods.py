@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import reference_model
 from numpyro import handlers
-from raising import raises
-from reference_model import Array
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp
 from scipy.stats import norm
+from support import reference_model
+from support.raising import raises
+from support.reference_model import Array
 
 from bpa_ppl import NBest, UsageError, adapt, from_lists
 from bpa_ppl.experiments.samplers import calibrate_sampler

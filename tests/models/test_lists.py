@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
+from support import reference_model
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
 from bpa_ppl.models.choice import OracleChoice

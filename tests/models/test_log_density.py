@@ -10,9 +10,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 import pytest
-import reference_model
 from numpyro.infer.util import log_density
 from scipy.optimize import approx_fprime
+from support import reference_model
 
 from bpa_ppl import NBest, Weights, from_lists, read_weights
 from bpa_ppl.models.likelihoods.oracle import Oracle

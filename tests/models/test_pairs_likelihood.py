@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 from numpyro import handlers
-from reference_model import Array
 from scipy.special import expit, log_expit
+from support.reference_model import Array
 
 from bpa_ppl import NBest, adapt, as_draws, from_lists
 from bpa_ppl.models.likelihoods.pairs import Pairs

@@ -11,15 +11,15 @@ import jax
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from moment_checks import assert_weighted_moments
 from numpyro import handlers
 from numpyro.infer import Predictive
-from raising import raises
-from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit
 from scipy.stats import multivariate_normal, norm
-from targets import by_domain, moments_of
+from support.moment_checks import assert_weighted_moments
+from support.raising import raises
+from support.reference_model import Array, log_prior
+from support.targets import by_domain, moments_of
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting import log_density as density_of

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-import reference_model
-from external_posterior import autoregressive, external_posterior
-from raising import raises
 from scipy.stats import laplace, multivariate_normal
+from support import reference_model
+from support.external_posterior import autoregressive, external_posterior
+from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
 from bpa_ppl.models.priors.base import Prior

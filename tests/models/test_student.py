@@ -5,10 +5,10 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from raising import raises
 from scipy.integrate import quad
 from scipy.stats import chi2, kstest, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
+from support.raising import raises
 
 from bpa_ppl import Draws, UsageError, from_lists
 from bpa_ppl.models.priors.base import Prior, log_density_of_scale

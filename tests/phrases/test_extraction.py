@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from phrase_pairs import counts_by_pair, pairs_of, tables_equal
-from raising import raises
+from support.phrase_pairs import counts_by_pair, pairs_of, tables_equal
+from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases.extraction import extract_phrases, select_lines

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases.ibm1 import FLOOR, IBM1

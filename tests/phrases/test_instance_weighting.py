@@ -8,9 +8,9 @@ from math import exp
 import jax
 import numpy as np
 import pytest
-from phrase_pairs import counts_by_pair
-from raising import raises
 from scipy.stats import norm
+from support.phrase_pairs import counts_by_pair
+from support.raising import raises
 
 from bpa_ppl._runtime.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError

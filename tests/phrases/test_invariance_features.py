@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, add_features, from_lists
 from bpa_ppl.features.recipe import source_records, sources_from_records

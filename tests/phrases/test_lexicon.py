@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features, from_lists
 from bpa_ppl.features.base import FEATURES

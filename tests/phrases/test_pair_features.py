@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from phrase_pairs import counts_by_pair, pairs_of
-from raising import raises
+from support.phrase_pairs import counts_by_pair, pairs_of
+from support.raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.phrases.ibm1 import IBM1

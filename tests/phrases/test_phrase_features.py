@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, add_features, from_lists, iter_nbest
 from bpa_ppl.features.base import FeatureSource

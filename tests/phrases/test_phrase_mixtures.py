@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from phrase_pairs import counts_by_pair, pairs_of
-from raising import raises
 from scipy.optimize import minimize
 from scipy.special import expit
+from support.phrase_pairs import counts_by_pair, pairs_of
+from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl.phrases.mixtures import (

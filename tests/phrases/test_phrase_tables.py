@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from pyarrow import parquet
-from raising import raises
+from support.phrase_pairs import counts_by_pair, pairs_of, tables_equal
+from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from phrase_pairs import sentences_of
 from pyarrow import parquet
-from raising import raises
+from support.phrase_pairs import sentences_of
+from support.raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.phrases.subdomains import Subdomains

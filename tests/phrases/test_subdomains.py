@@ -10,10 +10,10 @@ import jax
 import numpy as np
 import numpyro
 import pytest
-from planted import planted
-from raising import raises
 from sklearn.metrics import adjusted_rand_score
-from subdomain_program import pad_text, subdomain_mixture
+from support.planted import planted
+from support.raising import raises
+from support.subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.phrases.induction import induce

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from external_posterior import autoregressive
+from support.external_posterior import autoregressive
 
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.statistics import TAILS, bfmi, ess, mcse, pareto_smoothed, r_hat, tail_shapes

@@ -55,7 +55,7 @@ KINDS = CONTINUOUS | DISCRETE
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_copies_are_found_where_there_are_none(kind: str) -> None:
-    """The rates of 1000 runs are in tests/benchmarks/bench_copies.py."""
+    """The rates of 1000 runs are in benchmarks/bench_copies.py."""
     samples = (KINDS[kind](np.random.default_rng(seed)) for seed in range(30))
     assert not any(copied_chains(sample) for sample in samples)
 

@@ -13,7 +13,8 @@ import h5py
 import numpy as np
 import pytest
 import xarray
-from external_posterior import (
+from msgspec import structs
+from support.external_posterior import (
     CHAINS,
     DRAWS,
     NAMES,
@@ -21,9 +22,8 @@ from external_posterior import (
     draws_of_all_kinds,
     external_posterior,
 )
-from msgspec import structs
-from raising import raises
-from records import with_record
+from support.raising import raises
+from support.records import with_record
 
 from bpa_ppl import DataError, Reranker, check, point_weights, read_posterior, write_posterior
 from bpa_ppl.errors import BpaError

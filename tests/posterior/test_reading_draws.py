@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from external_posterior import CHAINS, DRAWS, dataset_of, draws_of_all_kinds
+from support.external_posterior import CHAINS, DRAWS, dataset_of, draws_of_all_kinds
 
 from bpa_ppl import BpaWarning, read_posterior, write_posterior
 from bpa_ppl.posterior.adapter import as_draws, to_arviz, to_groups

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from external_posterior import draws_of_all_kinds
 from msgspec import structs
-from raising import raises
-from records import with_record
+from support.external_posterior import draws_of_all_kinds
+from support.raising import raises
+from support.records import with_record
 
 from bpa_ppl import DataError, Draws, NBest, adapt, from_lists, write_posterior
 from bpa_ppl.posterior.adapter import as_draws, to_arviz

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from judged_lists import judged_lists
-from raising import raises
+from support.judged_lists import judged_lists
+from support.raising import raises
 
 from bpa_ppl import DataError, UsageError, corpus_score, from_lists, gains, oracles
 from bpa_ppl.experiments.tuning.reestimation import reestimate

@@ -11,7 +11,7 @@ import pytest
 import sacrebleu.metrics as sacre
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import DataError

@@ -10,7 +10,7 @@ import pytest
 import sacrebleu.metrics as sacre
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest, adapt, from_lists
 from bpa_ppl.errors import BpaError, DataError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, from_arrays, gains, oracles
 from bpa_ppl.quality.gains import choice_score, statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sacrebleu.metrics as sacre
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
 from bpa_ppl.quality.scoreboard import compared

@@ -7,8 +7,8 @@ from importlib.resources import as_file, files
 
 import numpy as np
 import pytest
-from raising import raises
 from sacrebleu.metrics import BLEU, CHRF, TER
+from support.raising import raises
 
 from bpa_ppl import UsageError, read_nbest
 from bpa_ppl.quality.pairs import TIE, pairs_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
 from bpa_ppl.features.consensus import Consensus

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from targets import EXACT, TARGETS
+from support.targets import EXACT, TARGETS
 
 from bpa_ppl import NBest, from_lists
 

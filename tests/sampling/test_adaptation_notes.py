@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged_lists import judged_lists
+from support.judged_lists import judged_lists
 
 from bpa_ppl import NBest, adapt, describe
 from bpa_ppl.notes import capture_notes

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from judged_lists import judged_lists
-from raising import raises
+from support.judged_lists import judged_lists
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, check
 from bpa_ppl.models.choice import OracleChoice

@@ -7,10 +7,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-import reference_model
 from scipy.special import logsumexp
 from scipy.stats import norm
-from targets import integrated
+from support import reference_model
+from support.targets import integrated
 
 import bpa_ppl
 from bpa_ppl import Isotropic, from_lists

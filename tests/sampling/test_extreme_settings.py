@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import UsageError, adapt, check, from_lists
 from bpa_ppl.sampling.base import SAMPLERS

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from moment_checks import assert_weighted_moments
-from raising import raises
-from reference_model import given, pairs
 from scipy.special import expit
 from scipy.stats import multivariate_normal
-from targets import SENTENCES, TARGETS, Target, by_domain
+from support.moment_checks import assert_weighted_moments
+from support.raising import raises
+from support.reference_model import given, pairs
+from support.targets import SENTENCES, TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, Isotropic, NBest, UsageError, check, from_lists, rerank, to_posterior

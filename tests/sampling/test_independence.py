@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from moment_checks import assert_moments
-from targets import TARGETS
+from support.moment_checks import assert_moments
+from support.targets import TARGETS
 
 from bpa_ppl.sampling.imh import IndependenceMetropolis, accept, accept_pairs
 from bpa_ppl.sampling.laplace import fit_moments

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import targets
-from moment_checks import assert_moments
 from numpyro.infer import HMC
-from raising import raises
+from support import targets
+from support.moment_checks import assert_moments
+from support.raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.posterior.adapter import as_draws

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from moment_checks import assert_moments, assert_weighted_moments
 from scipy.special import expit
-from targets import DRAWS, SENTENCES, TARGETS
+from support.moment_checks import assert_moments, assert_weighted_moments
+from support.targets import DRAWS, SENTENCES, TARGETS
 
 from bpa_ppl import check
 from bpa_ppl.posterior.adapter import as_draws

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from moment_checks import assert_moments, assert_weighted_moments
-from targets import EXACT, NAMES, STEPS, TARGETS
+from support.moment_checks import assert_moments, assert_weighted_moments
+from support.targets import EXACT, NAMES, STEPS, TARGETS
 
 from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws

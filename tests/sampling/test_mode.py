@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
 from scipy.optimize import approx_fprime, minimize
+from support import reference_model
+from support.raising import raises
 
 from bpa_ppl import (
     DataError,

@@ -9,13 +9,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-import reference_model
-from moment_checks import assert_moments
 from numpyro.distributions.constraints import positive, real_vector
-from raising import raises
 from scipy.special import log_expit
 from scipy.stats import halfnorm, norm
-from targets import integrated, moments_of
+from support import reference_model
+from support.moment_checks import assert_moments
+from support.raising import raises
+from support.targets import integrated, moments_of
 
 from bpa_ppl import UsageError, adapt, log_density
 from bpa_ppl.errors import BpaWarning

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged_lists import judged_lists
-from raising import raises
+from support.judged_lists import judged_lists
+from support.raising import raises
 
 from bpa_ppl import (
     DataError,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
-from reference_model import given
 from scipy.special import expit
-from targets import by_domain
+from support.raising import raises
+from support.reference_model import given
+from support.targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.diagnostics.raters import raters_of

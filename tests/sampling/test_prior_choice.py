@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import chi2, norm
+from support import reference_model
+from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, from_lists, rerank
 from bpa_ppl.models.likelihoods.margin import Margin

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from moment_checks import assert_moments
-from targets import TARGETS
+from support.moment_checks import assert_moments
+from support.targets import TARGETS
 
 from bpa_ppl import adapt, check, from_lists
 from bpa_ppl.sampling.rwm import random_walk

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from targets import DRAWS, OWN, TARGETS
+from support.targets import DRAWS, OWN, TARGETS
 
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -21,12 +21,11 @@ TESTS = Path(__file__).resolve().parent.parent
 #: Strict JAX is the tests' own: a user's process has neither x64 nor the rule on ranks.
 FRESH = """
 import sys
-sys.path[:0] = [{sampling!r}, {tests!r}]
-import conftest
-from targets import DRAWS
+sys.path.insert(0, {tests!r})
+from support.targets import DRAWS, TARGETS
 import numpy as np
-draws = conftest.posterior_of({sampler!r}, "plane", draws=DRAWS)["posterior"]["weights"].values
-np.save({path!r}, draws)
+posterior = TARGETS["plane"]().adapt({sampler!r}, seed=0, draws=DRAWS)
+np.save({path!r}, posterior["posterior"]["weights"].values)
 """
 
 
@@ -61,16 +60,12 @@ def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: s
 def test_a_fresh_process_without_strict_jax_gives_the_same_draws(
     posteriors: Posteriors, sampler: str, tmp_path: Path
 ) -> None:
-    script = FRESH.format(
-        tests=str(TESTS),
-        sampling=str(TESTS / "sampling"),
-        sampler=sampler,
-        path=str(tmp_path / "draws.npy"),
-    )
+    path = str(tmp_path / "draws.npy")
+    script = FRESH.format(tests=str(TESTS), sampler=sampler, path=path)
     compiling = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}  # itself, and not loading
     subprocess.run([sys.executable, "-c", script], check=True, cwd=TESTS.parent, env=compiling)
     ours = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
-    np.testing.assert_array_equal(np.load(tmp_path / "draws.npy"), ours)
+    np.testing.assert_array_equal(np.load(path), ours)
 
 
 @pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference_model
-from raising import raises
+from support import reference_model
+from support.raising import raises
 
 from bpa_ppl import Isotropic, UsageError, adapt
 from bpa_ppl.sampling.arguments import Arguments

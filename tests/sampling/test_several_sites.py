@@ -10,12 +10,12 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-import reference_model
-from moment_checks import assert_moments
-from raising import raises
 from scipy.special import log_expit, logsumexp
 from scipy.stats import lognorm, multivariate_normal, norm
-from targets import SENTENCES, TARGETS, integrated, moments_of
+from support import reference_model
+from support.moment_checks import assert_moments
+from support.raising import raises
+from support.targets import SENTENCES, TARGETS, integrated, moments_of
 
 from bpa_ppl import (
     DataError,

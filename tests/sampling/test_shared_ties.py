@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import reference_model
-from moment_checks import assert_moments
-from raising import raises
 from scipy.optimize import minimize
 from scipy.stats import norm
-from targets import integrated, moments_of
+from support import reference_model
+from support.moment_checks import assert_moments
+from support.raising import raises
+from support.targets import integrated, moments_of
 
 from bpa_ppl import DataError, NBest, adapt, as_draws, from_lists, oracles, rerank
 from bpa_ppl.models.choice import OracleChoice

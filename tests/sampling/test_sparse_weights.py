@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference_model
 from scipy.special import log_expit
+from support import reference_model
 
 from bpa_ppl import adapt, as_draws
 from bpa_ppl.models.priors.sparse import Horseshoe

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws
 from bpa_ppl.sampling import chains

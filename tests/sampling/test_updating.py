@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference_model
+from support import reference_model
 
 from bpa_ppl import Prior, adapt, check, write_posterior
 from bpa_ppl.errors import BpaWarning

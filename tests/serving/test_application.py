@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.formats import records as readers

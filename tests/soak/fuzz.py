@@ -19,11 +19,11 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import areas  # noqa: F401
-from attempts import AREAS, attempt
-from fuzzing import ACCEPTED, REFUSED, Failure
+from support import areas  # noqa: F401
+from support.attempts import AREAS, attempt
+from support.fuzzing import ACCEPTED, REFUSED, Failure
 
 FAILED = "failed"
 WATCHDOG = 600.0  # seconds, after which a reader that cannot be interrupted is ended

@@ -6,11 +6,13 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import areas  # noqa: F401
-import attempts
 import pytest
-from attempts import AREAS, Area, attempt
-from fuzzing import ACCEPTED, REFUSED, Failure
+from support import (
+    areas,  # noqa: F401
+    attempts,
+)
+from support.attempts import AREAS, Area, attempt
+from support.fuzzing import ACCEPTED, REFUSED, Failure
 
 from bpa_ppl.errors import DataError
 

@@ -6,8 +6,8 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import fuzzing
 import pytest
+from support import fuzzing
 
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.text.language_model import NgramModel

@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from raising import raises
+from support.raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.text.words import SPECIAL, corpus_of, sentences_of, words_of

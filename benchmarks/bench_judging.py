@@ -1,0 +1,379 @@
+"""Comparing two candidates at a time: the headroom that simulated raters win with few answers.
+
+    python benchmarks/bench_judging.py [--tables NAME ...] [--draws 10] [--slip 0.05]
+
+Data and protocol are those of `bench_judged.py`: each half of a domain of WMT 2023 is once the pool
+that pairs are chosen from, and once the test set. The rater prefers the candidate with the better
+MQM; "no difference" counts as an answer. Printed is the share of the headroom ± two standard
+deviations over the sessions, by the number of answers.
+
+Tables:
+    pairs     ways of choosing pairs, with all metrics as features
+    collections  mixed and random pairs by other judgements: summaries, texts from data, medical
+              texts, talks and WMT, with computed features alone and with the systems; reward models
+    noise     a fifth of the answers random
+    six       the six features that most people have, from nothing and from one trusted metric
+    learned   priors learned from the other domains
+    intervals  how often 95 % intervals of weights have the true ones: the best of four candidates,
+              100 answers, four weights of a size, or drawn from the prior; draws data sets each
+    slips     the same of slip rates of two or three raters, with 60 and 300 answers of each
+    raters    two simulated raters who slip in 3 % and 30 % of 300 answers each: the error of the
+              weights with one slip rate and with a rate of each rater; draws × 4 data sets
+    speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from bench_judged import (
+    COMPUTED,
+    CONSENSUS_SETS,
+    SIX,
+    SUMMARIES,
+    WMT23,
+    Half,
+    answer_pairs,
+    cell,
+    hard_pairs,
+    priors_of_others,
+    read_halves,
+    reward_halves,
+)
+from measuring import Table, print_cells, run_tables
+
+import bpa_ppl as bpa
+from bpa_ppl.building import concatenate, from_lists
+from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.judging.journal import PLACES, TIE
+from bpa_ppl.judging.session import Session
+from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.quality.column import column_of, headroom_won
+
+ANSWERS = (10, 20, 50)
+TRUSTED = "qe_CometKiwi"
+
+
+class InformationOnly(Session):
+    """A session without random questions."""
+
+    def _is_informative(self, lines: int) -> bool:
+        return True
+
+
+class RandomOnly(Session):
+    """A session of random questions."""
+
+    def _is_informative(self, lines: int) -> bool:
+        return False
+
+
+WAYS = {"mixed": Session, "information": InformationOnly, "random": RandomOnly}
+
+
+def learning_curve(
+    session: Session, test: NBest, clicks: tuple[int, ...], noise: float
+) -> list[float]:
+    """Return the share of the headroom that a session wins on other lists after some answers.
+
+    The rater prefers the candidate with the higher MQM, and of two that are equal says that there
+    is no difference; with a probability an answer names one of the candidates at random.
+    """
+    values = np.asarray(column_of(session.lists, "mqm"), np.float64)
+    rng, result = np.random.default_rng([session.seed, 1]), []
+    for count in clicks:
+        while len(session.judgements) < count:
+            question = session.next()
+            shown = values[session.lists.offsets[question.sentence] + np.array(question.candidates)]
+            if rng.random() < noise:
+                shown = rng.permutation(2)
+            session.answer(TIE if shown[0] == shown[1] else PLACES[int(np.argmax(shown))])
+        result.append(headroom_won(test, session.choices(test), "mqm"))
+    return result
+
+
+def print_sessions(
+    name: str,
+    halves: list[Half],
+    options: Any,
+    *,
+    pairs: str = "mixed",
+    noise: float = 0.0,
+    prior: Any = lambda half: None,
+    answers: tuple[int, ...] = ANSWERS,
+    categorical: str | None = None,
+) -> None:
+    """Print the headroom that sessions win.
+
+    Args:
+        name: of the row.
+        halves: pools and test sets.
+        options: of the command line.
+        pairs: how they are chosen.
+        noise: the probability of a random answer.
+        prior: returns the prior of a half.
+        answers: their numbers.
+        categorical: a column whose values become features.
+    """
+    curves = []
+    for half in halves:
+        settings = {"slip": options.slip, "categorical": categorical}
+        runs = [
+            WAYS[pairs](half.pool, prior(half), seed=seed, **settings)
+            for seed in range(options.draws)
+        ]
+        curves.append([learning_curve(run, half.test, answers, noise) for run in runs])
+    means = np.mean(curves, axis=0).T
+    cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
+    print_cells(name, cells)
+
+
+def pairs(options: Any) -> None:
+    """Print how ways of choosing pairs compare."""
+    print("\nall metrics")
+    for way in WAYS:
+        print_sessions(way, read_halves(WMT23), options, pairs=way)
+
+
+def collections(options: Any) -> None:
+    """Print how mixed and random pairs compare on other collections."""
+    for file in (*CONSENSUS_SETS, SUMMARIES, *WMT23):
+        halves = read_halves((file,), (*COMPUTED, "chars"))
+        for name, categorical in ((file, None), (f"{file}, systems", "system")):
+            for way in ("mixed", "random"):
+                print_sessions(
+                    f"{name}, {way}", halves, options, pairs=way, categorical=categorical
+                )
+    for way in ("mixed", "random"):
+        print_sessions(f"reward models, {way}", reward_models(), options, pairs=way)
+
+
+def reward_models() -> list[Half]:
+    """Return the halves of hard pairs of answers, with the scores of reward models."""
+    parts = [(half.pool, half.test) for half in reward_halves(hard_pairs())]
+    return [Half("rewardbench", *(x.without("preferences") for x in pair)) for pair in parts]
+
+
+def noise(options: Any) -> None:
+    """Print what random answers cost."""
+    print("\nall metrics, a fifth of the answers random")
+    print_sessions("mixed", read_halves(WMT23), options, noise=0.2)
+
+
+def trusted(half: Half) -> dict[str, float]:
+    """Return a weight of one metric alone."""
+    names = half.pool.feature_names
+    return {TRUSTED: 0.5 / float(half.pool.spread[names.index(TRUSTED)])}
+
+
+def six(options: Any) -> None:
+    """Print the scores with six features."""
+    print("\nsix features")
+    halves = read_halves(WMT23, SIX)
+    print_sessions("from nothing", halves, options)
+    start = (0, *ANSWERS)
+    print_sessions(f"from {TRUSTED}", halves, options, prior=trusted, answers=start)
+
+
+def learned(options: Any) -> None:
+    """Print the scores with a prior learned from answers in the other domains, or judgements."""
+    print("\nall metrics, prior learned from the other domains")
+    halves = read_halves(WMT23)
+    whole = {
+        half.name: Half(half.name, concatenate([half.pool, half.test], renumber=True), half.test)
+        for half in halves[::2]
+    }
+    ways = {
+        "200 random pairs of each": {
+            name: bpa.adapt(answer_pairs(half, 200, 0), None, likelihood="preference")
+            for name, half in whole.items()
+        },
+        "all judgements": {
+            name: bpa.adapt(half.pool, None, gain="mqm") for name, half in whole.items()
+        },
+    }
+    for way, posteriors in ways.items():
+        priors = priors_of_others(posteriors)
+
+        def learned_prior(half: Half, priors: dict[str, bpa.Prior] = priors) -> bpa.Prior:
+            return priors[half.name]
+
+        print_sessions(way, halves, options, prior=learned_prior, answers=(0, *ANSWERS))
+
+
+SLIPS = {"ann": 0.03, "bob": 0.3}
+
+
+def two_raters(seed: int, answers: int = 300) -> tuple[NBest, np.ndarray]:
+    """Return lists of two candidates with the answers of two raters, and the true weights."""
+    rng = np.random.default_rng([seed, 7])
+    truth, features = rng.normal(size=6), rng.normal(size=(2 * answers, 2, 6))
+    entries = []
+    for s, (first, second) in enumerate(features.astype(np.float32) @ truth):
+        name = tuple(SLIPS)[s % 2]
+        weights = np.exp([first, second, (first + second) / 2])
+        at_random, answer = rng.uniform() < SLIPS[name], rng.choice(3, p=weights / weights.sum())
+        entries.append((rng.integers(3) if at_random else answer, {"rater": name}))
+    pairs = {0: [0, 1], 1: [1, 0]}
+    lists = from_lists([["a", "b"]] * len(entries), features, [f"F{k}" for k in range(6)])
+    judged = lists.with_sentence_extras(
+        preferences=[(a < 2 and [{"candidates": pairs[a], **e}]) or None for a, e in entries],
+        ties=[(a == 2 and [{"candidates": [0, 1], **e}]) or None for a, e in entries],
+    )
+    return judged, truth
+
+
+def raters(options: Any) -> None:
+    """Print the error of the weights, and how often intervals contain the slip rates."""
+    errors: dict[str, list[tuple[float, float]]] = {}
+    inside: dict[str, list[bool]] = {name: [] for name in SLIPS}
+    rates: dict[str, list[float]] = {name: [] for name in SLIPS}
+    ways: dict[str, Any] = {"none": 0.0, "one, 0.05": 0.05, "one, 0.165": 0.165, "two": "raters"}
+    for seed in range(4 * options.draws):
+        judged, truth = two_raters(seed)
+        zero = dict.fromkeys(judged.feature_names, 0.0)
+        for way, slip in ways.items():
+            posterior = as_draws(
+                bpa.adapt(
+                    judged,
+                    zero,
+                    likelihood=Preference(slip=slip),
+                    prior="isotropic:variance=1.0",
+                    draws=500,
+                )
+            )
+            mean = posterior.mean
+            angle = np.arccos(mean @ truth / np.linalg.norm(mean) / np.linalg.norm(truth))
+            error = float(np.sqrt(np.mean((mean - truth) ** 2)))
+            errors.setdefault(way, []).append((error, float(np.degrees(angle))))
+        found = raters_of(posterior)
+        assert found is not None
+        for name, slip in SLIPS.items():
+            mean, low, high = found.slips[name]
+            inside[name].append(low < slip < high)
+            rates[name].append(mean)
+    table = Table("slip rates", "RMSE of weights", "± 2 se", "angle, degrees", "± 2 se")
+    for way, values in errors.items():
+        mean, error = np.mean(values, axis=0), 2 * np.std(values, axis=0) / np.sqrt(len(values))
+        table.row(way, mean[0], error[0], mean[1], error[1])
+    for name, slip in SLIPS.items():
+        share, mean = np.mean(inside[name]), np.mean(rates[name])
+        print(f"{name} {slip}: mean {mean:.3f}, in the 95 % interval {share:.3f} of the time")
+
+
+def best_of_four(truth: np.ndarray, slips: tuple[float, ...], answers: int, seed: int) -> NBest:
+    """Return lists of which raters chose the best of four candidates.
+
+    Args:
+        truth: (K,) weights.
+        slips: the slip rates of the raters.
+        answers: of each rater.
+        seed: of the data.
+    """
+    rng, count = np.random.default_rng([seed, 11]), answers * len(slips)
+    features = rng.normal(size=(count, 4, len(truth))).astype(np.float32)
+    chosen = (features @ truth + rng.gumbel(size=(count, 4))).argmax(axis=1)
+    rater = np.arange(count) % len(slips)
+    at_random = rng.uniform(size=count) < np.array(slips)[rater]
+    chosen = np.where(at_random, rng.integers(4, size=count), chosen).tolist()
+    rankings = [
+        [{"candidates": [best, [k for k in range(4) if k != best]], "rater": f"r{number}"}]
+        for best, number in zip(chosen, rater.tolist(), strict=True)
+    ]
+    texts = [[f"{s} {k}" for k in range(4)] for s in range(count)]
+    lists = from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
+    return lists.with_sentence_extras(rankings=rankings)
+
+
+def covered(draws: bpa.Draws, truth: np.ndarray) -> int:
+    """Return how many 95 % intervals of weights have the true ones."""
+    low, high = np.quantile(draws.flat, [0.025, 0.975], axis=0)
+    return int(np.count_nonzero((low < truth) & (truth < high)))
+
+
+def intervals(options: Any) -> None:
+    """Print how often intervals have the true weights, and how many posteriors pass their check."""
+    table = Table("best of four, 100 answers", "covered", "of", "passed", "data sets")
+    for size in (0.5, 1.0, 1.5, None):
+        inside, passed = 0, 0
+        for seed in range(options.draws):
+            rng = np.random.default_rng([seed, 12])
+            truth = (size or 0.0) * rng.choice([-1.0, 1.0], size=4)
+            if size is None:
+                lists = best_of_four(truth, (0.0,), 100, seed)
+                truth = bpa.log_density(lists, None).prior.sample(rng, 1)[0]
+            lists = best_of_four(truth, (0.0,), 100, seed)
+            draws = as_draws(bpa.adapt(lists, None, seed=seed))
+            inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
+        name = "drawn from the prior" if size is None else f"size {size}"
+        table.row(name, inside, 4 * options.draws, passed, options.draws)
+
+
+def slips(options: Any) -> None:
+    """Print how often intervals have the true slip rates, and the weights that are learned."""
+    columns = "covered", "of", "mean of the last", "weights covered", "of", "passed"
+    table = Table("slip rates", *columns)
+    for rates in ((0.02, 0.02), (0.05, 0.05), (0.2, 0.2), (0.45, 0.45), (0.05, 0.05, 0.45)):
+        for answers in (60, 300):
+            inside, weights, passed, last = 0, 0, 0, list[float]()
+            for seed in range(options.draws):
+                truth = np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=4)
+                lists = best_of_four(truth, rates, answers, seed)
+                posterior = bpa.adapt(lists, None, seed=seed)
+                found = raters_of(posterior)
+                assert found is not None
+                of_raters = [found.slips[f"r{k}"] for k in range(len(rates))]
+                pairs = zip(of_raters, rates, strict=True)
+                inside += sum(low < rate < high for (_, low, high), rate in pairs)
+                weights += covered(as_draws(posterior), truth)
+                passed += bool(bpa.check(posterior))
+                last.append(of_raters[-1][0])
+            name = f"{', '.join(map(str, rates))}: {answers} answers"
+            count = options.draws
+            table.row(
+                *(name, inside, len(rates) * count, float(np.mean(last))),
+                *(weights, 4 * count, passed),
+            )
+
+
+def speed(options: Any) -> None:
+    """Print the median and the longest time of each part of an answer."""
+    rng = np.random.default_rng(0)
+    texts = [[f"text {s} {i}" for i in range(20)] for s in range(10_000)]
+    features = rng.normal(size=(10_000, 20, 12))
+    session = Session(from_lists(texts, features, [f"metric{k}" for k in range(12)]))
+    seconds: dict[str, list[float]] = {"next": [], "answer": [], "outlook": []}
+    for _ in range(60):
+        answer = ("first", "second", "tie")[rng.integers(3)]
+        parts = session.next, partial(session.answer, answer), session.outlook
+        for name, part in zip(seconds, parts, strict=True):
+            start = perf_counter()
+            part()
+            seconds[name].append(perf_counter() - start)
+    table = Table("10,000 lists of 20, milliseconds", "median", "longest")
+    for name, values in seconds.items():
+        table.row(name, 1000 * float(np.median(values)), 1000 * max(values))
+
+
+if __name__ == "__main__":
+    run_tables(
+        __doc__,
+        {
+            "pairs": pairs,
+            "collections": collections,
+            "noise": noise,
+            "six": six,
+            "learned": learned,
+            "intervals": intervals,
+            "slips": slips,
+            "raters": raters,
+            "speed": speed,
+        },
+        draws=10,
+        slip=0.05,
+    )

@@ -1,0 +1,321 @@
+"""Judges, reward models and metrics combined by other methods.
+
+    python benchmarks/bench_juries.py [--tables NAME ...] [--draws 3] [--calls 100]
+
+Tables:
+    llmbar       226 pairs of answers that were made to mislead (LLMBar, neighbour and GPTInst, in
+                 RewardBench), with the scores of nine reward models; accuracy, 10 draws
+    rewardbench  all 2,755 pairs of RewardBench, with the same scores; accuracy, 10 draws
+    metrics      WMT 2023, 17 quality metrics, consensus and length gap; share of the headroom
+    six          WMT 2023, six features that most people have; share of the headroom
+    texts        eight collections with three features of the texts alone; share of the headroom
+    left_out     the accuracy that `adapt` prints after answers to pairs, by leave-one-out, and that
+                 on the test set; a cell has the means of ours / mean of the scores / logistic
+                 regression over 20 draws of each half, and then the share of the 95% intervals of
+                 our accuracy, and of its differences from the two others, that contain the value of
+                 the test set; mean log loss of ours / mean with one slope / logistic regression
+
+Each half of a collection is once the pool that judged lists are drawn from, without replacement,
+and once the test set; seeds 0, 1, ..., the same for every row. A cell has the mean ± two standard
+deviations over the draws, by the number of judged lists; a pool with fewer lists is used as a
+whole. Other methods than ours have the scores divided by their standard deviations within the lists
+of the whole pool; ours takes these from the judged lists.
+
+Rows:
+    mean of the scores     all but the length gap, standardised
+    best score             that with the best choices on the judged lists
+    ridge                  Bayesian ridge regression on normal scores of the gains within lists
+    logistic regression    on differences of the scores of two candidates, C = 1
+    lambdarank             LightGBM's, with its defaults, and with 50 trees of at most 7 leaves of
+                           at least 2 candidates; grades are ranks within the list
+    search                 weights from 0 to 1 by a Gaussian process with expected improvement
+                           (scikit-learn's, Matérn kernel), as MetaMetrics finds them: `--calls`
+                           evaluations of the share of pairs in the order of the gains, half of
+                           them at random
+    MetaMetrics            its published scores
+    ours                   `adapt(lists, None)`, and the same from equal weights, or for preferences
+                           with a wide prior instead of a learned scale
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from bench_judged import (
+    COMPUTED,
+    CONSENSUS_SETS,
+    SIX,
+    SUMMARIES,
+    TED,
+    WMT23,
+    Chooser,
+    Half,
+    adapt,
+    best_feature,
+    cell,
+    draw_lists,
+    hard_pairs,
+    normal_scores,
+    read_halves,
+    reward_halves,
+)
+from measuring import run_tables
+from scipy.stats import norm, rankdata
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.linear_model import BayesianRidge, LogisticRegression
+
+import bpa_ppl as bpa
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baselines.table import ADAPTED, LOGISTIC, MEAN
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.quality.column import column_of
+from bpa_ppl.weights import StartingWeights
+
+SIZES = (10, 20, 50, 200)
+LEFT_OUT_SIZES, LEFT_OUT_DRAWS = (10, 20, 50), 20
+TEXTS = tuple(name for name in (*CONSENSUS_SETS, SUMMARIES) if name not in TED)
+PUBLISHED = "metametrics"
+
+
+def scaled(half: Half, lists: NBest) -> Float64:
+    """Return the features divided by their standard deviations within the lists of the pool."""
+    spread = half.pool.spread
+    scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    return np.asarray(lists.features * scale)
+
+
+def differences(half: Half, lists: NBest) -> Float64:
+    """Return (pairs, features) a better candidate minus a worse one, of all pairs in the lists."""
+    table, gain = scaled(half, lists), column_of(lists, "gain")
+    found = []
+    for sentence in range(len(lists)):
+        rows = range(*lists.rows(sentence).indices(len(table)))
+        for one, other in combinations(rows, 2):
+            if gain[one] != gain[other]:
+                better, worse = (one, other) if gain[one] > gain[other] else (other, one)
+                found.append(table[better] - table[worse])
+    return np.array(found).reshape(-1, table.shape[1])
+
+
+def mean_of_scores(half: Half, _: NBest) -> Int64:
+    """Choose by the mean of the scores, except the length gap."""
+    names = np.array(half.test.feature_names)
+    return half.test.best(scaled(half, half.test) @ (names != "length_gap"))
+
+
+def ridge(half: Half, lists: NBest) -> Int64:
+    """Choose by a ridge regression of normal scores of the gains on list-centred scores."""
+    table, gain = scaled(half, lists), column_of(lists, "gain")
+    parts = [lists.rows(s) for s in range(len(lists))]
+    centred = np.concatenate([table[rows] - table[rows].mean(axis=0) for rows in parts])
+    answers = np.concatenate([normal_scores(gain[rows]) for rows in parts])
+    fitted = BayesianRidge(fit_intercept=False).fit(centred, answers)
+    return half.test.best(scaled(half, half.test) @ fitted.coef_)
+
+
+def logistic_regression(half: Half, lists: NBest) -> Int64:
+    """Choose by a logistic regression of which of two candidates is better."""
+    pairs = differences(half, lists)
+    answers = np.repeat([1, 0], len(pairs))
+    fitted = LogisticRegression(fit_intercept=False).fit(np.vstack([pairs, -pairs]), answers)
+    return half.test.best(scaled(half, half.test) @ fitted.coef_[0])
+
+
+def lambdarank(half: Half, lists: NBest, **settings: Any) -> Int64:
+    """Choose by boosted trees that rank the candidates of a list."""
+    import lightgbm
+
+    gain = column_of(lists, "gain")
+    rows = [gain[lists.rows(s)] for s in range(len(lists))]
+    grades = np.concatenate([rankdata(of_list, "dense") - 1 for of_list in rows]).astype(int)
+    ranker = lightgbm.LGBMRanker(verbosity=-1, n_jobs=1, random_state=0, **settings)
+    ranker.fit(scaled(half, lists), grades, group=lists.sizes)
+    return half.test.best(np.asarray(ranker.predict(scaled(half, half.test))))
+
+
+def search(half: Half, lists: NBest, calls: int) -> Int64:
+    """Choose by weights that a Gaussian process finds."""
+    warnings.simplefilter("ignore", ConvergenceWarning)  # bounds of the kernel
+    pairs, rng = differences(half, lists), np.random.default_rng(0)
+    tried = rng.random((calls // 2, pairs.shape[1]))
+    values = np.mean(pairs @ tried.T > 0, axis=0)
+    kernel = ConstantKernel(0.1) * Matern(nu=2.5) + WhiteKernel(1e-3)
+    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
+    while len(tried) < calls:
+        if len(tried) % 5 == 0:  # in between, the kernel stays
+            process.set_params(kernel=kernel, optimizer="fmin_l_bfgs_b")
+        kernel = process.fit(tried, values).kernel_
+        process.set_params(kernel=kernel, optimizer=None)
+        around = tried[values.argmax()] + 0.1 * rng.normal(size=(500, pairs.shape[1]))
+        points = np.vstack([rng.random((1000, pairs.shape[1])), np.clip(around, 0, 1)])
+        mean, deviation = process.predict(points, return_std=True)
+        z = (mean - values.max()) / np.maximum(deviation, 1e-9)
+        improvement = deviation * (z * norm.cdf(z) + norm.pdf(z))
+        point = points[improvement.argmax()]
+        tried = np.vstack([tried, point])
+        values = np.append(values, np.mean(pairs @ point > 0))
+    return half.test.best(scaled(half, half.test) @ tried[values.argmax()])
+
+
+def published(half: Half, _: NBest) -> Int64:
+    """Choose by the published scores of MetaMetrics."""
+    scores = half.test.sentence_extras[PUBLISHED]
+    return half.test.best(np.concatenate([np.array(pair) for pair in scores]))
+
+
+def from_preferences(half: Half, lists: NBest, weights: str | None = None, **options: Any) -> Int64:
+    """Choose after adaptation to the preferences."""
+    posterior = bpa.adapt(lists, weights, likelihood="preference", **options)
+    return bpa.rerank(half.test, posterior, unchecked=True).choice
+
+
+def from_gains(half: Half, lists: NBest, equal: bool = False) -> Int64:
+    """Choose after adaptation to the gains."""
+    if not equal:
+        return adapt(half, lists)
+    lower = [name for name in ("length_gap", "chars") if name in lists.feature_names]
+    return adapt(half, lists, StartingWeights("equal", lower_is_better=lower))
+
+
+def print_table(
+    title: str,
+    halves: Sequence[Half],
+    draws: int,
+    calls: int,
+    score: Callable[[Half, Int64], float] = Half.headroom,
+) -> None:
+    """Print the scores of all methods; the mean over files, if there are several."""
+    preferences = PUBLISHED in halves[0].pool.sentence_extras
+    ours = from_preferences if preferences else from_gains
+    rows: dict[str, tuple[Chooser, bool]] = {"mean of the scores": (mean_of_scores, False)}
+    if preferences:
+        rows["MetaMetrics, published"] = (published, False)
+    rows["best score on the judged lists"] = (best_feature, True)
+    rows["ridge"] = (ridge, True)
+    rows["logistic regression"] = (logistic_regression, True)
+    if importlib.util.find_spec("lightgbm"):
+        small = {"n_estimators": 50, "num_leaves": 7, "min_child_samples": 2}
+        rows["lambdarank, defaults"] = (lambdarank, True)
+        rows["lambdarank, small trees"] = (partial(lambdarank, **small), True)
+    else:
+        print("lightgbm is not installed: the rows of lambdarank are left out")
+    rows[f"search, {calls} calls"] = (partial(search, calls=calls), True)
+    rows["**ours**"] = (ours, True)
+    if preferences:
+        wide = partial(from_preferences, prior="isotropic:variance=0.1")
+        rows["ours, variance of the prior 0.1"] = (wide, True)
+    equal = {"weights": "equal"} if preferences else {"equal": True}
+    rows["ours, from equal weights"] = (partial(ours, **equal), True)
+    print(f"\n| {title} | none | {' | '.join(f'{size} lists' for size in SIZES)} |")
+    print(f"|---|{'---:|' * (1 + len(SIZES))}")
+    files = list(dict.fromkeys(half.name.split()[0] for half in halves))
+    for name, (choose, learns) in rows.items():
+        cells = [""] * (1 + len(SIZES))
+        for place, size in enumerate(SIZES if learns else (0,), int(learns)):
+            means = []
+            for seed in range(draws if learns else 1):
+                scores: dict[str, list[float]] = {file: [] for file in files}
+                for half in halves:
+                    choice = choose(half, draw_lists(half, size, seed))
+                    scores[half.name.split()[0]].append(score(half, choice))
+                means.append(np.mean([np.mean(of_file) for of_file in scores.values()]))
+            cells[place] = cell(size, means).split(":")[1].strip().replace("0.", ".")
+        print(f"| {name} | {' | '.join(cells)} |".replace(" ± .000", ""), flush=True)
+
+
+def llmbar(options: Any) -> None:
+    """Print the table of the pairs that were made to mislead."""
+    halves = reward_halves(hard_pairs())
+    print_table("LLMBar: 226 pairs, accuracy", halves, 10, options.calls, Half.mean_mqm)
+
+
+def rewardbench(options: Any) -> None:
+    """Print the table of all pairs."""
+    halves = reward_halves()
+    print_table("RewardBench: 2,755 pairs, accuracy", halves, 10, options.calls, Half.mean_mqm)
+
+
+def metrics(options: Any) -> None:
+    """Print the table of WMT 2023 with all metrics."""
+    halves = read_halves(WMT23)
+    print_table("WMT 2023, 19 features: headroom", halves, options.draws, options.calls)
+
+
+def six(options: Any) -> None:
+    """Print the table of WMT 2023 with six features."""
+    halves = read_halves(WMT23, SIX)
+    print_table("WMT 2023, six features: headroom", halves, options.draws, options.calls)
+
+
+def left_out(options: Any) -> None:
+    """Print the accuracy by leave-one-out and on the test set."""
+    for title, members in (("LLMBar", hard_pairs()), ("RewardBench", True)):
+        print(f"\n| {title} | {' | '.join(f'{size} pairs' for size in LEFT_OUT_SIZES)} |")
+        print(f"|---|{'---:|' * len(LEFT_OUT_SIZES)}")
+        columns = [left_out_cells(reward_halves(members), size) for size in LEFT_OUT_SIZES]
+        for name in columns[0]:
+            print(f"| {name} | {' | '.join(column[name] for column in columns)} |", flush=True)
+
+
+def left_out_cells(halves: Sequence[Half], size: int) -> dict[str, str]:
+    """Return the cells of one column, by the name of the row."""
+    names = (ADAPTED, MEAN, LOGISTIC)
+    pairs, warned = [], 0
+    for half, seed in product(halves, range(LEFT_OUT_DRAWS)):
+        with capture_notes() as notes:
+            posterior = bpa.adapt(draw_lists(half, size, seed), None, likelihood="preference")
+        warned += any(note.level == logging.WARNING for note in notes)
+        new = half.test.without("gain", "mqm")
+        choice = bpa.rerank(new, posterior, unchecked=True).choice
+        inside = recorded_comparison(bpa.as_draws(posterior))
+        outside = bpa.compare_baselines(new, posterior, choice=choice)
+        pairs.append([[of.row(name) for name in names] for of in (inside, outside)])
+
+    def numbers(name: str) -> Float64:
+        """Return a field of the rows, (draws, leave-one-out or test set, ways)."""
+        return np.array([[[getattr(row, name) for row in of] for of in both] for both in pairs])
+
+    def shown(values: Float64) -> str:
+        return " / ".join(f"{value:.3f}".replace("0.", ".") for value in values)
+
+    gain, loss, difference = numbers("gain"), numbers("log_loss"), numbers("difference")
+    covered = [within(gain[:, 1, 0], numbers("gain_low")[:, 0, 0], numbers("gain_high")[:, 0, 0])]
+    covered += [
+        within(difference[:, 1, way], numbers("low")[:, 0, way], numbers("high")[:, 0, way])
+        for way in (1, 2)
+    ]
+    return {
+        "accuracy, leave-one-out": shown(gain[:, 0].mean(axis=0)),
+        "accuracy, test set": shown(gain[:, 1].mean(axis=0)),
+        "intervals that contain it": shown(np.array(covered)),
+        "log loss, leave-one-out": shown(loss[:, 0].mean(axis=0)),
+        "log loss, test set": shown(loss[:, 1].mean(axis=0)),
+        "draws with a warning": f"{warned / len(pairs):.2f}",
+    }
+
+
+def within(values: Float64, low: Float64, high: Float64) -> float:
+    """Return the share of values in their intervals."""
+    return float(np.mean((low <= values) & (values <= high)))
+
+
+def texts(options: Any) -> None:
+    """Print the table of the collections with features of the texts alone."""
+    halves = read_halves(TEXTS, (*COMPUTED, "chars"))
+    print_table("features of texts: headroom", halves, options.draws, options.calls)
+
+
+if __name__ == "__main__":
+    tables = (llmbar, rewardbench, metrics, six, texts, left_out)
+    run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, calls=100)

@@ -1,0 +1,303 @@
+"""The experiments of the papers on Bayesian predictive adaptation, as studies on our lists.
+
+    python benchmarks/bench_published.py [--tables NAME ...] [--draws 5]
+        [--domains NAME ...] [--sizes N ...] [--jobs 1] [--results FOLDER]
+
+`methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
+`tuners`: the same of MERT, MIRA and PRO tuned to BLEU. `sweeps`: δ, the size n of the lists, the
+number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`: acceptance
+and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T was tuned
+on; all lists have 100 hypotheses. `decoder`: tuners in a loop with a stand-in decoder, whose search
+space are the 500-best lists, of which it returns the 100 best; the lists of the others are cut to
+100. With `--results`, the folders of the studies are kept, an interrupted run resumes, and `bpa
+figures` draws them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import (
+    DATA,
+    Table,
+    canonical,
+    domain_task,
+    draw,
+    read_lists,
+    run_tables,
+    scratch_folder,
+)
+
+from bpa_ppl import Isotropic, adapt, as_draws, concatenate
+from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
+from bpa_ppl.experiments.results import read_results
+from bpa_ppl.experiments.running import run_study
+from bpa_ppl.experiments.study import read_study
+
+METHODS = (
+    *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),
+    *("heuristic", "map-oracle", "map"),
+)
+VARIANTS = {
+    "vit-2010": {"like": "published-2010", "rule": "viterbi"},
+    "map-oracle": {"like": "map", "likelihood": "oracle"},
+}
+#: Name -> method, setting and its values.
+SWEEPS = {
+    "delta": ("published-2010", "delta", [1, 2, 4, 8, 16, 32, 64]),
+    "lists": ("map-oracle", "nbest_size", [10, 50, 100, 200, 500]),
+    "heuristic": ("published-2010", "draws", [10, 30, 100, 300, 1000]),
+    "walk": ("published", "draws", [10, 100, 1000]),
+    "proposals": ("published", "proposal_variance", [0.0001, 0.001, 0.01, 0.1]),
+    "burn-in": ("published", "warmup", [0, 100, 500, 2000]),
+}
+#: Methods of lists of 100 hypotheses, with and without the lists that λ_T was tuned on.
+BOTH = {
+    "mert-bleu": {"like": "mert"},
+    "mert-plus-bleu": {"like": "mert+"},
+    "mert-ter": {"like": "mert", "gain": "ter"},
+    "mert-plus-ter": {"like": "mert+", "gain": "ter"},
+    "oracle": {"like": "map", "likelihood": "oracle"},
+    "oracle-both": {"like": "map", "likelihood": "oracle", "development": True},
+    "default": {"like": "map"},
+    "default-both": {"like": "map", "development": True},
+}
+#: The tuners of the papers, and the walk with which they are compared.
+TUNED = ("canonical", "published", "mert", "mira", "pro")
+#: σ_T and σ_o.
+VARIANCES = ((0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1, 1.0))
+LOOPS = {
+    f"{tuner}-{metric}-loop": {
+        "like": tuner,
+        "gain": metric,
+        "redecode": True,
+        "decode_test": True,
+    }
+    for tuner in ("mert", "mira", "pro")
+    for metric in ("bleu", "ter")
+}
+
+
+def toml(value: Any) -> str:
+    """Return a value as TOML, whose strings, numbers and lists are those of JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def results_folder(options: argparse.Namespace) -> Path:
+    """Return the folder that all studies are written to."""
+    folder = Path(options.results).resolve() if options.results else scratch_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def study(options: argparse.Namespace, name: str, domains: Sequence[str], **parts: Any) -> Path:
+    """Write the file of a study, run it, and return the folder of its results.
+
+    Args:
+        options: of the command line.
+        name: of the study.
+        domains: their names.
+        parts: `methods`, and the tables `variants`, `sweeps` and `decoder`.
+    """
+    folder = results_folder(options)
+    lines = [f"{key} = {toml(getattr(options, key))}" for key in ("sizes", "draws")]
+    lines += [f"methods = {toml(parts.pop('methods'))}"]
+    development = DATA / "out-of-domain/dev"
+    tables: dict[str, dict[str, Any]] = {
+        "development": {"nbest": f"{development}.nbest.gz", "references": [f"{development}.ref"]}
+    }
+    for domain in domains:
+        tables[f"domains.{domain}"] = {"weights": str(DATA / "moses.ini")} | {
+            key: value
+            for part in ("adapt", "test")
+            for key, value in {
+                part: str(DATA / domain / f"{part}.nbest.gz"),
+                f"{part}_references": [str(DATA / domain / f"{part}.ref")],
+                f"{part}_sources": str(DATA / domain / f"{part}.src"),
+            }.items()
+        }
+    for kind, members in parts.items():
+        is_table = kind == "decoder"
+        tables |= {kind: members} if is_table else {f"{kind}.{k}": v for k, v in members.items()}
+    for title, values in tables.items():
+        lines += [f"[{title}]", *(f"{key} = {toml(value)}" for key, value in values.items())]
+    path = folder / f"{name}.toml"
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    run_study(read_study(path), folder / name, jobs=options.jobs, progress=True)
+    return folder / name
+
+
+def print_scores(folder: Path, domains: Sequence[str]) -> list[Row]:
+    """Print TER ± 2σ / BLEU ± 2σ / length of each method; return the points."""
+    results, seconds = read_results(folder)
+    points = aggregate(results, samples=99)[0]
+    times = median_seconds(seconds)
+    details = mean_details(results, "bleu")
+    lengths = {(r["domain"], r["size"], r["method"]): r[LENGTH] for r in details}
+    for domain in domains:
+        plain = [p for p in points if p["domain"] == domain and not p["setting"]]
+        sizes = sorted({p["size"] for p in plain})
+        table = Table(domain, *(f"|A| = {size}" for size in sizes), "seconds, largest", width=37)
+        for method in dict.fromkeys(p["method"] for p in plain):
+            cells = []
+            for size in sizes:
+                own = [p for p in plain if (p["method"], p["size"]) == (method, size)]
+                scores = {p["metric"]: p for p in own}
+                ter, bleu = scores["ter"], scores["bleu"]
+                length = lengths[domain, size, method]
+                cells.append(
+                    f"{ter['mean']:.2f} ± {ter['interval']:.2f} / {bleu['mean']:.1f} ± "
+                    f"{bleu['interval']:.1f} "
+                    f"/ {length:.3f}"
+                )
+            place = {"domain": domain, "size": sizes[-1], "method": method}
+            spent = [t["learning"] for t in times if t.items() >= place.items()]
+            table.row(method, *cells, f"{spent[0]:.2f}")
+    return points
+
+
+def methods(options: argparse.Namespace) -> None:
+    """Print the methods of the papers, and the components of BLEU."""
+    print_methods(options, "methods", METHODS, VARIANTS)
+
+
+def tuners(options: argparse.Namespace) -> None:
+    """Print the same of tuners to BLEU."""
+    print_methods(options, "tuners", TUNED, {})
+
+
+def print_methods(
+    options: argparse.Namespace, name: str, chosen: Sequence[str], variants: dict[str, Any]
+) -> None:
+    """Print scores of methods, and the components of BLEU."""
+    folder = study(options, name, options.domains, methods=chosen, variants=variants)
+    print_scores(folder, options.domains)
+    rows = mean_details(read_results(folder)[0], "bleu")
+    names = [name for name in rows[0] if name not in ("domain", "size", "method")]
+    for domain in options.domains:
+        table = Table(domain, "|A|", *names, width=12)
+        for row in rows:
+            if row["domain"] == domain:
+                table.row(row["method"], str(row["size"]), *(f"{row[n]:.3g}" for n in names))
+
+
+def sweeps(options: argparse.Namespace) -> None:
+    """Print TER and BLEU over δ, n, |S| and σ_o, on the first domain."""
+    domain = options.domains[0]
+    swept = {
+        name: {"setting": setting, "values": values, "methods": [method], "sizes": options.sizes}
+        for name, (method, setting, values) in SWEEPS.items()
+    }
+    names = [*dict.fromkeys(method for method, *_ in SWEEPS.values())]
+    variants = {name: VARIANTS[name] for name in names if name in VARIANTS}
+    folder = study(options, "sweeps", [domain], methods=names, variants=variants, sweeps=swept)
+    points = aggregate(read_results(folder)[0], samples=99)[0]
+    for metric in ("ter", "bleu"):
+        table = Table(f"{domain}, {metric.upper()} ± 2σ", *map(str, options.sizes), width=16)
+        chosen = [p for p in points if p["metric"] == metric and p["setting"]]
+        for key in dict.fromkeys((p["method"], p["setting"]) for p in chosen):
+            cells = [
+                f"{p['mean']:.2f} ± {p['interval']:.2f}"
+                for p in chosen
+                if (p["method"], p["setting"]) == key
+            ]
+            table.row(", ".join(key), *cells)
+
+
+def both(options: argparse.Namespace) -> None:
+    """Print methods that learn from A, and from A and the lists that λ_T was tuned on."""
+    variants = {name: {**settings, "nbest_size": 100} for name, settings in BOTH.items()}
+    names = ["canonical", *variants]
+    folder = study(options, "both", options.domains, methods=names, variants=variants)
+    print_scores(folder, options.domains)
+
+
+def variances(options: argparse.Namespace) -> None:
+    """Print the acceptance and TER of the published walk by σ_T and σ_o."""
+    task = domain_task(options.domains[0])
+    columns = [f"σ_o = {value:g}" for value in VARIANCES[1]]
+    table = Table(f"{options.domains[0]}: acceptance, TER", *columns, width=14)
+    for size, prior_variance in product(options.sizes, VARIANCES[0]):
+        cells = []
+        for proposal_variance in VARIANCES[1]:
+            settings = {
+                "prior": Isotropic(variance=prior_variance),
+                "sampler": f"rwm-isotropic:proposal_variance={proposal_variance}",
+            }
+            values = []
+            for seed in range(options.draws):
+                sample = draw(task.pool, size, seed)
+                drawn = as_draws(adapt(sample, canonical(), preset="published", **settings))
+                rate = drawn.statistics["acceptance_rate"].mean()
+                ter = task.scores(drawn.at_point("mean"))[0]
+                values.append([rate, ter])
+            acceptance, ter = np.mean(values, axis=0)
+            cells.append(f"{acceptance:.3f}, {ter:.2f}")
+        table.row(f"|A| = {size}, σ_T = {prior_variance:g}", *cells)
+
+
+def write_search_space(folder: Path, domain: str) -> None:
+    """Write the lists of a domain for `list_decoder.py`."""
+    folder.mkdir(exist_ok=True)
+    lists = concatenate(
+        [read_lists(domain, part).without("totals") for part in ("adapt", "test")], renumber=True
+    )
+    np.save(folder / "features.npy", lists.features)
+    table = {
+        "labels": [
+            f"{label}=" for label in dict.fromkeys(n.partition("[")[0] for n in lists.feature_names)
+        ],
+        "sources": lists.sources,
+        "offsets": lists.offsets.tolist(),
+        "texts": [lists.strings[index] for index in lists.string_index],
+    }
+    (folder / "table.json").write_text(json.dumps(table), encoding="utf-8")
+
+
+def decoder(options: argparse.Namespace) -> None:
+    """Print tuners in a loop with the stand-in decoder, and adaptation without and with it."""
+    domain = options.domains[0]
+    start = shlex.join([sys.executable, str(Path(__file__).with_name("list_decoder.py"))])
+    space = results_folder(options) / "search-space"
+    write_search_space(space, domain)
+    command = f"{start} {shlex.quote(str(space))} {{weights}} {{sources}} {{nbest}} 100"
+    variants = {
+        "published-100": {"like": "published"},
+        "published-decoding": {"like": "published", "decode_test": True},
+        "mert-lists": {"like": "mert"},
+        **LOOPS,
+    }
+    variants = {name: {**settings, "nbest_size": 100} for name, settings in variants.items()}
+    names = ["canonical", *variants]
+    folder = study(
+        options, "decoder", [domain], methods=names, variants=variants, decoder={"command": command}
+    )
+    print_scores(folder, [domain])
+
+
+if __name__ == "__main__":
+    tables = {
+        "methods": methods,
+        "tuners": tuners,
+        "sweeps": sweeps,
+        "variances": variances,
+        "both": both,
+        "decoder": decoder,
+    }
+    run_tables(
+        __doc__,
+        tables,
+        draws=5,
+        sizes=(10, 100),
+        domains=("captions", "medical"),
+        jobs=1,
+        results="",
+    )

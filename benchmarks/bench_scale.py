@@ -1,0 +1,245 @@
+"""Reranking at scale: processes, killed workers, and memory by format.
+
+    python benchmarks/bench_scale.py [--tables NAME ...] [--sizes 1000000x5 20000x100]
+        [--workers 2] [--formats moses jsonl ...]
+
+Tables:
+    scale    `bpa rerank` of Moses lists (lists × hypotheses) by one process and by `--jobs`, and
+             with a worker killed in the middle
+    formats  peak memory of one process for 2,000 and for 20,000 lists of 5 hypotheses
+
+The lists repeat those of `authored/`, or the first hypotheses of each, without references. Each run
+is a command of its own. *Lists per CPU second* divides by the CPU time of all processes: it is the
+rate of one core. Memory is that of the command, and the sum over the command and all workers; it is
+sampled ten times a second. A killed worker is the busiest one, after half of the time of the
+uninterrupted run: the command must write the same bytes, or end with exit code 2, one line and no
+output. Up to 100,000 hypotheses start no workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from contextlib import suppress
+from itertools import cycle, groupby
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+from bench_reading import fairseq_lines, with_names
+from measuring import DATA, Table, canonical, run_tables, scratch_folder
+
+import bpa_ppl as bpa
+from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.names import expand
+
+_INTERVAL = 0.1  # seconds between two samples of memory and CPU time
+_FEATURES = 15
+_COMMON = 3  # features that every format can hold
+_MIB = 2**20
+
+
+class Run(NamedTuple):
+    """A run of the command.
+
+    Attributes:
+        seconds: wall-clock time.
+        cpu: CPU seconds of the command itself.
+        cpu_with_workers: those of all processes.
+        peak: peak memory of the command itself, in MiB.
+        peak_with_workers: that of all processes.
+        digest: the hash of all outputs; empty if the command failed.
+        message: what the command printed to standard error.
+    """
+
+    seconds: float
+    cpu: float
+    cpu_with_workers: float
+    peak: float
+    peak_with_workers: float
+    digest: str
+    message: str
+
+
+def authored_lists(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weights]:
+    """Return lists with feature names that every format supports, and their weights."""
+    parts = [
+        bpa.read_nbest(
+            DATA / f"authored/{name}.nbest100.gz", references=DATA / f"authored/{name}.ref"
+        )
+        for name in ("leaflet", "office")
+    ]
+    lists = bpa.concatenate(parts, renumber=True).without("totals").truncate(hypotheses)
+    names = lists.feature_names[:features]
+    weights = canonical()
+    labels = expand("score", len(names))
+    values = [weights.get(name, 1.0) for name in names]
+    return with_names(lists, *labels), bpa.Weights(zip(labels, values, strict=True))
+
+
+def write(lists: bpa.NBest, path: Path, format: str) -> None:
+    """Write lists; plain text has its scores in a second file."""
+    if format == "fairseq":
+        path.write_text(fairseq_lines(lists))
+        return
+    if format == "plain":
+        format = f"plain:list_size={lists.sizes[0]},scores={path}.scores"
+    bpa.write_nbest(lists, path, format=format)
+
+
+def write_posterior(path: Path, lists: bpa.NBest, weights: bpa.Weights, format: str) -> None:
+    """Adapt to the first 100 lists, as they are read from the format."""
+    lists = lists[:100]
+    part = path.with_name("part")
+    write(lists.without("references"), part, format)
+    if format == "plain":
+        format = f"plain:list_size={lists.sizes[0]},scores={part}.scores"
+    sample = bpa.read_nbest(part, format=format, references=lists.references)
+    canonical_weights = weights if set(weights) == set(sample.feature_names) else None
+    bpa.write_posterior(bpa.adapt(sample, canonical_weights, sampler="imh"), path)
+
+
+def repeat(lists: bpa.NBest, count: int) -> bpa.NBest:
+    """Return a number of lists, with ids from 0."""
+    repeated = lists.select(np.arange(count) % len(lists))
+    return bpa.concatenate([repeated], renumber=True).without("references")
+
+
+def write_many(lists: bpa.NBest, count: int, path: Path) -> None:
+    """Write a number of Moses lists with ids from 0, by repeating the lines of some lists."""
+    once = path.with_name("once")
+    write(repeat(lists, len(lists)), once, "moses")
+    parts = (line.partition(" ") for line in once.read_text().splitlines(keepends=True))
+    by_list = [[rest for _, _, rest in group] for _, group in groupby(parts, lambda part: part[0])]
+    with atomic_writer(path) as file:
+        for number, rests in zip(range(count), cycle(by_list)):
+            file.writelines(f"{number} {rest}" for rest in rests)
+
+
+def run_rerank(folder: Path, lists: Path, *options: str, kill_after: float = 0.0) -> Run:
+    """Rerank in a process of its own, and sample memory and CPU time.
+
+    Args:
+        folder: of the posterior and the outputs.
+        lists: the file.
+        options: of the command.
+        kill_after: kill the busiest worker after this many seconds, if it is not 0.
+    """
+    outputs = [folder / "out", folder / "details"]
+    for path in outputs:
+        path.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "bpa_ppl", "rerank", lists, "-p", folder / "posterior.nc"]
+    command += ["-o", outputs[0], "--details", outputs[1], "-q", "--unchecked", *options]
+    benchmark = psutil.Process()
+    before = {child.pid: cpu_seconds(child) for child in benchmark.children(recursive=True)}
+    cpu: dict[int, float] = {}
+    peak = peak_with_workers = 0.0
+    start = perf_counter()
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None:
+        memory = {}
+        for child in benchmark.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                cpu[child.pid] = cpu_seconds(child)
+                memory[child.pid] = child.memory_info().rss / _MIB
+        peak = max(peak, memory.get(process.pid, 0.0))
+        peak_with_workers = max(peak_with_workers, sum(memory.values()))
+        if kill_after and perf_counter() - start > kill_after:
+            rest = {pid: cpu[pid] - before.get(pid, 0.0) for pid in memory if pid != process.pid}
+            if not rest:
+                sys.exit("no worker can be killed: more than 100,000 hypotheses are needed")
+            psutil.Process(max(rest, key=lambda pid: rest[pid])).kill()
+            kill_after = 0.0
+        sleep(_INTERVAL)
+    seconds = perf_counter() - start
+    out, message = process.communicate()
+    digest = hashlib.sha256(out.encode())
+    for path in outputs if not process.returncode else ():
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    refused = process.returncode == 2 and not any(path.exists() for path in outputs)
+    if process.returncode and not (refused and message.count("\n") == 1):
+        sys.exit(f"bpa rerank failed with exit code {process.returncode}: {message}")
+    if kill_after:
+        sys.exit(f"no worker was killed: bpa rerank took {seconds:.1f} s")
+    return Run(
+        seconds,
+        cpu[process.pid],
+        sum(cpu.values()) - sum(before.get(pid, 0.0) for pid in cpu),
+        peak,
+        peak_with_workers,
+        "" if process.returncode else digest.hexdigest(),
+        message.strip(),
+    )
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return the CPU time of a process."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def scale_table(options: Any) -> None:
+    """Print a table for each size."""
+    folder = scratch_folder()
+    path = folder / "lists.zst"
+    rates = "lists a second", "lists per CPU second"
+    columns = "seconds", *rates, "times as fast", "MiB", "MiB with workers", "output"
+    jobs = "--jobs", f"{options.workers}"
+    for size in options.sizes:
+        count, hypotheses = map(int, size.split("x"))
+        lists, weights = authored_lists(hypotheses, _FEATURES)
+        write_posterior(folder / "posterior.nc", lists, weights, "moses")
+        write_many(lists, count, path)
+        one = run_rerank(folder, path)
+        several = run_rerank(folder, path, *jobs)
+        killed = run_rerank(folder, path, *jobs, kill_after=several.seconds / 2)
+        name = f"processes, {options.workers} workers"
+        runs = {"one process": one, name: several, f"{name}, one of them killed": killed}
+        table = Table(f"{count:,} lists of {hypotheses}", *columns)
+        for label, run in runs.items():
+            table.row(
+                label,
+                f"{run.seconds:.1f}",
+                f"{count / run.seconds:,.0f}" if run.digest else "",
+                f"{count / run.cpu_with_workers:,.0f}" if run.digest else "",
+                f"{one.seconds / run.seconds:.2f}" if run.digest else "",
+                f"{run.peak:.0f}",
+                f"{run.peak_with_workers:.0f}",
+                run.message or ("same bytes" if run.digest == one.digest else "OTHER BYTES"),
+            )
+            if run.digest not in (one.digest, ""):
+                sys.exit(f"{label}: the output differs from that of one process")
+
+
+def formats_table(options: Any) -> None:
+    """Print the peak memory of one process by format and number of lists."""
+    folder = scratch_folder()
+    lists, weights = authored_lists(5, _COMMON)
+    counts = 2_000, 20_000
+    table = Table("MiB of one process", *(f"{count:,} lists of 5" for count in counts))
+    for format in options.formats:
+        write_posterior(folder / "posterior.nc", lists, weights, format)
+        path, peaks = folder / "lists", []
+        arguments = ["--format", format]
+        if format == "plain":
+            arguments = ["--list-size", "5", "--scores", f"{path}.scores"]
+        for count in counts:
+            write(repeat(lists, count), path, format)
+            peaks.append(f"{run_rerank(folder, path, *arguments).peak:.0f}")
+        table.row(format, *peaks)
+
+
+if __name__ == "__main__":
+    run_tables(
+        __doc__,
+        {"scale": scale_table, "formats": formats_table},
+        sizes=("1000000x5", "20000x100"),
+        workers=2,
+        formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq"),
+    )

@@ -1,0 +1,87 @@
+"""CPU seconds of commands in new processes, in units of `import jax` in the same run.
+
+    python benchmarks/bench_start.py [--repeats 5]
+
+Prints the least CPU seconds and the peak memory of each command with filled caches, on lists of 500
+sentences × 500 hypotheses, and the ratio to `python -c "import jax"`; then the memory of the
+service after its first request.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Sequence
+
+import psutil
+from measuring import DATA, Table, parse_options, scratch_folder
+
+CHOOSE = """
+import bpa_ppl as bpa
+reranker = bpa.Reranker("posterior.nc")
+print(reranker.choose(["a", "b"], [[0.0] * len(reranker.feature_names)] * 2).text)
+"""
+
+
+def usage(command: Sequence[str]) -> tuple[float, float]:
+    """Run a command, and return its CPU seconds and peak memory in MiB."""
+    process = subprocess.Popen(command, cwd=scratch_folder(), stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def service_memory() -> float:
+    """Return the resident memory in MiB of `bpa serve` after its first request."""
+    command = [sys.executable, "-m", "bpa_ppl", "serve", "posterior.nc", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=scratch_folder(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        with urllib.request.urlopen(f"{url}/model") as answer:
+            names = json.load(answer)["features"]
+        candidates = [{"text": text, **dict.fromkeys(names, 0.0)} for text in "ab"]
+        body = json.dumps({"candidates": candidates}).encode()
+        request = urllib.request.Request(
+            f"{url}/rerank", body, {"Content-Type": "application/json"}
+        )
+        urllib.request.urlopen(request).close()
+        memory = psutil.Process(process.pid).memory_info().rss
+        process.terminate()
+    return memory / 2**20
+
+
+def main() -> None:
+    """Read the command line and print the table."""
+    repeats = parse_options(__doc__, repeats=5).repeats
+    bpa, lists = [sys.executable, "-m", "bpa_ppl"], str(DATA / "medical/test.nbest.gz")
+    reference, weights = str(DATA / "medical/test.ref"), str(DATA / "moses.ini")
+    adapt = ["adapt", lists, "-w", weights, "--references", reference, "-q", "-o", "posterior.nc"]
+    commands = {
+        'python -c "import jax"': [sys.executable, "-c", "import jax"],
+        "bpa --help": [*bpa, "--help"],
+        "bpa adapt, 500 × 500-best, TER": [*bpa, *adapt],
+        "bpa check": [*bpa, "check", "posterior.nc"],
+        "bpa lists, 500 × 500-best": [*bpa, "lists", lists],
+        "bpa rerank, 500 × 500-best": [*bpa, "rerank", lists, "-p", "posterior.nc", "-o", "out"],
+        "import, Reranker(file), choose": [sys.executable, "-c", CHOOSE],
+    }
+    for command in commands.values():  # fills the caches
+        usage(command)
+    runs = [{name: usage(command) for name, command in commands.items()} for _ in range(repeats)]
+    table = Table("CPU seconds", "seconds", "units", "MiB")
+    unit = min(run['python -c "import jax"'][0] for run in runs)
+    for name in commands:
+        seconds, memory = map(min, zip(*(run[name] for run in runs), strict=True))
+        table.row(name, seconds, seconds / unit, f"{memory:.0f}")
+    table.row("bpa serve after its first request", "", "", f"{service_memory():.0f}")
+
+
+if __name__ == "__main__":
+    main()

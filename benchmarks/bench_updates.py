@@ -1,0 +1,112 @@
+"""Adding lists to a posterior without the old lists, compared with adapting to all of them.
+
+    python benchmarks/bench_updates.py [--draws 3] [--kept 1000] [--collections medical]
+
+The prior of the new lists is the Gaussian of the posterior of the old ones (`Prior.of`). Printed
+are means over draws of lists: the shift of the means of the weights from those of the joint
+posterior, in posterior standard deviations (root mean square, and largest), and the largest one
+from the joint posterior with the prior of the first ten lists; the largest shift that
+`adapt` reports, where it can estimate it, with the share of runs in which it can; and the share of
+test lists from which the same candidate is chosen. `--kept` is the number of draws of each chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from bench_judged import WMT23, read_halves
+from measuring import Table, canonical, draw_lists, parse_options, read_lists
+
+import bpa_ppl as bpa
+from bpa_ppl.models.likelihoods.risk import Risk
+from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+
+STEP, LAST = 10, 100
+Adapt = Callable[..., Draws]
+
+
+def moses(domain: str, kept: int) -> tuple[NBest, NBest, Adapt]:
+    """Return lists to adapt to, lists to choose from, and `adapt` with canonical weights."""
+    weights = canonical()
+
+    def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
+        return as_draws(bpa.adapt(lists, weights, prior=prior, draws=kept, seed=1))
+
+    return read_lists(domain, "adapt"), read_lists(domain, "test"), adapt
+
+
+def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
+    """Return judged lists, and `adapt` without canonical weights."""
+    half = read_halves(WMT23[:1])[0]
+    options: dict[str, Any] = {"gain": "gain", "seed": 1}
+    # By default κ depends on the lists.
+    whole = as_draws(bpa.adapt(half.pool, None, sampler="map", **options))
+    options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
+
+    def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
+        return as_draws(bpa.adapt(lists, None, prior=prior, draws=kept, **options))
+
+    return half.pool, half.test, adapt
+
+
+def updates(first: Draws, parts: list[NBest], adapt: Adapt) -> Iterator[Draws]:
+    """Yield the posterior after each part but the first, whose posterior is given."""
+    posterior = first
+    for part in parts[1:]:
+        posterior = adapt(part, bpa.Prior.of(posterior))
+        yield posterior
+
+
+def main() -> None:
+    """Print the table."""
+    assert __doc__
+    options = parse_options(
+        __doc__, draws=3, kept=1000, collections=("medical", "captions", "judged")
+    )
+    columns = ("shift", "largest", "same prior", "reported", "estimated", "same choice")
+    table = Table(f"{options.draws} draws of lists, {options.kept} kept", *columns)
+    for name in options.collections:
+        kept = options.kept
+        pool, test, adapt = judged(kept) if name == "judged" else moses(name, kept)
+        last = min(LAST, len(pool) // STEP * STEP)
+        rows: dict[int, list[tuple[float, ...]]] = {2 * STEP: [], last: []}
+        for seed in range(options.draws):
+            lists = draw_lists(pool, last, seed)
+            parts = [lists[np.arange(k, k + STEP)] for k in range(0, last, STEP)]
+            first = adapt(parts[0])
+            for count, updated in enumerate(updates(first, parts, adapt), start=2):
+                if count * STEP not in rows:
+                    continue
+                joint = adapt(lists[np.arange(count * STEP)])
+                shift = (updated.mean - joint.mean) / joint.deviation
+                # Without canonical weights, the prior depends on the lists.
+                same = adapt(lists[np.arange(count * STEP)], bpa.Prior.recorded(first))
+                at_prior = np.abs((updated.mean - same.mean) / same.deviation).max()
+                reported = updated.record.shift.shift
+                largest = np.abs(list(reported.values())).max() if reported else np.nan
+                chosen = [bpa.rerank(test, one, unchecked=True).choice for one in (updated, joint)]
+                rows[count * STEP].append(
+                    (
+                        np.sqrt(np.mean(shift**2)),
+                        np.abs(shift).max(),
+                        at_prior,
+                        largest,
+                        float(reported is not None),
+                        np.mean(chosen[0] == chosen[1]),
+                    )
+                )
+        for size, values in rows.items():
+            steps = "10 → 20" if size == 2 * STEP else f"ten at a time to {last}"
+            known = np.array(values)
+            found = known[:, 3][~np.isnan(known[:, 3])]
+            cells = [*known.mean(axis=0)]
+            cells[3] = found.mean() if len(found) else np.nan
+            table.row(f"{name}, {steps}", *(f"{cell:.2f}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()

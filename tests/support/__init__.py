@@ -1,0 +1,1 @@
+"""What several tests share: data, reference implementations and assertions."""

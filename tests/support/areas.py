@@ -1,0 +1,760 @@
+"""The areas of `fuzz.py`: files and values that others give to readers, functions and samplers."""
+
+from __future__ import annotations
+
+import asyncio
+import bz2
+import gzip
+import json
+import lzma
+import random
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import bpa_ppl as bpa
+from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
+from bpa_ppl.experiments.study import read_study
+from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.features.base import FEATURES, resolve_sources
+from bpa_ppl.features.recipe import absolute, source_records
+from bpa_ppl.formats.format import WEIGHT_FORMATS
+from bpa_ppl.formats.streams import zstd
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.lists import tabulate
+from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
+from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import (
+    Observed,
+    RecipeRecord,
+    Record,
+    SamplerRecord,
+    attributes,
+    record_of,
+)
+from bpa_ppl.quality.base import METRICS
+from bpa_ppl.quality.preferences import choice_sets
+from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.serving.app import Limits, application
+from bpa_ppl.text.arpa import read_arpa
+from bpa_ppl.text.model_files import model_of
+from bpa_ppl.text.words import NumberedText
+from bpa_ppl.weights import match
+from support.attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
+from support.fuzzing import (
+    ACCEPTED,
+    REFUSED,
+    Failure,
+    edited,
+    examine,
+    examine_weights,
+    names,
+    outcome,
+    random_edits,
+    subject,
+    weight_samples,
+)
+
+LISTS = b"""0 ||| a cat ||| LM0= -1.5 ||| -1
+0 ||| the cat ||| LM0= -1 ||| -1
+1 ||| b ||| LM0= 2 ||| 1
+"""
+REFERENCES = "the cat\nun café noir\n".encode()
+
+
+def sample_lists() -> NBest:
+    """Return two small lists."""
+    return from_lists(
+        [["a cat", "the cat"], ["un café", "b"]],
+        [[[-1.5, 0.5], [-1.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]],
+        ["LM0", "W"],
+        sources=["un chat", "un café"],
+    )
+
+
+def sample_draws() -> Draws:
+    """Return draws with all kinds of groups."""
+    rng, size = np.random.default_rng(3), (2, 5)
+    return Draws(
+        {"weights": rng.normal(size=(*size, 2))},
+        ("LM0", "W"),
+        log_density=rng.normal(size=size),
+        log_likelihood={"oracle": rng.normal(size=(*size, 3))},
+        sentence_sites=("oracle",),
+        statistics={"accepted": rng.random(size) > 0.5},
+        constants={"canonical": np.ones(2), "prior_mean": np.ones(2), "prior_variance": np.ones(2)},
+        sentence_ids=np.arange(3),
+        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(metric="ter"), seed=1),
+    )
+
+
+def damaged(rng: random.Random, sample: bytes) -> bytes:
+    """Return text that is damaged, in another encoding, or out of proportion."""
+    kind, text = rng.randrange(12), sample.decode()
+    if kind == 0:
+        return text.encode(rng.choice(("utf-16", "utf-16-le", "utf-32", "latin-1", "utf-8-sig")))
+    if kind == 1:
+        return sample.replace(b"\n", rng.choice((b"\r", b"\r\n", b"\n\r", b"\x0b")))
+    if kind == 2:
+        return sample + "\ud800\udfff".encode(errors="surrogatepass")
+    if kind == 3:
+        piece = rng.choice((b"a", b"a ", b"\n", b"\xcc\x81", b"\0"))
+        return piece * 10 ** rng.choice((3, 3, 4, 4, 5, 6))
+    if kind == 4:
+        return rng.randbytes(rng.randrange(200))
+    return edited(sample, random_edits(rng))
+
+
+@area("lists", 2_500)
+def lists(rng: random.Random, folder: Path) -> str:
+    """Files of lists in all formats, read at once, as streams and in blocks."""
+    tried = subject(rng.choice(names()), folder)
+    sample = rng.choice(tried.samples)
+    return examine(tried, sample, edited(sample, random_edits(rng)), folder)
+
+
+@area("weights", 16_000)
+def weights(rng: random.Random, folder: Path) -> str:
+    """Files of weights in all formats."""
+    name = rng.choice(list(WEIGHT_FORMATS))
+    content = edited(rng.choice(weight_samples(name)), random_edits(rng))
+    return examine_weights(name, content, folder / "weights")
+
+
+@area("references", 9_000)
+def references(rng: random.Random, folder: Path) -> str:
+    """References and sources: other encodings and line ends, long lines, objects in memory."""
+    path, lists = folder / "ref", folder / "lists"
+    lists.write_bytes(LISTS)
+    with_ids = b'{"id": "1", "reference": "a"}\n{"id": 0, "references": ["b"]}\n'
+    samples = REFERENCES, b"id\ttext\n1\tthe cat\n\n0\tun caf\xc3\xa9\n", with_ids
+    path.write_bytes(damaged(rng, rng.choice(samples)))
+    written = rng.choice((int, str, float, "s{}".format))
+    records = [{"id": written(n), "text": "a"} for n in rng.sample(range(4), 3)]
+    some = {rng.choice((0, "1", 2.0, "s3", odd_value(rng, 0))): odd_value(rng)}
+    given: Any = rng.choice((some, ["a"] * rng.randint(2, 5)))
+    uses: list[Callable[[], Any]] = [
+        lambda: bpa.read_references(path),
+        lambda: bpa.read_references([path, lists, path][:: rng.choice((1, 2))]),
+        lambda: bpa.gains(bpa.read_nbest(lists, references=path)),
+        lambda: bpa.read_nbest(lists, sources=path),
+        lambda: from_records(records, references=given, first_id=rng.randint(0, 1)),
+        lambda: list(bpa.iter_nbest(lists, references=odd_value(rng), chunk=1)),
+        lambda: bpa.read_references(odd_path(rng, folder, endless=False)),
+    ]
+    return verdict(rng.choice(uses))
+
+
+#: How files of references write an id and a text; the last two cannot be read.
+_FORMS: list[Callable[[str, str], str]] = [
+    "{}\t{}".format,
+    lambda name, text: json.dumps({"id": name, "reference": text}),
+    lambda name, text: json.dumps({"id": name, "references": [text]}),
+    "{} {}".format,
+    "{},{}".format,
+    '"{}","{}"'.format,
+    '"{}"\t"{}"'.format,
+    "{}\t{}\tnews".format,
+    "{} ||| {}".format,
+    lambda name, text: json.dumps([name, text]),
+    lambda name, text: json.dumps(f"{name} {text}"),
+    lambda name, text: name,
+    lambda name, text: f"\t{text}",
+]
+
+
+@area("ids", 1_500)
+def ids(rng: random.Random, folder: Path) -> str:
+    """References with ids of which some lines have another form: no id becomes a part of a text."""
+    count = rng.choice((4, 5, 12))
+    names = [rng.choice(("doc-{}", "{}", "a/b{}x", "s{:03}")).format] * count
+    listed = [name(n) for n, name in enumerate(names, rng.choice((0, 1)))]
+    texts = {
+        name: f"{rng.choice(('the', '3', 'a,', 'Yes:'))} cat no{n}" for n, name in enumerate(listed)
+    }
+    form, other = rng.choice(_FORMS[: rng.choice((3, 9, 11))]), rng.choice(_FORMS)
+    odd = set(rng.sample(listed, rng.choice((0, 1, 1, 2 if count > 4 else 1))))
+    order = rng.sample(listed, count) if rng.random() < 0.5 else listed
+    lines = [(other if name in odd else form)(name, texts[name]) for name in order]
+    if rng.random() < 0.2:
+        lines.insert(0, rng.choice(("id\treference", "id,reference", "", "id\treference\tdomain")))
+    end = rng.choice(("\n", "\n", "\r\n", "\n\n"))
+    path = folder / "ref"
+    path.write_text(rng.choice(("", "\ufeff")) + end.join([*lines, ""]), "utf-8", newline="")
+    whole = all(name.isdigit() and str(int(name)) == name for name in listed) and rng.random() < 0.7
+    records = [{"id": int(name) if whole else name, "text": "a", "lm": 1} for name in listed]
+    first = int(listed[0]) if whole else 0
+    content = "\n".join(map(json.dumps, records)).encode()
+    read = lambda: bpa.read_nbest(content, references=path, first_id=first).references  # noqa: E731
+    result = outcome(lambda: (read(),))
+    if isinstance(result, str):
+        return REFUSED
+    for name, found in zip(listed, result[0] or (), strict=True):
+        # A file that is read by line has no ids, so that each text is that of its line.
+        if not set(found) <= {texts[name]}:
+            raise Failure(f"the references of {name} are {found}, not {texts[name]!r}: {lines}")
+    return ACCEPTED
+
+
+@area("equal numbers", 500)
+def equal_numbers(rng: random.Random, folder: Path) -> str:
+    """Ids that are written in several ways: lists of other ids are never joined."""
+    numbers = [rng.choice((0, 1, 1, 7, 10)) for _ in range(4)]
+    written = [rng.choice(("{}", "{}", "{:02}", "{:03}", "{}.0")).format(n) for n in numbers]
+    forms = {
+        "a.csv": ["id,text,lm", *(f"{i},t{i},1" for i in written)],
+        "a.tsv": ["id\ttext\tlm", *(f"{i}\tt{i}\t1" for i in written)],
+        "a.nbest": [f"{i} ||| t{i} ||| LM0= 1 ||| 1" for i in written],
+        "a.fairseq": [f"H-{i}\t-1\tt{i}" for i in written],
+        "a.kaldi": [f"{i}-{rank} -1.5 t{i}" for rank, i in enumerate(written, 1)],
+        "a.jsonl": [json.dumps({"id": i, "text": f"t{i}", "lm": 1}) for i in written],
+    }
+    name = rng.choice(list(forms))
+    (folder / name).write_text("\n".join([*forms[name], ""]))
+    references: Any = rng.choice((None, None, dict.fromkeys(written, "x"), ["x"] * 11))
+    result = outcome(lambda: (bpa.read_nbest(folder / name, references=references),))
+    if isinstance(result, str):
+        return REFUSED
+    for lists in result[0]:
+        if len(set(lists.texts(0))) > 1:
+            raise Failure(f"{lists.texts(0)} are in one list: {forms[name]}")
+    return ACCEPTED
+
+
+@area("sorted lines", 1_000)
+def sorted_lines(rng: random.Random, folder: Path) -> str:
+    """Output of fairseq in another order: texts and scores of tokens stay with their scores."""
+    power = rng.choice((1.0, 1.0, 0.0, 0.6, 2.0))
+    lines: list[str] = []
+    tokens: list[float] = []
+    expected: dict[str, list[Any]] = {}
+    for identifier in rng.sample(range(12), rng.choice((1, 2, 3))):
+        for place in range(rng.choice((1, 2, 3, 5))):
+            again = place and rng.random() < 0.1  # with an equal score
+            fresh = [round(-rng.expovariate(0.5), 4) for _ in range(rng.randint(1, 9))]
+            tokens = tokens[:: rng.choice((1, -1))] if again else fresh
+            score = str(float(np.float32(sum(tokens) / len(tokens) ** power)))
+            text = f"w{identifier} {place}"
+            lines += [f"H-{identifier}\t{score}\t{text}", f"D-{identifier}\t{score}\t{text}."]
+            lines.append(f"P-{identifier}\t" + " ".join(f"{token:.4f}" for token in tokens))
+            expected[f"{text}."] = [np.float32(score), np.float32(sum(tokens)), len(tokens)]
+    kind = rng.choice((0, 1, 2, 3) if power == 1 else (0, 2, 3))
+    if kind == 0:
+        lines.sort()
+    elif kind == 1:
+        rng.shuffle(lines)
+    elif kind == 2:
+        lines.sort(key=lambda line: (line.split("\t")[0][1:], line[0], rng.random()))
+    if kind and rng.random() < 0.2:
+        lines = [line for line in lines if line[0] != "P"]
+    (folder / "out").write_text("\n".join([*lines, ""]))
+    result = outcome(lambda: (bpa.read_nbest(folder / "out", format="fairseq"),), folder)
+    if isinstance(result, str):
+        return REFUSED
+    lists = result[0]
+    for row in range(len(lists.features)):
+        values = lists.features[row].tolist()
+        found = values if len(values) == 1 else [values[0], values[1], values[4]]
+        if not np.allclose(found, expected[lists.text(row)][: len(found)], rtol=1e-5, atol=1e-5):
+            raise Failure(
+                f"{lists.text(row)} has {found}, not {expected[lists.text(row)]}: {lines}"
+            )
+    return ACCEPTED
+
+
+@area("packed", 1_000)
+def packed(rng: random.Random, folder: Path) -> str:
+    """Files that unpack to far more than they hold, or are cut, nested, joined or damaged."""
+    line = rng.choice((LISTS, REFERENCES, b"a " * 99, b"LM0= 0.5\n", b"0", b"\n", b"\0"))
+    content = line * (1 + rng.choice((1, 10, 1 << 16, 1 << 21, 1 << 23)) // len(line))
+    packers = [
+        lambda data: gzip.compress(data, 1),
+        lambda data: bz2.compress(data[: 1 << 20]),
+        lambda data: lzma.compress(data[: 1 << 21], preset=0),
+        lambda data: zstd.compress(data, rng.choice((1, 3))),
+        lambda data: zstd.compress(data, options={zstd.CompressionParameter.content_size_flag: 0}),
+    ]
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        content = rng.choice(packers)(content)
+    kind = rng.randrange(6)
+    if kind == 0:
+        content = edited(content, random_edits(rng))
+    elif kind == 1:
+        content += rng.choice(packers)(LISTS)
+    elif kind == 2:  # thousands of streams, most of them empty
+        content += rng.choice(packers)(b"") * rng.randrange(5000)
+    elif kind == 3:
+        content = content[: rng.randrange(len(content) + 1)]
+    path = folder / rng.choice(("lists", "lists.gz", "lists.jsonl.zst", "lists.parquet"))
+    path.write_bytes(content)
+    streamed = [bpa.read_nbest, lambda path: sum(map(len, bpa.iter_nbest(path, chunk=1)))]
+    others = [read_table, read_counts, read_arpa, read_study, Prior.read]
+    read = rng.choice([*streamed, bpa.read_weights, bpa.read_references, *others])
+    return verdict(lambda: read(path))
+
+
+@area("priors", 16_000)
+def priors(rng: random.Random, folder: Path) -> str:
+    """Priors in JSON and as arrays: wrong shapes and types, numbers of all sizes."""
+    path, means, spread = folder / "prior.json", {"LM0": 0.5, "W": -1.0}, [[0.2, 0.1], [0.1, 0.2]]
+    rng.choice((Prior.gaussian(means, spread), Prior.isotropic(means, [0.1, 0.2]))).write(path)
+    kind = rng.randrange(4)
+    if kind == 0:
+        path.write_bytes(damaged(rng, path.read_bytes()))
+    elif kind < 3:
+        record = changed(json.loads(path.read_bytes()), rng, odd_json)
+        text = json.dumps(record, ensure_ascii=rng.random() < 0.5)
+        path.write_text(text, "utf-8", errors="surrogatepass")
+
+    def use() -> None:
+        if kind == 3:
+            build = rng.choice((Prior.gaussian, Prior.isotropic))
+            odd = rng.choice((odd_value, odd_array))
+            prior = build(changed(means, rng, odd_value), changed(spread, rng, odd))
+        else:
+            prior = Prior.read(path)
+        if not (np.isfinite(prior.mean).all() and np.isfinite(prior.full_covariance).all()):
+            raise AssertionError(f"the prior is not finite: {prior}")
+        names = tuple(prior.names or ())
+        prior.sample(np.random.default_rng(0), 3)
+        prior.matched(names[::-1])
+        prior.completed(Prior.isotropic({"LM0": 0.0, "new": 0.0}))
+        prior.conditioned(dict.fromkeys(names[:1], 1.0))
+        prior.write(folder / "again.json")
+
+    return verdict(use)
+
+
+LIMIT = 100_000  # bytes of the body of a request
+_TYPES_OF_BODIES = (
+    "application/json",
+    "application/json",
+    "application/x-ndjson",
+    "a/b; =",
+    "\xff",
+)
+
+
+@area("requests", 488)
+def requests(rng: random.Random, folder: Path) -> str:
+    """Requests to the HTTP service: damaged JSON, other values, and bodies beyond the limit."""
+    first = {"text": "a cat", "LM0": -1.5, "W": 2}
+    record: Any = {"id": "1", "source": "un chat", "candidates": [first, first | {"text": "b"}]}
+    record = rng.choice((record, [record, record]))
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        record = changed(record, rng, odd_json)
+    body = json.dumps(record, ensure_ascii=rng.random() < 0.8).encode("utf-8", "surrogatepass")
+    kind = rng.randrange(6)
+    if kind == 0:
+        body = damaged(rng, b'{"candidates": [{"text": "\xc3\xa9", "LM0": 1, "W": 2}]}\n')
+    elif kind == 1:
+        body = rng.choice((b"[" * 9000, b'{"candidates":' * 2000, b"9" * 5000, b'"\\ud800"'))
+    elif kind == 2:
+        body = b" " * rng.choice((LIMIT - 10, LIMIT + 10, 3 * LIMIT)) + body
+    headers = {"Content-Type": rng.choice(_TYPES_OF_BODIES).encode("latin-1")}
+    path = rng.choice(
+        ("/rerank", "/rerank", "/rerank", "//rerank", "/%00", "/rerank?x=" + "a" * 999)
+    )
+    service = application(partial(bpa.Reranker, sample_draws(), unchecked=True), Limits(body=LIMIT))
+    transport = httpx.ASGITransport(service)
+
+    async def status_of() -> int:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.post(path, content=body, headers=headers)).status_code
+
+    status = asyncio.run(status_of())
+    if not (status == 200 or 400 <= status < 500):
+        raise Failure(f"status {status}")
+    return ACCEPTED if status == 200 else REFUSED
+
+
+_PHRASES = [
+    b"un ||| a ||| 3\nun ||| one ||| 1\nle chat ||| the cat ||| 2.5\n",
+    b"un ||| a ||| 0-0\nun ||| one ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\n",
+    b"un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n",
+    b"un ||| a ||| 0.6 0.5 0.75 0.5 ||| 0-0 ||| 3 4 3\nun ||| one ||| 0.9 1 0.25 1 ||| ||| 1 4 1\n",
+]
+
+
+@area("phrase tables", 15_000)
+def phrase_tables(rng: random.Random, folder: Path) -> str:
+    """Phrase tables of Moses, counts and the output of `extract`."""
+    path = folder / "table"
+    path.write_bytes(damaged(rng, rng.choice(_PHRASES)))
+    uses: list[Callable[[], Any]] = [
+        lambda: write_table(read_table(path), folder / "again.parquet"),
+        lambda: read_counts(path).marginals_of("source", ["un"]),
+    ]
+    return verdict(rng.choice(uses), folder)
+
+
+_ARPA = b"""\\data\\
+ngram 1=4
+ngram 2=2
+
+\\1-grams:
+-1.5\t<unk>
+-99\t<s>\t-0.5
+-0.5\t</s>
+-1\ta\t-0.25
+
+\\2-grams:
+-0.2\t<s> a
+-0.3\ta </s>
+
+\\end\\
+"""
+
+
+@area("language models", 9_000)
+def language_models(rng: random.Random, folder: Path) -> str:
+    """ARPA files, and text that models are trained on."""
+    content = damaged(rng, rng.choice((_ARPA, _ARPA, b"a cat\nthe cat sat\n" * 3)))
+    if rng.random() < 0.2:
+        content = content.replace(
+            b"=2", rng.choice((b"=99999999999999", b"=" + b"9" * 5000, b"=-1", b"=1e9", b"="))
+        )
+    (folder / "model").write_bytes(content)
+    texts = [["a", "cat"], [], ["<s>", "a\0"]]
+    return verdict(lambda: model_of([folder / "model"]).scored(texts))
+
+
+_STUDY = b"""sizes = [1, 2]
+draws = 2
+seed = 3
+methods = ["canonical", "imh", "mert", "mine"]
+columns = ["mqm"]
+
+[domains.one]
+weights = "weights"
+adapt = "lists"
+adapt_references = ["ref"]
+held_out = 1
+
+[domains.two]
+weights = "weights"
+adapt = "lists"
+adapt_references = ["ref"]
+test = "lists"
+test_references = ["ref"]
+first_id = 0
+
+[variants.mine]
+like = "imh"
+likelihood = "margin"
+gamma = 4
+
+[sweeps.prior]
+setting = "variance"
+values = [0.01, 1.0]
+methods = ["imh"]
+sizes = [2]
+"""
+_STUDY_WORDS = [
+    *("inf", "nan", "-1", "1e400", "9" * 30, "9" * 5000, "true", "[]", "{}", '""', "'a'", "[[]]"),
+    *('"/dev/zero"', '"fifo"', '"."', '"none"', '"\\u0000"', "2026-01-01", "0x10", '"numpyro:HMC"'),
+    *('"imh"', '["imh", "imh"]', "[0]", "{a=1}", "[" * 2000, "{a=" * 500, '"""', '"numpyro:x"'),
+]
+
+
+@area("studies", 4_000)
+def studies(rng: random.Random, folder: Path) -> str:
+    """Study files: damaged TOML, values of other types, paths that are no files."""
+    for name, content in (("lists", LISTS), ("ref", REFERENCES), ("weights", b"LM0= 0.5\n")):
+        (folder / name).write_bytes(content)
+    odd_path(rng, folder)
+    rows = _STUDY.decode().splitlines()
+    for _ in range(rng.choice((1, 1, 2))):
+        place = rng.choice([n for n, row in enumerate(rows) if " = " in row])
+        rows[place] = f"{rows[place].partition(' = ')[0]} = {rng.choice(_STUDY_WORDS)}"
+    study = damaged(rng, _STUDY) if rng.random() < 0.4 else "\n".join(rows).encode()
+    (folder / "study.toml").write_bytes(study)
+    return verdict(lambda: read_study(folder / "study.toml"))
+
+
+@area("judgements", 4_000)
+def judgements(rng: random.Random, folder: Path) -> str:
+    """Columns of judgements, and preferences, with values of any type."""
+    record = {
+        "id": 0,
+        "source": "un chat",
+        "references": ["the cat"],
+        "candidates": [
+            {"text": "a cat", "lm": -1.5, "mqm": 1, "rank": None},
+            {"text": "the cat", "lm": 1, "mqm": -2.5},
+            {"text": "b", "lm": 0.0, "mqm": 1},
+        ],
+        "preferences": [[0, 1], [1, 2]],
+        "ties": [[0, 2]],
+        "rankings": [[2, 0, 1]],
+    }
+    odd = rng.choice((odd_json, odd_value))
+    records: Any = [record, {**record, "id": 1}]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        records = changed(records, rng, odd)
+    metric = rng.choice(("mqm", "-mqm", "rank", "lm", "ter"))
+    draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
+    uses: list[Callable[[NBest], Any]] = [
+        lambda nbest: bpa.gains(nbest, metric),
+        lambda nbest: bpa.oracles(nbest, metric),
+        choice_sets,
+        lambda nbest: bpa.rerank(nbest, draws, unchecked=True),
+    ]
+    return verdict(lambda: rng.choice(uses)(from_records(records)))
+
+
+@area("posteriors", 600)
+def posteriors(rng: random.Random, folder: Path) -> str:
+    """Posteriors with bytes changed, moved, cut or repeated."""
+    path = folder / "posterior.nc"
+    bpa.write_posterior(sample_draws(), path)
+    content = path.read_bytes()
+    if rng.random() < 0.5:  # a few bytes, so that the file is read further
+        changeable = bytearray(content)
+        for _ in range(rng.choice((1, 2, 8))):
+            changeable[rng.randrange(8, len(content))] = rng.choice((0, 1, 255, rng.randrange(256)))
+        content = bytes(changeable)
+    else:
+        content = edited(content, random_edits(rng))
+    path.write_bytes(content)
+    read = rng.choice((read_draws, bpa.read_posterior))
+
+    def use() -> None:
+        draws = bpa.as_draws(read(path))
+        bpa.point_weights(draws)
+        _ = draws.importance, draws.deviation, draws.interval(0.9), draws.pointwise
+        bpa.rerank(sample_lists(), draws, unchecked=True)
+
+    return verdict(use)
+
+
+@area("recipes", 400)
+def recipes(rng: random.Random, folder: Path) -> str:
+    """Posteriors whose recipe of features has other values, paths that are no files, and depth."""
+    (folder / "text").write_text("the cat\na cat\nun chat\n" * 4)
+    text = str(folder / "text")
+    sources: dict[str, dict[str, Any]] = {
+        "lm": {"text": text},
+        "lexicon": {"pairs": (text, text)},
+        "length": {},
+        "consensus": {"metric": "chrf"},
+    }
+    name = rng.choice(list(sources))
+    (source,) = resolve_sources([FEATURES.resolve(name, sources[name])])
+    names = bpa.add_features(sample_lists(), source).feature_names
+    recipe = RecipeRecord(sources=source_records([absolute(source)], [names[2:]]))
+    records = json.loads(json.dumps(attributes(Record(recipe=recipe))["feature_sources"]))
+    deep: Any = 0
+    for _ in range(rng.choice((50, 900, 5000))):
+        deep = [deep]
+    path = odd_path(rng, folder)
+    for _ in range(rng.choice((1, 1, 2))):
+        odd = rng.choice((odd_json, odd_json, lambda _: path, lambda _: [path], lambda _: deep))
+        records = changed(records, rng, odd)
+
+    def use() -> None:
+        weights = np.ones((1, 5, len(names)))
+        others = {"feature_sources": records}
+        draws = Draws({"weights": weights}, names, record=record_of(others))
+        bpa.write_posterior(draws, folder / "posterior.nc")
+        bpa.rerank(sample_lists(), read_draws(folder / "posterior.nc"), unchecked=True)
+
+    return verdict(use)
+
+
+#: Types of columns with values, some of which are odd in a table of lists.
+_TYPES: list[tuple[pa.DataType, list[Any]]] = [
+    *((pa.string(), ["a cat", "", "\0", "0", "doc-1", "nan", "b" * 999]) for _ in range(3)),
+    *((kind, [0, 1, 2, 100]) for kind in (pa.int64(), pa.int8(), pa.uint64(), pa.date32())),
+    *((kind, [0.0, -1.5, np.nan, np.inf]) for kind in (pa.float64(), pa.float32(), pa.float64())),
+    *((kind, ["a cat", ""]) for kind in (pa.large_string(), pa.string_view())),
+    *((kind, [1, 2]) for kind in (pa.decimal128(20, 3), pa.timestamp("us", "UTC"))),
+    *((pa.bool_(), [True, False]), (pa.binary(), [b"a", b"\xff"]), (pa.null(), [None])),
+    (pa.list_(pa.string()), [["a"], ["a", "b"], [], ["b"] * 500]),
+    (pa.large_list(pa.float64()), [[0.5], [1.0, np.nan], []]),
+    (pa.list_(pa.struct({"text": pa.string(), "lm": pa.float64()})), [[{"text": "a"}], []]),
+    (pa.map_(pa.string(), pa.int64()), [[("a", 1)], []]),
+]
+_COLUMNS = [
+    *("id", "text", "lm", "candidates", "source", "target", "reference", "references", "total"),
+    *("reference[0]", "sentence.doc", "count", "source_count", "direct", "", "a.b", "preferences"),
+]
+_TABLE_READERS: list[Any] = [
+    bpa.read_nbest,
+    lambda path: list(bpa.iter_nbest(path, chunk=1)),
+    lambda path: read_table(path).columns,
+    lambda path: read_counts(path).marginals_of("source", ["un"]),
+    Subdomains.load,
+]
+
+
+def _subdomains(rng: random.Random, path: Path) -> str:
+    """Read subdomains without some of their columns or facts, or with others."""
+    text = NumberedText.of([["a", "b"], ["c"]])
+    weights = np.array([0.5, 0.5])
+    Subdomains(text, text, rng.choice(([0, 1], [[0.5, 0.5], [1, 0]])), weights).save(path)
+    table = pq.read_table(path)
+    ((key, facts),) = table.schema.metadata.items()
+    kind = rng.randrange(3)
+    if kind == 0:
+        table = table.drop_columns([rng.choice(table.column_names)])
+    elif kind == 1:
+        place = rng.randrange(table.num_columns)
+        odd_type, values = rng.choice(_TYPES)
+        column = pa.array(rng.choices([*values, None], k=len(table)), odd_type)
+        table = table.set_column(place, table.column_names[place], column)
+    else:
+        facts = json.dumps(changed(json.loads(facts), rng, odd_json)).encode()
+    pq.write_table(table.replace_schema_metadata({key: facts}), path)
+    return verdict(lambda: Subdomains.load(path), path.parent)
+
+
+@area("tables", 7_000)
+def tables(rng: random.Random, folder: Path) -> str:
+    """Parquet with bytes changed, or with other columns, types and nesting; and data frames."""
+    path, read = folder / "table.parquet", rng.choice(_TABLE_READERS)
+    if rng.random() < 0.4:
+        if rng.random() < 0.5:
+            bpa.write_nbest(sample_lists(), path)
+        else:
+            write_counts(PhraseCounts.of(["un", "le chat"], ["a", "the cat"], [3, 1]), path)
+        if read is Subdomains.load:
+            return _subdomains(rng, path)
+        path.write_bytes(edited(path.read_bytes(), random_edits(rng)))
+        return verdict(lambda: read(path), folder)
+    rows, columns = rng.choice((0, 1, 2, 3, 3, 40)), {}
+    usual = (("id", 3), ("text", 0), ("lm", 7), ("source", 0), ("target", 0), ("count", 7))
+    for name, kind in rng.sample(usual, rng.randint(2, 6)):
+        columns[name] = _TYPES[kind]
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        columns[rng.choice([*columns, *_COLUMNS])] = rng.choice(_TYPES)
+    arrays = [pa.array(rng.choices([*of, None], k=rows), kind) for kind, of in columns.values()]
+    if rng.random() < 0.2 and not pa.types.is_nested(arrays[0].type):
+        arrays[0] = arrays[0].dictionary_encode()
+    table = pa.table(arrays, names=list(columns))
+    if rng.random() < 0.3:
+        bad = rng.choice(("error", "drop"))
+        return verdict(lambda: from_records(table, bad=bad))
+    pq.write_table(table, path, row_group_size=rng.choice((1, 2, 1000)))
+    return verdict(lambda: read(path), folder)
+
+
+_LISTS: dict[str, Any] = {
+    "texts": [["a cat", "the cat"], ["b"]],
+    "features": [[[1.0, 2.0], [0.5, 0.0]], [[3.0, 4.0]]],
+    "feature_names": ["LM0", "W"],
+    "references": ["the cat", ("b", "c")],
+    "totals": [[0.0, 1.0], [2.0]],
+    "sources": ["un chat", "b"],
+    "extras": {"mqm": [[1, 2], [None]]},
+    "sentence_extras": {"doc": ["x", "y"]},
+    "sentence_ids": [0, 4],
+}
+_ARRAYS: dict[str, Any] = _LISTS | {
+    **{name: [*chain(*_LISTS[name])] for name in ("texts", "features", "totals")},
+    "sizes": [2, 1],
+    "extras": {"mqm": [1, 2, None]},
+}
+_RECORDS: dict[str, Any] = {
+    "records": [{"id": 0, "text": text, "lm": 1, "scores": {"tm": 1}} for text in "ab"],
+    "references": ["the cat"],
+    "sources": ["un chat"],
+    "bad": "error",
+    "first_id": 0,
+}
+
+
+def _of_lists(method: str, *arguments: Any, **named: Any) -> tuple[Callable[..., Any], Any]:
+    """Return a method of lists and its valid arguments by position or name."""
+    call = lambda args, named: getattr(sample_lists(), method)(*args, **named)  # noqa: E731
+    return call, {"args": list(arguments), "named": named}
+
+
+def _setting(registry: Any, name: str, **settings: Any) -> tuple[Callable[..., Any], Any]:
+    return registry.resolve, {"chosen": name, "settings": settings}
+
+
+#: Public functions with valid arguments, of which some are replaced.
+_CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+    *((from_lists, _LISTS), (from_arrays, _ARRAYS), (from_records, _RECORDS)),
+    _of_lists("with_features", ["new"], [[1.0], [2.0], [3.0], [4.0]]),
+    _of_lists("with_references", ["a", "b"]),
+    _of_lists("with_extras", mqm=[1, 2, 3, 4]),
+    _of_lists("select", [0, 1]),
+    _of_lists("truncate", 1),
+    _of_lists("scores", {"LM0": 1.0, "W": 0.5}),
+    (
+        lambda weights, defaults: match(weights, sample_lists(), defaults=defaults),
+        {"weights": {"LM0": 1.0, "W": 2.0}, "defaults": {"LM0": 1.0}},
+    ),
+    (bpa.corpus_score, {"hypotheses": ["a cat"], "references": [("the cat",)], "metric": "ter"}),
+    (lambda sources: bpa.add_features(sample_lists(), sources), {"sources": ["length"]}),
+    (lambda oracle: tabulate(sample_lists(), oracle), {"oracle": [0, 1]}),
+    (
+        lambda **options: bpa.rerank(sample_lists(), sample_draws(), unchecked=True, **options),
+        {"rule": "mean", "draws": 3, "defaults": {"W": 1.0}},
+    ),
+    _setting(SAMPLERS, "imh", draws=100, chains=2),
+    _setting(METRICS, "bleu", order=4),
+    _setting(LIKELIHOODS, "margin", gamma=1.0),
+    _setting(TUNERS, "mira", epochs=3),
+    _setting(FEATURES, "length", words=True),
+]
+
+
+@area("arguments", 12_000)
+def arguments(rng: random.Random, folder: Path) -> str:
+    """Public functions and constructors with arguments of other types, shapes and values."""
+    function, valid = rng.choice(_CALLS)
+    options = dict(valid)
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        name = rng.choice(list(options))
+        odd = rng.choice((odd_value, odd_value, odd_array))
+        if name == "args":  # as many as the function has
+            options[name] = [changed(value, rng, odd) for value in options[name]]
+        elif name in ("named", "settings"):
+            options[name] = {key: changed(value, rng, odd) for key, value in options[name].items()}
+        else:
+            options[name] = changed(options[name], rng, odd)
+    return verdict(lambda: function(**options))
+
+
+@area("extreme numbers", 12)
+def extreme_numbers(rng: random.Random, folder: Path) -> str:
+    """Adaptation to features, weights and priors of any size."""
+    numbers = np.random.default_rng(rng.randrange(1000))
+    sizes = [rng.choice((1, 2, 5)) for _ in range(rng.choice((1, 4)))]
+    columns = rng.choice((1, 2, 3))
+    scales = [10.0 ** rng.choice((-45, -30, -8, 0, 0, 0, 8, 30, 38)) for _ in range(columns)]
+    with np.errstate(over="ignore"):
+        features = [np.float32(numbers.normal(size=(size, columns)) * scales) for size in sizes]
+    for table in features:
+        if rng.random() < 0.3:
+            value = rng.choice((0.0, 3e38, -3e38, 1e-45))
+            table[rng.randrange(len(table)), rng.randrange(columns)] = value
+    names = [f"f{k}" for k in range(columns)]
+    weights = rng.choice(
+        [None, "equal", dict.fromkeys(names, rng.choice((0.0, 1.0, 1e-300, 1e30, 1e308, -1.0)))]
+    )
+    options: dict[str, Any] = {}
+    if rng.random() < 0.5:
+        variance = rng.choice((1e-300, 1e-30, 1e-3, 1.0, 1e30, 1e300))
+        options["prior"] = f"isotropic:variance={variance}"
+    sampler = rng.choice(("map", "laplace", "imh", "auto", "rwm", "heuristic", "nuts"))
+
+    def use() -> None:
+        texts = [[f"w{h} x" for h in range(size)] for size in sizes]
+        lists = from_lists(texts, features, names, references=["w0 x"] * len(sizes))
+        draws = bpa.as_draws(bpa.adapt(lists, weights, sampler=sampler, **options))
+        bpa.rerank(lists, draws, unchecked=True)
+
+    return verdict(use)

@@ -1,0 +1,127 @@
+"""Posteriors with known moments: lists of two are logistic regression, integrated on a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import numpyro
+import numpyro.distributions as dist
+from scipy.special import log_expit, logsumexp
+from scipy.stats import norm
+
+from bpa_ppl import Isotropic, NBest, adapt, log_density
+from bpa_ppl.experiments.known_targets import target
+from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.target import Target as Density
+from support.reference_model import Array, given, pairs
+
+SENTENCES = 12
+#: Of each chain of the posteriors that the tests of samplers share.
+DRAWS = 2000
+#: Samplers that need no optional package.
+OWN = [name for name in SAMPLERS if not SAMPLERS[name].packages]
+#: Samplers whose draws have the posterior as their distribution; `auto` selects one of them.
+#: The kernels of `numpyro` are in test_kernels.
+EXACT = [n for n in OWN if SAMPLERS[n].exact and n not in ("auto", "numpyro")]
+#: Settings by sampler: the published step, 0.01, needs many more draws in these wide targets.
+STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
+NAMES = ("LM0", "WP0")
+
+
+def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
+    """λ_d = μ + τ z_d of two domains; the weights of the first one are adapted."""
+    base = prior.distribution()
+    shared = numpyro.sample("shared", base)
+    scale = numpyro.sample("scale", dist.HalfNormal(base.variance**0.5).to_event(1))
+    standard = dist.Normal(0.0, 1.0).expand((2, *base.event_shape)).to_event(2)
+    weights = shared[None] + scale[None] * numpyro.sample("own", standard)
+    numpyro.deterministic("weights", weights[0])
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, weights)
+
+
+class Target(NamedTuple):
+    """An adaptation problem with first hypotheses as oracles, and its posterior moments."""
+
+    pool: NBest
+    canonical: dict[str, float]
+    variance: float
+    mean: Array
+    covariance: Array
+    skewness: Array
+
+    def density(self, **options: Any) -> Density:
+        """Return its log density."""
+        oracle = given(*[0] * SENTENCES)
+        fixed = {"likelihood": "oracle", "prior": Isotropic(variance=self.variance), "gain": oracle}
+        return log_density(self.pool, self.canonical, **{**fixed, **options})
+
+    def adapt(self, sampler: str, settings: dict[str, Any] | None = None, **options: Any) -> Any:
+        """Return its posterior by a sampler with some settings."""
+        fixed = {"prior": Isotropic(variance=self.variance), "gain": given(*[0] * SENTENCES)}
+        engine = SAMPLERS.resolve(sampler, {**STEPS.get(sampler, {}), **(settings or {})})
+        return adapt(self.pool, self.canonical, sampler=engine, **{**fixed, **options})
+
+
+def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Target:
+    """Return a target from rows h(other) − h(oracle), one per sentence, integrated over ±width."""
+    rows = np.asarray(differences, np.float32).astype(np.float64)
+    names = NAMES[: rows.shape[1]]
+    canonical = dict(zip(names, (0.3, -0.2), strict=False))
+    prior_mean = np.array(list(canonical.values()))
+
+    def log_density(weights: Array) -> Array:
+        log_prior = norm.logpdf(weights, prior_mean, np.sqrt(variance)).sum(axis=1)
+        return np.asarray(log_expit(-weights @ rows.T).sum(axis=1) + log_prior)
+
+    # A third of these grid points would already give ten correct digits.
+    grid, p = integrated(log_density, prior_mean, width, 601 if len(names) == 1 else 201)
+    mean, covariance = moments_of(grid, p)
+    skewness = (p @ (grid - mean) ** 3) / np.diag(covariance) ** 1.5
+    return Target(pairs(rows, names), canonical, variance, mean, covariance, skewness)
+
+
+def integrated(
+    log_density: Callable[[Array], Array], centre: npt.ArrayLike, width: float, points: int = 601
+) -> tuple[Array, Array]:
+    """Return a grid with `points` per dimension around `centre` (n, d), and its probabilities."""
+    axes = [np.linspace(c - width, c + width, points) for c in np.atleast_1d(centre)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    log_p = log_density(grid)
+    return grid, np.exp(log_p - logsumexp(log_p))
+
+
+def moments_of(grid: Array, p: Array) -> tuple[Array, Array]:
+    """Return mean and covariance of points (n, d) with probabilities."""
+    mean = p @ grid
+    return mean, (grid - mean).T @ ((grid - mean) * p[:, None])
+
+
+@cache
+def balanced() -> Target:
+    """Return a target of one weight with a nearly symmetric posterior."""
+    return logistic(np.random.default_rng(1).normal(size=(SENTENCES, 1)), 1.0, 6.0)
+
+
+@cache
+def skewed() -> Target:
+    """Return a target of one weight with an asymmetric posterior."""
+    return logistic(rows_of("skewed"), 4.0, 16.0)
+
+
+@cache
+def plane() -> Target:
+    """Return a target of two weights with a correlated, skewed posterior."""
+    return logistic(rows_of("two-hypotheses"), 2.0, 9.0)
+
+
+def rows_of(name: str) -> Array:
+    """Return the feature differences of a target of the package with lists of two."""
+    return target(name).lists.features[1::2].astype(np.float64)
+
+
+TARGETS = {"balanced": balanced, "skewed": skewed, "plane": plane}
