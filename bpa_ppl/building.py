@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
 from bpa_ppl.errors import DataError, UsageError, called, location_of, one_of, quoted
-from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, SentenceLines
+from bpa_ppl.formats.block import REFERENCE, SOURCE, Block
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
 from bpa_ppl.formats.records import IN_MEMORY, block_of_records
+from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.writing import table_of

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, location_of, quoted
 from bpa_ppl.formats.values import finite
-from bpa_ppl.names import references_by_id, to_references
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
@@ -210,26 +209,3 @@ class ReadOptions(NamedTuple):
                 return math.inf
             advice = f"{remedy}, or drop such hypotheses (bad: drop)"
             raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
-
-
-class SentenceLines(NamedTuple):
-    """One entry for each sentence of a whole text, or of some of it, such as its references.
-
-    Attributes:
-        lines: one entry per sentence; or entries by id, as `columns.id_key` returns it.
-        origin: where they are from, for messages.
-    """
-
-    lines: Sequence[Any] | Mapping[Any, Any]
-    origin: str
-
-    @classmethod
-    def of_references(cls, value: Any) -> SentenceLines:
-        """Return references: a text or several for each sentence, or by id for some.
-
-        Raises:
-            UsageError: if they are anything else.
-        """
-        if isinstance(value, Mapping):
-            return cls(references_by_id(value), "the references")
-        return cls(to_references(value), "the text")

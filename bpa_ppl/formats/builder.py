@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl.errors import DataError, listed, location_of
-from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block, SentenceLines
-from bpa_ppl.formats.pairing import Pairing
+from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
+from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
 from bpa_ppl.notes import counted, warn_user
-
-_Form = Literal["NFC", "NFD"]
-# Lists needed before references that do not fit them are reported, and those that are compared with
-# the references of their neighbours.
-_MIN_LISTS, _COMPARED = 10, 200
-# By this factor the first candidates fit their references better than those of neighbours: in all
-# collections of translations, summaries and transcripts, and in each 10 consecutive lists of them.
-_FIT = 1.5
-_MOST = 0.8  # of the lists: if so many fit their own references better, these may all be alike
 
 
 class Builder:
@@ -64,7 +54,8 @@ class Builder:
         self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
-        self._references = _ReferenceNotes(self.origin, lines.get(REFERENCE))
+        of_references = self.origin if REFERENCE not in lines else lines[REFERENCE].origin
+        self._references = ReferenceNotes(of_references)
         self._present: dict[str, int] = {}  # values of each column of numbers
         self._hypotheses = 0
         # Columns of numbers that no table has lacked so far; None before the first table.
@@ -215,12 +206,11 @@ class Builder:
         references, sources = paired.get(REFERENCE, references), paired.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
-            self._references.add(references, ids, rows, offsets)
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
         hypotheses = self._columns(rows)
-        return NBest(
+        table = NBest(
             offsets=offsets,
             sentence_ids=ids,
             strings=tuple(rows.strings),
@@ -237,6 +227,9 @@ class Builder:
             totals_normalised=self._normalised,
             **hypotheses,
         )
+        if references is not None:
+            self._references.add(table, references)
+        return table
 
     def _of_sentences(
         self, name: str, values: Sequence[Any], rows: Rows, offsets: Int64
@@ -310,107 +303,6 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         {name: values for name, values in extras.items() if name not in numbers},
         sentences,
     )
-
-
-class _ReferenceNotes:
-    """Counts references that look wrong.
-
-    Args:
-        origin: the name of the n-best file.
-        given: the references that are used instead of those of the file, if any.
-    """
-
-    def __init__(self, origin: str, given: SentenceLines | None):
-        self.origin = origin if given is None else given.origin
-        self._lists = self._strange = 0
-        self._words = False  # whether a reference is not blank
-        self._blank: list[int] = []  # ids of sentences
-        self._without: list[int] = []
-        #: How well candidates fit the references before theirs, their own, and those after.
-        self._fits: list[list[float]] = []
-        #: Unicode forms of the candidates, and of the references.
-        self._forms: list[set[_Form]] = [{"NFC", "NFD"}, {"NFC", "NFD"}]
-
-    def add(
-        self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
-    ) -> None:
-        """Count sentences without references, blank ones, and those unlike their lists."""
-        count = min(len(references), max(0, _COMPARED - len(self._fits)))
-        first = [rows.strings[rows.string_index[start]] for start in offsets[:count]]
-        for forms, texts in zip(self._forms, (first, chain(*references[:count])), strict=True):
-            whole = "\n".join(texts)
-            forms.intersection_update(f for f in list(forms) if unicodedata.is_normalized(f, whole))
-        words = [set(_words(text)) for text in first]
-        of_references = [[set(_words(text)) for text in texts] for texts in references[:count]]
-        for place in range(1, count - 1):
-            three = range(place - 1, place + 2)
-            if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
-                fits = [max(_overlap(words[place], ref) for ref in of_references[p]) for p in three]
-                self._fits += [fits] if len(set(fits)) > 1 else []
-        for place, texts in enumerate(references):
-            if not texts:
-                self._without.append(int(ids[place]))
-                continue
-            self._lists += 1
-            self._words = self._words or any(map(str.strip, texts))
-            if not all(map(str.strip, texts)):
-                self._blank.append(int(ids[place]))
-                continue
-            index = rows.string_index[offsets[place] : offsets[place + 1]]
-            related = {word for text in texts for word in _words(text)}
-            self._strange += all(related.isdisjoint(_words(rows.strings[i])) for i in index)
-
-    def notes(self) -> Iterator[str]:
-        """Yield one sentence for each thing that looks wrong.
-
-        Raises:
-            DataError: if there is no reference with a word.
-        """
-        if self._blank and not self._words:
-            problem = "every reference is blank: give those of this text"
-            raise DataError(problem, self.origin, parameter="references", code="missing-references")
-        if self._without and self._lists:
-            absent = f"no reference for {counted(len(self._without), 'sentence')}"
-            yield f"{absent}, the first of id {self._without[0]}: `adapt` leaves such lists out"
-        if self._blank:
-            blank = f"{counted(len(self._blank), 'sentence')} with a blank reference"
-            yield f"{blank}, the first of id {self._blank[0]}: a translation without words"
-        if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
-            yield (
-                f"{self._strange} of {self._lists} lists have no word in common with their "
-                f"references in {self.origin}: are they of another text, or of another language?"
-            )
-        elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
-            before, own, after = np.mean(self._fits, axis=0)
-            better = np.mean([2 * fit > one + other for one, fit, other in self._fits])
-            if max(before, after) > _FIT * own:
-                side = "before" if before > after else "after"
-                yield (
-                    f"candidates fit the references of the sentence {side} theirs better than "
-                    f"their own in {self.origin}: is a line missing, or one too many?"
-                )
-            elif 2 * own < _FIT * (before + after) and better < _MOST:
-                yield (
-                    "candidates fit their own references barely better than those of neighbouring "
-                    f"sentences in {self.origin}: are they in the same order as the lists?"
-                )
-        if all(self._forms) and self._forms[0].isdisjoint(self._forms[1]):
-            (of_candidates,), (of_references,) = self._forms
-            yield (
-                f"the references in {self.origin} are {of_references} (Unicode), and the "
-                f"candidates {of_candidates}, so their accented letters differ: convert both to NFC"
-            )
-
-
-def _overlap(words: set[str], other: set[str]) -> float:
-    """Return the share of words in common."""
-    return 2 * len(words & other) / max(len(words) + len(other), 1)
-
-
-def _words(text: str) -> Iterable[str]:
-    """Return words in lower case; characters where words are not separated, as in Chinese."""
-    folded = text.lower()
-    return folded.split() if folded.isascii() or " " in folded.strip() else folded
 
 
 def _starts(ids: Int64, last: int | None) -> Int64:
