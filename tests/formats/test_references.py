@@ -115,12 +115,6 @@ class TestPairing:
         with pytest.warns(BpaWarning, match="no list for 1 of 2 ids in the references"):
             read_nbest(text, references={9: "x", 1: "y"})
 
-    @pytest.mark.parametrize("line", ["doc-1\ta", '{"id": 0, "text": "a"}', '{"id": 0}'])
-    def test_unusable_ids(self, write: Write, line: str) -> None:
-        references = write(line, name="ref")
-        with pytest.raises(DataError):
-            read_nbest(["0 ||| t ||| LM0= 1"], references=references)
-
     def test_files_with_and_without_ids(self, write: Write) -> None:
         files = [write("0\ta", name="0"), write("a", name="1")]
         with raises(DataError, "mismatch"):
@@ -144,6 +138,9 @@ NAMES = [f"doc-{n}" for n in (1, 2, 3, 4)]
 TABS = [f"{name}\tthe cat {name[-1]}" for name in NAMES]
 OF_NAMES = [json.dumps({"id": name, "text": "a cat", "lm": 1}) for name in NAMES]
 OF_NUMBERS = [f"{n} ||| a cat ||| LM0= 1 ||| 1" for n in range(4)]
+LABELS = {"1089-134686-0000": "A CAT", "121-121726-0003": "CATS", "237-134500-0010": "THE CAT"}
+LABELS_BEFORE = [f"{label} {text}" for label, text in LABELS.items()]
+LABELS_AFTER = [f"{text} ({label})" for label, text in LABELS.items()]
 
 
 def of_names(lines: list[str], lists: list[str] = OF_NAMES) -> Any:
@@ -235,11 +232,19 @@ class TestLinesWithIds:
         with raises(DataError, "mismatch", parameter=what):
             read_nbest(OF_NUMBERS[:2], **{what: numbers})
 
-    def test_sources_with_ids(self, write: Write) -> None:
-        objects = [json.dumps({"id": name, "source": "un chat"}) for name in NAMES]
-        for lines in (TABS, objects):
-            with raises(DataError, "mismatch", line=1):
-                read_nbest(OF_NAMES, sources=write(*lines, name="texts"))
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            TABS,
+            [json.dumps({"id": name, "source": "un chat"}) for name in NAMES],
+            ["id,source", *NAMES],
+            [f'<seg id="{name}">un chat</seg>' for name in NAMES],
+        ],
+    )
+    def test_sources_that_are_not_plain_text(self, write: Write, lines: list[str]) -> None:
+        for blank in ([], [" "]):
+            with raises(DataError, "mismatch", line=len(blank) + 1):
+                read_nbest(OF_NAMES, sources=write(*blank, *lines, name="texts"))
 
     @pytest.mark.parametrize(
         "lines",
@@ -253,17 +258,39 @@ class TestLinesWithIds:
             ["2.5 million", "3.5 million", "$5", "$7 each"],
             ["7 4 2", "1", "0", "2 2"],
             ["\t", "a dog ", "\ta cat", "b\t"],
+            ["COVID-19 is here", "COVID-19 was here", "COVID-19 is back"],
+            ["$3.50, please", "$4, please", "12.5% of it"],
+            ["00:01:05 hello", "00:02:10 you", "[00:03] bye"],
+            ["in Rome (2019)", "in Oslo (2021)", "in Bonn (2022)"],
+            ["x1", "y2", "z3"],
         ],
     )
     @pytest.mark.filterwarnings("ignore:.*blank reference:bpa_ppl.errors.BpaWarning")
     def test_plain_text_stays_plain(self, write: Write, lines: list[str]) -> None:
-        references = read_nbest(OF_NUMBERS, references=write(*lines, name="ref")).references
+        lists = OF_NUMBERS[: len(lines)]
+        references = read_nbest(lists, references=write(*lines, name="ref")).references
         assert references == tuple((line.strip(),) for line in lines)
 
-    def test_most_texts_quoted_is_noted(self, write: Write) -> None:
-        lines = ['"Yes."', '"No."', "He left.", '"Why?"']
-        with pytest.warns(BpaWarning, match="3 of 4 texts are in quotation marks"):
-            read_references(write(*lines, name="ref"))
+    @pytest.mark.parametrize(
+        ("what", "lines", "match"),
+        [
+            ("references", LABELS_BEFORE, "begin with different words with digits, .* '1089-1346"),
+            ("references", LABELS_AFTER, r"end with different words with digits, .* '\(1089-1346"),
+            ("references", ["ted_1_a it is", "ted_2_b it was", "wmt_17 it will be"], "different"),
+            ("references", ['"Yes."', '"No."', "No.", '"Why?"'], "3 of 4 texts are in quotation"),
+            ("sources", ["d1 un", "d2 deux", "d3 trois"], "'d1' to 'd3', which look like ids"),
+            ("sources", LABELS_BEFORE, "begin with different words with digits"),
+            ("sources", ['"un"', '"deux"', "trois"], "2 of 3 texts are in quotation marks"),
+        ],
+    )
+    def test_lines_that_may_have_ids_or_quotes_are_noted(
+        self, write: Write, what: str, lines: list[str], match: str
+    ) -> None:
+        texts = write(*lines, name="texts")
+        with pytest.warns(BpaWarning, match=match):
+            lists = read_nbest(OF_NUMBERS[: len(lines)], **{what: texts})
+        of_lists = tuple((line,) for line in lines) if what == "references" else tuple(lines)
+        assert getattr(lists, what) == of_lists
 
     def test_ways_out_of_a_refusal(self, write: Write) -> None:
         texts = ['"Yes."', "doc-7 is lost", "a\tb", "0 left"]
@@ -344,33 +371,6 @@ def test_ids_of_thousands_of_digits() -> None:
     assert from_records(records(names), references=LINES[:2]).references == (("r0",), ("r1",))
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["1089-134686-0000 A CAT", "121-121726-0003 CATS", "237-134500-0010 THE CAT"],
-        ["A CAT (1089-134686-0000)", "CATS (121-121726-0003)", "THE CAT (237-134500-0010)"],
-        ["ted_1_a it is", "ted_2_b it was", "wmt_17 it will be"],
-    ],
-)
-def test_words_that_may_be_ids_are_noted(write: Write, lines: list[str]) -> None:
-    with pytest.warns(BpaWarning, match="different words with digits"):
-        assert read_references(write(*lines)) == [(line,) for line in lines]
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["COVID-19 is here", "COVID-19 was here", "COVID-19 is back"],
-        ["$3.50, please", "$4, please", "12.5% of it"],
-        ["00:01:05 hello", "00:02:10 you", "[00:03] bye"],
-        ["in Rome (2019)", "in Oslo (2021)", "in Bonn (2022)"],
-        ["x1", "y2", "z3"],
-    ],
-)
-def test_words_with_digits_are_texts(write: Write, lines: list[str]) -> None:
-    assert read_references(write(*lines)) == [(line,) for line in lines]
-
-
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.filterwarnings("ignore:.* look like ids")
 def test_items_of_a_list_are_texts(write: Write, first: int) -> None:
@@ -385,24 +385,6 @@ def test_items_of_a_list_are_texts(write: Write, first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "match"),
-    [
-        (["d1 un", "d2 deux", "d3 trois"], "look like ids"),
-        (["1089-a-0 un", "121-b-3 deux", "237-c-10 trois"], "different words with digits"),
-        (['"un"', '"deux"', "trois"], "2 of 3 texts are in quotation marks"),
-    ],
-)
-def test_sources_that_may_have_ids_or_quotes_are_noted(
-    write: Write, lines: list[str], match: str
-) -> None:
-    lists = write(*(f"{i} ||| t{i} ||| LM0= 1 ||| 1" for i in range(3)), name="lists")
-    with pytest.warns(BpaWarning, match=match):
-        assert read_nbest(lists, sources=write(*lines, name="s")).sources == tuple(lines)
-    with raises(DataError, "mismatch", line=1):
-        read_nbest(lists, sources=write("id,source", *lines, name="header"))
-
-
-@pytest.mark.parametrize(
     ("line", "code", "parameter"),
     [
         ('{"id": 1, "reference": "a", "references": ["b"]}', None, None),
@@ -412,26 +394,25 @@ def test_sources_that_may_have_ids_or_quotes_are_noted(
         ("{'id': 1, 'reference': 'a'}", "bad-line", "references"),
         ('{"id": 1, "reference": "a', "bad-line", "references"),
         ('{"id": 1}', None, None),
+        ('{"id": 1, "text": "a"}', None, None),
         ('<seg id="1">a</seg>', "mismatch", None),
     ],
 )
 def test_lines_that_are_meant_as_objects_or_markup_are_no_texts(
     write: Write, line: str, code: str | None, parameter: str | None
 ) -> None:
-    lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
     with raises(DataError, code, line=1, parameter=parameter):
-        read_nbest(lists, references=write(line, line, name="ref"))
+        read_nbest(OF_NUMBERS[:2], references=write(line, line, name="ref"))
     with raises(DataError, "mismatch", line=1):
-        read_nbest(lists, sources=write(line, line, name="src"))
+        read_nbest(OF_NUMBERS[:2], sources=write(line, line, name="src"))
 
 
 @pytest.mark.filterwarnings("ignore:.*no reference for 1 sentence")
 def test_null_is_no_reference(write: Write) -> None:
-    lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
     lines = ['{"id": 0, "reference": null}', '{"id": 1, "reference": "a"}']
-    assert read_nbest(lists, references=write(*lines, name="ref")).references == ((), ("a",))
+    lists = read_nbest(OF_NUMBERS[:2], references=write(*lines, name="ref"))
+    assert lists.references == ((), ("a",))
 
 
 def test_blank_sources(write: Write) -> None:
-    lists = write("0 ||| a ||| LM0= 1 ||| 1", "1 ||| a ||| LM0= 1 ||| 1", name="lists")
-    assert read_nbest(lists, sources=write("", " ", name="src")).sources == ("", "")
+    assert read_nbest(OF_NUMBERS[:2], sources=write("", " ", name="src")).sources == ("", "")
