@@ -675,30 +675,25 @@ class ReferenceNotes:
             blank = f"{counted(len(self._blank), 'sentence')} with a blank reference"
             yield f"{blank}, the first of id {self._blank[0]}: a translation without words"
         if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
-            yield (
-                f"{self._strange} of {self._lists} lists have no word in common with their "
-                f"references in {self.origin}: are they of another text, or of another language?"
-            )
+            strange = f"{self._strange} of {self._lists} lists have no word in common with their "
+            strange += f"references in {self.origin}"
+            yield f"{strange}: are they of another text, or of another language?"
         elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
             before, own, after = np.mean(self._fits, axis=0)
             better = np.mean([2 * fit > one + other for one, fit, other in self._fits])
             if max(before, after) > _FIT * own:
                 side = "before" if before > after else "after"
-                yield (
-                    f"candidates fit the references of the sentence {side} theirs better than "
-                    f"their own in {self.origin}: is a line missing, or one too many?"
-                )
+                fit = f"candidates fit the references of the sentence {side} theirs better than "
+                yield f"{fit}their own in {self.origin}: is a line missing, or one too many?"
             elif 2 * own < _FIT * (before + after) and better < _BETTER:
-                yield (
-                    "candidates fit their own references barely better than those of neighbouring "
-                    f"sentences in {self.origin}: are they in the same order as the lists?"
-                )
+                fit = "candidates fit their own references barely better than those of "
+                fit += f"neighbouring sentences in {self.origin}"
+                yield f"{fit}: are they in the same order as the lists?"
         if all(self._forms) and self._forms[0].isdisjoint(self._forms[1]):
             (of_candidates,), (of_references,) = self._forms
-            yield (
-                f"the references in {self.origin} are {of_references} (Unicode), and the "
-                f"candidates {of_candidates}, so their accented letters differ: convert both to NFC"
-            )
+            differ = f"the references in {self.origin} are {of_references} (Unicode), and the "
+            differ += f"candidates {of_candidates}, so their accented letters differ"
+            yield f"{differ}: convert both to NFC"
 
 
 def _overlap(words: set[str], other: set[str]) -> float:
