@@ -5,9 +5,9 @@ See `bpa_ppl.registry` for formats in other packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, TextIO, TypeVar
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
@@ -23,7 +23,9 @@ from bpa_ppl.registry import Registry
 AUTO = "auto"
 #: The fields of rows with two answers, see `bpa_ppl.formats.preference_rows`.
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
-_AT_ONCE = 1000  # candidates of records that become columns together
+_AT_ONCE = 1000  # candidates that become columns together
+
+T = TypeVar("T")
 
 
 class NBestFormat(Component, frozen=True):
@@ -174,16 +176,30 @@ def blocks_of_records(
     {'id': [7]}
     """
     reader = RecordReader(options)
-    batch: list[tuple[int, dict[str, Any]]] = []
+    for batch in batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
+        yield reader.block([of for _, of in batch], [line for line, _ in batch])
+
+
+def batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield consecutive sentences of about a thousand candidates.
+
+    Args:
+        sentences: in any form.
+        size: returns the number of candidates of one.
+
+    >>> list(batches(["a" * 999, "b", "c"], len))[1]
+    ['c']
+    """
+    batch: list[T] = []
     candidates = 0
-    for numbered in records:
-        batch.append(numbered)
-        candidates += len(numbered[1].get(CANDIDATES, ())) or 1
+    for sentence in sentences:
+        batch.append(sentence)
+        candidates += size(sentence)
         if candidates >= _AT_ONCE:
-            yield reader.block([of for _, of in batch], [line for line, _ in batch])
+            yield batch
             batch, candidates = [], 0
     if batch:
-        yield reader.block([of for _, of in batch], [line for line, _ in batch])
+        yield batch
 
 
 class WeightFormat(Component, frozen=True):
