@@ -31,8 +31,9 @@ T = TypeVar("T")
 class NBestFormat(Component, frozen=True):
     """A format of n-best lists; its fields are its settings, which all have defaults.
 
-    A format has `detect` and `records`, and `write` if lists can be written in it. Where records
-    are too slow, or a file does not consist of lines, it has `columns` instead of `records`.
+    A format needs `records`. It has `detect` if files are recognised by their first line, and
+    `write` if lists can be written in it. Where records are too slow, or a file does not consist of
+    lines, it has `blocks` instead of `records`.
 
     Attributes:
         suffixes: endings of files that are written in this format by default.
@@ -87,8 +88,7 @@ class NBestFormat(Component, frozen=True):
 
         def lines() -> Iterator[str]:
             nonlocal number
-            for line in text_lines(file.chunks(), options.origin):
-                number += 1
+            for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):  # noqa: B007
                 yield line
 
         try:
@@ -157,8 +157,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
 
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        usual_names = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
-        names = {usual: getattr(self, usual, usual) for usual in usual_names}
+        names = {n: getattr(self, n, n) for n in (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)}
         return {usual: name for usual, name in names.items() if name != usual}
 
 
