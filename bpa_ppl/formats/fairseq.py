@@ -125,8 +125,7 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fi
             if other := other_form(forms, identifier, digits):
                 raise options.error(one_number(digits, other), number, "duplicate")
             if late:
-                others = f"{_INTERLEAVED} other sentences"
-                problem = f"a line of sentence {identifier}, after {others}"
+                problem = f"a line of sentence {identifier}, after {_INTERLEAVED} other sentences"
                 advice = "put the lines of a sentence together"
                 raise options.error(f"{problem}: {advice}", number, "duplicate")
             sentence = incomplete.setdefault(identifier, defaultdict(list))

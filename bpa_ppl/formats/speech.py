@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -98,22 +98,16 @@ class Kaldi(NBestFormat, frozen=True):
             raise UsageError(problem, parameter="scores", code="duplicate")
         tables: dict[str, dict[str, float]] = {}
         for path in files:
-            number_in = options._replace(origin=path).number
-            tables[path] = {key: number_in(*entry) for key, entry in _read_keyed(path).items()}
-        keys = set[str]()
+            of_file = options._replace(origin=path)
+            tables[path] = {key: of_file.number(*of) for key, of in _read_entries(of_file).items()}
         counts, last = Counter[str](), ("", "")
-        for number, line in enumerate(lines, 1):
-            key, *parts = _BLANK.split(line.strip(_BLANKS), 1 + has_score)
-            if key in keys:
-                problem = f"the key {quoted(key)} occurs twice: leave one out"
-                raise options.error(problem, number, "duplicate")
-            keys.add(key)
+        for key, text, number in _entries(lines, options):
+            word, words = _split(text)
             utterance, _, rank = key.rpartition("-")
             if not (utterance and rank.isdecimal() and rank.isascii()):
                 problem = f"the key {quoted(key)} is not an utterance and a rank, such as utt-1"
                 raise options.error(problem, number)
             if self.score is None:
-                word = _BLANK.split(parts[0], 1)[0] if parts else ""
                 counts["text"] += not looks_numeric(word)
                 counts["cost"] += _COST.fullmatch(word) is not None
                 if utterance == last[0]:
@@ -121,12 +115,11 @@ class Kaldi(NBestFormat, frozen=True):
                 last = utterance, word
             record: dict[str, Any] = {ID: utterance}
             if has_score:
-                printed = parts.pop(0) if parts else ""
-                if not looks_numeric(printed):
-                    problem = f"{_EXPECTED}{quoted(printed)} is not a number: correct it"
+                if not looks_numeric(word):
+                    problem = f"{_EXPECTED}{quoted(word)} is not a number: correct it"
                     raise options.error(problem, number, "bad-number")
-                record[_SCORE] = options.number(printed, number, _EXPECTED)
-            record[TEXT] = "".join(parts)
+                record[_SCORE] = options.number(word, number, _EXPECTED)
+            record[TEXT] = words if has_score else text
             for name, (path, scores) in zip(names, tables.items(), strict=True):
                 if key not in scores:
                     problem = f"the key {quoted(key)} is not in {path}"
@@ -162,10 +155,6 @@ def _form_note(counts: Mapping[str, int], has_score: bool) -> str | None:
 
 class Espnet(NBestFormat, frozen=True):
     """The format of ESPnet, whose lists are folders; they are only read."""
-
-    def detect(self, first_line: bytes) -> bool:
-        """Return False: lists are folders."""
-        return False
 
     def detect_folder(self, folder: Path) -> bool:
         """Return whether a folder has hypotheses of the first rank."""
@@ -210,40 +199,51 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
     present = [name for name in (_SCORE, _TOKEN) if any((of / name).is_file() for of in folders)]
     records: dict[str, tuple[int, dict[str, Any]]] = {}
     for folder in folders:
-        origin = str(folder / TEXT)
-        number_in = options._replace(origin=str(folder / _SCORE)).number
-        others = {name: _read_keyed(str(folder / name)) for name in present}
-        for key, (text, line) in _read_keyed(origin).items():
+        of_file = {n: options._replace(origin=str(folder / n)) for n in (*present, TEXT)}
+        entries = {name: _read_entries(file) for name, file in of_file.items()}
+        for key, (text, line) in entries[TEXT].items():
             if folder == folders[0]:
                 records[key] = line, {ID: key, CANDIDATES: []}
-            lacking = [folder / name for name, table in others.items() if key not in table]
+            lacking = [folder / name for name in present if key not in entries[name]]
             if key not in records or lacking:
                 path = [*lacking, folders[0] / TEXT][0]
                 problem = f"{quoted(key)} is not in {path}: give whole results of one run"
-                raise DataError(problem, origin, line, code="mismatch")
+                raise of_file[TEXT].error(problem, line, "mismatch")
             candidate: dict[str, Any] = {TEXT: text}
-            if _SCORE in others:
-                printed, number = others[_SCORE][key]
-                candidate[_SCORE] = number_in(_TENSOR.sub(r"\1", printed), number)
-            if _TOKEN in others:
-                candidate["tokens"] = float(len(others[_TOKEN][key][0].split()))
+            if _SCORE in entries:
+                printed, number = entries[_SCORE][key]
+                candidate[_SCORE] = of_file[_SCORE].number(_TENSOR.sub(r"\1", printed), number)
+            if _TOKEN in entries:
+                candidate["tokens"] = float(len(entries[_TOKEN][key][0].split()))
             records[key][1][CANDIDATES].append(candidate)
     return list(records.values())
 
 
-def _read_keyed(path: str) -> dict[str, tuple[str, int]]:
-    """Return what follows each key in the lines of a file, without blanks around it, and its line.
+def _read_entries(options: ReadOptions) -> dict[str, tuple[str, int]]:
+    """Return what follows each key in the lines of a file, and its line: see `_entries`."""
+    lines = text_lines(read_chunks(options.origin), options.origin)
+    return {key: (value, number) for key, value, number in _entries(lines, options)}
+
+
+def _entries(lines: Iterable[str], options: ReadOptions) -> Iterator[tuple[str, str, int]]:
+    """Yield the key of each line, what follows it without blanks around it, and the line's number.
 
     Raises:
         DataError: with file and line, if a line is empty or a key occurs twice.
     """
-    table: dict[str, tuple[str, int]] = {}
-    for number, line in enumerate(text_lines(read_chunks(path), path), 1):
-        key, *rest = _BLANK.split(line.strip(_BLANKS), 1)
+    numbers: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        key, value = _split(line)
         if not key:
-            raise DataError("an empty line: each line begins with a key", path, number)
-        if key in table:
-            problem = f"{quoted(key)} is in line {table[key][1]} already: leave one out"
-            raise DataError(problem, path, number, code="duplicate")
-        table[key] = "".join(rest), number
-    return table
+            raise options.error("an empty line: each line begins with a key", number)
+        if key in numbers:
+            problem = f"{quoted(key)} is in line {numbers[key]} already: leave one out"
+            raise options.error(problem, number, "duplicate")
+        numbers[key] = number
+        yield key, value, number
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Return the first word, and what follows it without blanks around it."""
+    word, *rest = _BLANK.split(line.strip(_BLANKS), 1)
+    return word, "".join(rest)

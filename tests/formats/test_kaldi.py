@@ -50,7 +50,7 @@ def test_scores_and_references_in_other_files(write: Write, tmp_path: Path) -> N
     [
         (("u-1 1",), "mismatch", 2),
         (("u-1 1", "u-2 x"), "bad-number", 2),
-        (("u-1 1", "", "u-2 1"), None, 2),
+        (("u-1 1", "", "u-2 1"), "bad-line", 2),
         (("u-1 1", "u-2 2", "u-1 3"), "duplicate", 3),
     ],
 )
