@@ -30,35 +30,34 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
-from operator import eq, lt
+from itertools import chain, product
+from operator import lt
 from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.format import NBestFormat, batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.formats.values import TOO_LARGE, all_finite, lines_of_numbers
+from bpa_ppl.formats.values import TOO_LARGE, all_finite
 from bpa_ppl.names import one_number, other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
 _FIRST = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
 _JOINTS = re.compile(r"@@(?:\s|$)|\s|\u2581")  # where tokens are joined to words
-_SCORE = "score"
+_NAMES = {"S": SOURCE, "T": REFERENCE}
 _INTERLEAVED = 10  # sentences that may be incomplete at a time
-_AT_ONCE = 1000  # hypotheses that become columns together
 _LONGEST_ID = 18  # digits that fit 64 bits
-_ROUNDED = 6e-5  # tokens' scores have four decimals
+_ROUNDED = 6e-5  # token scores have four decimals
 _SINGLE = 1e-5  # relative, of scores that were computed in float32
 _POWERS = (-1.0, 4.0)  # between which the exponent of the length is
-_TOKENS = "tokens"  # field of a record: the token scores of each hypothesis, and its line
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
-_Sentence = dict[str, list[tuple[int, str]]]
+_Lines = dict[str, list[tuple[int, str]]]
+#: Values by the name of the field.
+_Fields = dict[str, Sequence[Any]]
 
 
 class Fairseq(NBestFormat, frozen=True):
@@ -88,26 +87,26 @@ class Fairseq(NBestFormat, frozen=True):
         >>> columns.sentences
         {'id': [7], 'source': ['un chat']}
         """
-        records: list[tuple[int, dict[str, Any]]] = []
-        hypotheses = 0
-        for line, record in _records(file.chunks(), options):
-            records.append((line, record))
-            hypotheses += len(record[TEXT])
-            if hypotheses >= _AT_ONCE:
-                yield _columns(records, options)
-                records, hypotheses = [], 0
-        if records:
-            yield _columns(records, options)
+        for part in batches(_sentences(file, options), lambda sentence: len(sentence[2][TEXT])):
+            lines, fields, hypotheses = zip(*part, strict=True)
+            columns = _joined(hypotheses)
+            columns |= {n: np.array(of) for n, of in columns.items() if not isinstance(of[0], str)}
+            parents = np.repeat(np.arange(len(part)), [len(of[TEXT]) for of in hypotheses])
+            yield Block(columns, _joined(fields), parents, np.array(lines), nested=True)
 
 
-def _records(blocks: Iterator[bytes], options: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the first line of each sentence, and its fields; those of hypotheses are lists."""
-    incomplete: dict[int, _Sentence] = {}
+def _joined(records: Sequence[_Fields]) -> dict[str, Any]:
+    """Return the values of all records by name."""
+    return {name: list(chain.from_iterable(of[name] for of in records)) for name in records[0]}
+
+
+def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fields, _Fields]]:
+    """Yield the line of the first hypothesis of each sentence, its fields, and theirs."""
+    incomplete: dict[int, _Lines] = {}
     by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
-    begun = set[int]()
-    forms: dict[int, str] = {}
+    forms: dict[int, str] = {}  # of all ids so far
     kinds: dict[str, bool] = {}
-    for number, line in enumerate(text_lines(blocks, options.origin), 1):
+    for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):
         head, _, rest = line.partition("\t")
         of_kind = by_head.get(head)
         if of_kind is None:
@@ -122,32 +121,31 @@ def _records(blocks: Iterator[bytes], options: ReadOptions) -> Iterator[tuple[in
             if len(digits) > _LONGEST_ID:
                 raise options.error(f"sentence id {digits} is too large", number)
             identifier = int(digits)
+            late = identifier in forms and identifier not in incomplete
             if other := other_form(forms, identifier, digits):
                 raise options.error(one_number(digits, other), number, "duplicate")
-            if identifier in begun and identifier not in incomplete:
-                others = f"{_INTERLEAVED} other sentences"
-                problem = f"a line of sentence {identifier}, after {others}"
+            if late:
+                problem = f"a line of sentence {identifier}, after {_INTERLEAVED} other sentences"
                 advice = "put the lines of a sentence together"
                 raise options.error(f"{problem}: {advice}", number, "duplicate")
-            begun.add(identifier)
             sentence = incomplete.setdefault(identifier, defaultdict(list))
             if len(incomplete) > _INTERLEAVED:
                 first = next(iter(incomplete))
-                yield _record(first, incomplete.pop(first), kinds, options)
+                yield _fields(first, incomplete.pop(first), kinds, options)
                 by_head.clear()
             of_kind = by_head[head] = sentence[letter]
         of_kind.append((number, rest))
-    if not begun:
+    if not forms:
         problem = "no line of fairseq in it (`H-0`, a score, a text)"
         raise options.error(f"{problem}: give the output, not a log", code="no-data")
     for identifier, sentence in incomplete.items():
-        yield _record(identifier, sentence, kinds, options)
+        yield _fields(identifier, sentence, kinds, options)
 
 
-def _record(
-    identifier: int, lines: _Sentence, kinds: dict[str, bool], options: ReadOptions
-) -> tuple[int, dict[str, Any]]:
-    """Return the line and the fields of a sentence that is complete.
+def _fields(
+    identifier: int, lines: _Lines, kinds: dict[str, bool], options: ReadOptions
+) -> tuple[int, _Fields, _Fields]:
+    """Return the line of the first hypothesis of a sentence, its fields, and theirs.
 
     Args:
         identifier: of the sentence.
@@ -155,96 +153,94 @@ def _record(
         kinds: whether the first sentence has lines of some letter; entered here.
         options: how to read.
     """
-    number = min(of_kind[0][0] for of_kind in lines.values())
+    first = min(of_kind[0][0] for of_kind in lines.values())
     scored = lines.get("H") or lines.get("D")
     if not scored:
         problem = f"sentence {identifier} has no H- line: the file is truncated"
         advice = "or lines of too many other sentences are in between"
-        raise options.error(f"{problem}, {advice}", number)
+        raise options.error(f"{problem}, {advice}", first)
     for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
         found = len(lines.get(letter, ()))
         expected = count if kinds.setdefault(letter, found > 0) else 0
         if found != expected:
             problem = f"sentence {identifier} has {found} {letter}- lines, not {expected}, as its "
             advice = "H- lines and the first sentence show: give the whole output of one run"
-            raise options.error(problem + advice, number, "wrong-length")
-    numbers, scores, texts = _split(scored)
-    if len(scored) > 1 and not _are_together(lines, scored):
-        lines = {**lines, **_paired(identifier, lines, scored, options)}
-    if "D" in lines:
-        _, _, texts = _split(lines["D"])
-    record: dict[str, Any] = {ID: identifier}
-    for letter, name in (("S", SOURCE), ("T", REFERENCE)):
-        if letter in lines:
-            record[name] = lines[letter][0][1].strip(" ")
-    values = all_finite(list(map(str.encode, scores)))
-    checked = list(map(options.number, scores, numbers)) if values is None else values
-    record |= {TEXT: texts, _SCORE: checked}
+            raise options.error(problem + advice, first, "wrong-length")
+    if len(scored) > 1:
+        lines = _paired(identifier, lines, scored, options)
+    numbers = [number for number, _ in scored]
+    printed = _scores(scored)
+    values = all_finite(list(map(str.encode, printed)))
+    scores = list(map(options.number, printed, numbers)) if values is None else values.tolist()
+    fields: _Fields = {ID: [identifier]}
+    fields |= {name: [lines[k][0][1].strip(" ")] for k, name in _NAMES.items() if k in lines}
+    texts = [rest.partition("\t")[2].strip(" ") for _, rest in lines.get("D", scored)]
+    columns: _Fields = {TEXT: texts, "score": scores}
     if "P" in lines:
-        scores_of_tokens = [rest for _, rest in lines["P"]]
-        record[_TOKENS] = list(zip(scores_of_tokens, numbers, strict=True))
+        tokens = [rest for _, rest in lines["P"]]
+        statistics = [_statistics(*of, options) for of in zip(tokens, numbers, strict=True)]
+        means = [mean for _, mean, *_ in statistics]
+        pairs = zip(numbers, scores, means, strict=True)
+        wrong = [number for number, score, mean in pairs if not _is_mean(score, mean)]
+        # Each kind of line may have been sorted on its own.
+        if wrong and len(scored) > 1 and all(map(_is_mean, sorted(scores), sorted(means))):
+            problem = "the P- line of this hypothesis is that of another one, as its score shows"
+            advice = "give the output as fairseq printed it, or leave the P- lines out"
+            raise options.error(f"{problem}: {advice}", wrong[0], "mismatch")
+        columns |= zip(STATISTICS, zip(*statistics, strict=True), strict=True)
     if "A" in lines:
-        record["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
-    return numbers[0], record
-
-
-def _are_together(lines: _Sentence, scored: list[tuple[int, str]]) -> bool:
-    """Return whether each hypothesis has its lines behind that of its score, with equal scores."""
-    begins = [number for number, _ in scored]
-    ends = [*begins[1:], math.inf]
-    for letter in "DPA":
-        of_kind = lines.get(letter, scored)
-        if of_kind is scored:
-            continue
-        numbers = [number for number, _ in of_kind]
-        if not (all(map(lt, begins, numbers)) and all(map(lt, numbers, ends))):
-            return False
-        if letter == "D":
-            printed = [[rest.partition("\t")[0] for _, rest in kind] for kind in (scored, of_kind)]
-            if printed[0] != printed[1] and not all(map(eq, *(map(_key, p) for p in printed))):
-                return False
-    return True
+        columns["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
+    return numbers[0], fields, columns
 
 
 def _paired(
-    identifier: int, lines: _Sentence, scored: list[tuple[int, str]], options: ReadOptions
-) -> _Sentence:
-    """Return D-, P- and A- lines in the order of the hypotheses, which their scores show.
+    identifier: int, lines: _Lines, scored: list[tuple[int, str]], options: ReadOptions
+) -> _Lines:
+    """Return the lines with D-, P- and A- lines in the order of the hypotheses.
 
     Raises:
-        DataError: if they do not show it.
+        DataError: if neither the places of lines nor their scores show it.
     """
-    paired: _Sentence = {}
-    keys = [_key(rest) for _, rest in scored]
-    for letter in "DPA":
-        of_kind = lines.get(letter, scored)
-        if of_kind is scored:
-            continue
+    others = {letter: lines[letter] for letter in "DPA" if lines.get(letter, scored) is not scored}
+    begins, *places = ([number for number, _ in of] for of in (scored, *others.values()))
+    printed, again = _scores(scored), _scores(others.get("D", scored))
+    are_together = all(all(map(lt, begins, of)) and all(map(lt, of, begins[1:])) for of in places)
+    if are_together and printed == again:
+        return lines
+    keys = list(map(_key, printed))
+    if are_together and list(map(_key, again)) == keys:
+        return lines
+    for letter, of_kind in others.items():
         rests, order = [rest for _, rest in of_kind], None
         reason = "it is not known which hypothesis each belongs to"
         if letter == "D":
-            order = _order_of(keys, list(map(_key, rests)))
+            order = _order_of(keys, map(_key, again))
             if order is None:
                 reason = "have other scores than these"
-            elif lines.keys() & {"P", "A"} and _are_tied(rests):
+            elif len(others) > 1 and len(set(keys)) < len(set(rests)):
                 order = _order_of([_squeezed(rest) for _, rest in scored], map(_squeezed, rests))
         elif len({" ".join(rest.split()) for rest in rests}) == 1:
             order = list(range(len(rests)))
         elif letter == "P":
             lengths = [len(rest.partition("\t")[2].split()) + 1 for _, rest in scored]
-            order = _order_of_tokens(keys, rests, lengths) or _order_of_tokens(keys, rests)
+            order = _order_of_tokens(keys, rests, lengths)
         if order is None:
             problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
             advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
             message = f"{problem}, and {reason}: {advice}"
             raise options.error(message, of_kind[0][0], "mismatch")
-        paired[letter] = [of_kind[place] for place in order]
-    return paired
+        lines = {**lines, letter: [of_kind[place] for place in order]}
+    return lines
 
 
-def _key(rest: str) -> float | str:
-    """Return the score at the beginning of what follows an id, or its text if it is no number."""
-    printed = rest.partition("\t")[0].strip()
+def _scores(lines: Iterable[tuple[int, str]]) -> list[str]:
+    """Return the scores of H- or D- lines as they are printed."""
+    return [rest.partition("\t")[0] for _, rest in lines]
+
+
+def _key(printed: str) -> float | str:
+    """Return a score, or its text if it is not a number."""
+    printed = printed.strip()
     try:
         score = float(printed)
     except ValueError:
@@ -252,18 +248,14 @@ def _key(rest: str) -> float | str:
     return printed if math.isnan(score) else score
 
 
-def _are_tied(rests: Sequence[str]) -> bool:
-    """Return whether hypotheses of one score have different texts."""
-    return len(set(map(_key, rests))) < len({(_key(rest), rest) for rest in rests})
-
-
 def _squeezed(rest: str) -> tuple[float | str, str]:
     """Return the score of a hypothesis, and its letters as they are before and after joining."""
-    return _key(rest), _JOINTS.sub("", rest.partition("\t")[2]).casefold()
+    score, _, text = rest.partition("\t")
+    return _key(score), _JOINTS.sub("", text).casefold()
 
 
-def _order_of(keys: Sequence[Any], others: Iterable[Any]) -> list[int] | None:
-    """Return the places of equal scores; None if there are others."""
+def _order_of(keys: Iterable[Any], others: Iterable[Any]) -> list[int] | None:
+    """Return the places of equal keys; None if there are others."""
     places = defaultdict[Any, list[int]](list)
     for place, key in enumerate(others):
         places[key].append(place)
@@ -274,7 +266,7 @@ def _order_of(keys: Sequence[Any], others: Iterable[Any]) -> list[int] | None:
 
 
 def _order_of_tokens(
-    scores: Sequence[Any], printed: Sequence[str], lengths: Sequence[int] | None = None
+    scores: Sequence[Any], printed: Sequence[str], lengths: Sequence[int]
 ) -> list[int] | None:
     """Return for each hypothesis the place of its P- line; None if scores do not show it.
 
@@ -284,114 +276,43 @@ def _order_of_tokens(
     Args:
         scores: of the hypotheses.
         printed: the scores of tokens in each P- line.
-        lengths: the numbers of tokens of the hypotheses, if they have not been joined to words.
+        lengths: the numbers of tokens of the hypotheses, unless they have been joined to words.
     """
     try:
         tokens = [list(map(float, line.split())) for line in printed]
-        target = np.array(scores, np.float64)
+        target = np.array(scores, np.float64)[:, np.newaxis]
     except ValueError:
         return None
     sums, counts = np.array(list(map(sum, tokens))), np.array(list(map(len, tokens)), np.float64)
-    expected = np.zeros(len(counts)) if lengths is None else np.array(lengths)
-    found = np.zeros(len(counts)) if lengths is None else counts
-    finite = counts.all() and np.isfinite(sums).all() and np.isfinite(target).all()
-    if not finite or sorted(expected) != sorted(found):
+    if not (counts.all() and np.isfinite(sums).all() and np.isfinite(target).all()):
         return None
     same = [tuple(sorted(of_line)) for of_line in tokens]
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = np.log(sums / target[0]) / np.log(counts)
     fitting = powers[(powers > _POWERS[0]) & (powers < _POWERS[1])].tolist()
-    for candidates, slack in (([1.0], 1.0), (fitting, 3.0)):
+    alike = np.equal.outer(lengths, counts)
+    trials = product((alike, True), (([1.0], 1.0), (fitting, 3.0)))
+    for allowed, (candidates, slack) in trials:
         orders: dict[Any, list[int]] = {}
         for power in candidates:
             values = sums / counts**power
             error = slack * (_ROUNDED * counts ** (1 - power) + _SINGLE * np.abs(values))
-            fits = np.abs(target[:, np.newaxis] - values) <= error
-            fits &= expected[:, np.newaxis] == found
-            order = np.empty(len(target), np.int64)
-            order[np.lexsort((target, expected))] = np.lexsort((values, found))
-            if not fits[np.arange(len(order)), order].all():
+            fits = (np.abs(target - values) <= error) & allowed
+            if not fits.any(axis=1).all():
                 continue
-            places = order.tolist()
-            orders[tuple(same[place] for place in places)] = places
-            # Another P- line that fits a hypothesis, and is not the same, could be its own.
-            if any(same[other] != same[places[row]] for row, other in np.argwhere(fits).tolist()):
+            found = [{same[place] for place in np.flatnonzero(row)} for row in fits]
+            if max(map(len, found)) > 1:  # a hypothesis could have this line or another one
                 return None
+            if order := _order_of([of.pop() for of in found], same):
+                orders[tuple(same[place] for place in order)] = order
         if orders:
             return next(iter(orders.values())) if len(orders) == 1 else None
     return None
 
 
-def _columns(records: list[tuple[int, dict[str, Any]]], options: ReadOptions) -> Block:
-    """Return the columns of some sentences."""
-    first = records[0][1]
-    columns: dict[str, Any] = {name: [of[name] for _, of in records] for name in first}
-    tokens: list[tuple[str, int]] = list(chain.from_iterable(columns.pop(_TOKENS, ())))
-    sentences = {name: columns.pop(name) for name in (ID, SOURCE, REFERENCE) if name in columns}
-    parents = np.repeat(np.arange(len(records)), list(map(len, columns[TEXT])))
-    hypotheses = {
-        name: np.concatenate(lists) if name == _SCORE else list(chain.from_iterable(lists))
-        for name, lists in columns.items()
-    }
-    if tokens:
-        statistics = _regular_statistics([one for one, _ in tokens])
-        if statistics is not None:
-            _check_places(np.asarray(hypotheses[_SCORE]), statistics[1], parents, tokens, options)
-        else:
-            statistics = tuple(zip(*(_statistics(of, n, options) for of, n in tokens), strict=True))
-        hypotheses |= dict(zip(STATISTICS, map(np.array, statistics), strict=True))
-    lines = np.array([line for line, _ in records])
-    return Block(hypotheses, sentences, parents, lines, nested=True)
-
-
-def _check_places(
-    scores: Float64,
-    means: Float64,
-    parents: Int64,
-    tokens: Sequence[tuple[str, int]],
-    options: ReadOptions,
-) -> None:
-    """Refuse sentences whose P- lines are those of other hypotheses, without `--lenpen`.
-
-    The lines may be in the order of fairseq though each kind of them was sorted on its own.
-
-    Args:
-        scores: (hypotheses,) of the H- lines.
-        means: (hypotheses,) of the P- lines: the scores without `--lenpen`.
-        parents: (hypotheses,) the sentence of each.
-        tokens: the P- line of each, and the line of its score.
-        options: how to read.
-    """
-    error = 2 * (_ROUNDED + _SINGLE * np.abs(means))
-    wrong = np.abs(scores - means) > error
-    for sentence in np.unique(parents[wrong]).tolist():
-        rows = np.flatnonzero(parents == sentence)
-        differences = np.abs(np.sort(scores[rows]) - np.sort(means[rows]))
-        if len(rows) > 1 and np.all(differences <= error[rows].max()):
-            place = int(rows[wrong[rows]][0])
-            problem = "the P- line of this hypothesis is that of another one, as its score shows"
-            advice = "give the output as fairseq printed it, or leave the P- lines out"
-            raise options.error(f"{problem}: {advice}", tokens[place][1], "mismatch")
-
-
-def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], list[str]]:
-    """Return the numbers, the scores and the texts of H- or D- lines."""
-    numbers, rests = zip(*lines, strict=True)
-    scores, _, texts = zip(*map(str.partition, rests, repeat("\t")), strict=True)
-    return numbers, scores, [text.strip(" ") for text in texts]
-
-
-def _regular_statistics(printed: Sequence[str]) -> tuple[Any, ...] | None:
-    """Return the features of P- lines by PyArrow; None if one is not as fairseq prints them."""
-    counts = np.array([line.count(" ") + 1 for line in printed])
-    numbers = lines_of_numbers("\n".join([*printed, ""]).replace(" ", "\n").encode(), 1)
-    if numbers is None or len(numbers) != counts.sum():
-        return None
-    starts = np.cumsum(counts) - counts
-    sums = np.add.reduceat(numbers[:, 0], starts)
-    minima = np.minimum.reduceat(numbers[:, 0], starts)
-    sound = np.all(np.abs(sums) < TOO_LARGE)
-    return (sums, sums / counts, minima, counts) if sound else None
+def _is_mean(score: float, mean: float) -> bool:
+    """Return whether a score is the mean of rounded token scores, as it is without `--lenpen`."""
+    return abs(score - mean) <= 2 * (_ROUNDED + _SINGLE * abs(mean))
 
 
 def _statistics(printed: str, line: int, options: ReadOptions) -> tuple[float, ...]:

@@ -5,9 +5,9 @@ See `bpa_ppl.registry` for formats in other packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, TextIO, TypeVar
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
@@ -23,14 +23,17 @@ from bpa_ppl.registry import Registry
 AUTO = "auto"
 #: The fields of rows with two answers, see `bpa_ppl.formats.preference_rows`.
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
-_AT_ONCE = 1000  # candidates of records that become columns together
+_AT_ONCE = 1000  # candidates that become columns together
+
+T = TypeVar("T")
 
 
 class NBestFormat(Component, frozen=True):
     """A format of n-best lists; its fields are its settings, which all have defaults.
 
-    A format has `detect` and `records`, and `write` if lists can be written in it. Where records
-    are too slow, or a file does not consist of lines, it has `columns` instead of `records`.
+    A format needs `records`. It has `detect` if files are recognised by their first line, and
+    `write` if lists can be written in it. Where records are too slow, or a file does not consist of
+    lines, it has `blocks` instead of `records`.
 
     Attributes:
         suffixes: endings of files that are written in this format by default.
@@ -85,8 +88,7 @@ class NBestFormat(Component, frozen=True):
 
         def lines() -> Iterator[str]:
             nonlocal number
-            for line in text_lines(file.chunks(), options.origin):
-                number += 1
+            for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):  # noqa: B007
                 yield line
 
         try:
@@ -155,8 +157,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
 
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        usual_names = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
-        names = {usual: getattr(self, usual, usual) for usual in usual_names}
+        names = {n: getattr(self, n, n) for n in (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)}
         return {usual: name for usual, name in names.items() if name != usual}
 
 
@@ -174,16 +175,30 @@ def blocks_of_records(
     {'id': [7]}
     """
     reader = RecordReader(options)
-    batch: list[tuple[int, dict[str, Any]]] = []
+    for batch in batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
+        yield reader.block([of for _, of in batch], [line for line, _ in batch])
+
+
+def batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield consecutive sentences of about a thousand candidates.
+
+    Args:
+        sentences: in any form.
+        size: returns the number of candidates of one.
+
+    >>> list(batches(["a" * 999, "b", "c"], len))[1]
+    ['c']
+    """
+    batch: list[T] = []
     candidates = 0
-    for numbered in records:
-        batch.append(numbered)
-        candidates += len(numbered[1].get(CANDIDATES, ())) or 1
+    for sentence in sentences:
+        batch.append(sentence)
+        candidates += size(sentence)
         if candidates >= _AT_ONCE:
-            yield reader.block([of for _, of in batch], [line for line, _ in batch])
+            yield batch
             batch, candidates = [], 0
     if batch:
-        yield reader.block([of for _, of in batch], [line for line, _ in batch])
+        yield batch
 
 
 class WeightFormat(Component, frozen=True):
@@ -225,8 +240,8 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",
         "plain": "bpa_ppl.formats.plain:Plain",
-        "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
-        "espnet": "bpa_ppl.formats.espnet:Espnet",
+        "kaldi": "bpa_ppl.formats.speech:Kaldi",
+        "espnet": "bpa_ppl.formats.speech:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
         "moses": "bpa_ppl.formats.moses:Moses",
     },

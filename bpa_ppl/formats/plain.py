@@ -65,26 +65,25 @@ class Plain(NBestFormat, frozen=True):
             problem = "the format plain needs the number of hypotheses of each sentence"
             advice = "plain:list_size=50"
             raise UsageError(f"{problem}: {advice}", parameter="list_size", code="missing-setting")
-        files = [_read_scores(path, options) for path in self._files()]
-        scores = _named_columns(files)
+        scores = _read_columns(self._files(), options)
         count = 0
         for block in file.chunks():
             text = decoded(block, options.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
-            rows = slice(count, count + len(texts))
-            lines = np.arange(rows.start, rows.stop)
-            _check_lengths(files, rows.stop, options.origin, at_least=True)
-            columns = {name: values[rows].astype(np.float64) for name, values in scores.items()}
-            for name, values in columns.items():
-                if not np.isfinite(values).all():
-                    columns[name] = values.tolist()  # in a list NaN is a bad number
+            lines = np.arange(count, count + len(texts))
+            _check_lengths(scores, count + len(texts), options.origin, " or more")
+            columns: dict[str, Any] = {TEXT: texts}
+            for name, (_, column) in scores.items():
+                values = column[lines].astype(np.float64)
+                # In a list NaN is a bad number.
+                columns[name] = values if np.isfinite(values).all() else values.tolist()
             ids = options.first_id + lines // self.list_size
-            yield Block({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
-            count = rows.stop
+            yield Block(columns, {ID: ids}, np.arange(len(texts)), lines + 1)
+            count += len(texts)
         if count % self.list_size:
             problem = f"{count} lines is not a multiple of the list size {self.list_size}"
             raise options.error(problem, None, "wrong-length", "list_size")
-        _check_lengths(files, count, options.origin)
+        _check_lengths(scores, count, options.origin)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
         """Write the texts, and the features to the file of scores, as text.
@@ -125,10 +124,8 @@ class Plain(NBestFormat, frozen=True):
         a cat
         the cat
         """
-        sizes = set(nbest.sizes.tolist())
-        expected = {self.list_size} if self.list_size else sizes
-        problem = None
-        if sizes != expected or len(sizes) > 1:
+        sizes, problem = set(nbest.sizes.tolist()), None
+        if len(sizes.union([self.list_size] if self.list_size else [])) > 1:
             problem = (
                 f"lists of {min(sizes)} to {max(sizes)} hypotheses, but plain text needs the same "
                 "number for each sentence: shorten them with truncate"
@@ -150,24 +147,41 @@ class Plain(NBestFormat, frozen=True):
         return [self.scores] if isinstance(self.scores, str) else list(self.scores)
 
 
-#: A file of scores: its path, the names of its columns if it has any, (lines, columns) numbers.
-_Scores: TypeAlias = tuple[str, tuple[str, ...], npt.NDArray[Any]]
+#: Columns of scores by name: the file of each, and (lines,) numbers.
+_Columns: TypeAlias = dict[str, tuple[str, npt.NDArray[Any]]]
 
 
-def _read_scores(path: str, options: ReadOptions) -> _Scores:
-    options = options._replace(origin=path)
+def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
+    """Return the columns of files of scores, named as they say, else after the file."""
+    stems = [unpacked_name(path).stem for path in paths]
+    if repeated(stems):
+        stems = [f"score{place}" for place in range(len(paths))]
+    columns: _Columns = {}
+    for path, stem in zip(paths, stems, strict=True):
+        names, table = _read_scores(options._replace(origin=path))
+        for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
+            if name in columns:
+                problem = f"two files of scores have a column {name}: rename one"
+                raise DataError(problem, path, code="duplicate")
+            columns[name] = path, values
+    return columns
+
+
+def _read_scores(options: ReadOptions) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+    """Return the names of the columns of a file, if it has any, and (lines, columns) numbers."""
+    path = options.origin
     if path.endswith(_NPY):
-        return path, (), _read_array(path)
+        return (), _read_array(path)
     data = b"".join(read_chunks(path))
     if not data:
         raise options.error("empty: give a score for each hypothesis", code="no-data")
     first, _, rest = data.partition(b"\n")
     names = tuple(decoded(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:
-        return path, (), _parsed(data, len(names), 1, options)
+        return (), _parsed(data, len(names), 1, options)
     if repeated(names):
         raise options.error("two columns have the same name: rename one", 1, "duplicate")
-    return path, names, _parsed(rest, len(names), 2, options)
+    return names, _parsed(rest, len(names), 2, options)
 
 
 def _read_array(path: str) -> npt.NDArray[Any]:
@@ -208,25 +222,10 @@ def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float6
     return np.array(rows, np.float64).reshape(-1, width)
 
 
-def _check_lengths(files: list[_Scores], count: int, origin: str, at_least: bool = False) -> None:
-    """Raise unless each file has as many scores as there are lines, or at least as many."""
-    for path, _, table in files:
-        if len(table) < count or (len(table) > count and not at_least):
-            problem = f"{len(table)} scores, but {origin} has {count} lines{' or more' * at_least}"
+def _check_lengths(scores: _Columns, count: int, origin: str, more: str = "") -> None:
+    """Raise unless there are as many scores as lines, or if there may be more lines, at least."""
+    for path, values in scores.values():
+        if len(values) < count or (len(values) > count and not more):
+            problem = f"{len(values)} scores, but {origin} has {count} lines{more}"
             advice = "give those of the same lists"
             raise DataError(f"{problem}: {advice}", path, code="wrong-length")
-
-
-def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
-    """Return the scores by name: as the file says, else after the file."""
-    stems = [unpacked_name(path).stem for path, _, _ in files]
-    if repeated(stems):
-        stems = [f"score{place}" for place in range(len(files))]
-    columns: dict[str, npt.NDArray[Any]] = {}
-    for (path, names, table), stem in zip(files, stems, strict=True):
-        for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
-            if name in columns:
-                problem = f"two files of scores have a column {name}: rename one"
-                raise DataError(problem, path, code="duplicate")
-            columns[name] = values
-    return columns

@@ -12,7 +12,7 @@ from support.raising import raises
 
 from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.kaldi import Kaldi
+from bpa_ppl.formats.speech import Kaldi
 
 Write = Callable[..., Path]
 SCORED = ("a-b-1 -1.5 THE CAT  SAT ", "a-b-2\t-2.25\tA CAT", "a-10 7e-1 é", "c-1 0")
@@ -50,7 +50,7 @@ def test_scores_and_references_in_other_files(write: Write, tmp_path: Path) -> N
     [
         (("u-1 1",), "mismatch", 2),
         (("u-1 1", "u-2 x"), "bad-number", 2),
-        (("u-1 1", "", "u-2 1"), None, 2),
+        (("u-1 1", "", "u-2 1"), "bad-line", 2),
         (("u-1 1", "u-2 2", "u-1 3"), "duplicate", 3),
     ],
 )

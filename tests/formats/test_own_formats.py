@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TextIO
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, read_nbest, read_weights, write_nbest, write_weights
+from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.block import ReadOptions
@@ -37,6 +37,15 @@ class Toy(NBestFormat, frozen=True):
         for s, identifier in enumerate(nbest.sentence_ids):
             for text, value in zip(nbest.texts(s), nbest.features[nbest.rows(s), 0], strict=True):
                 print(identifier, text, f"{value:.{self.digits}g}", sep="\t", file=file)
+
+
+class Blanks(NBestFormat, frozen=True):
+    """A line is the name of a sentence and its hypotheses; not registered."""
+
+    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            name, *texts = line.split()
+            yield {"id": name, "text": texts, "rank": list(range(len(texts)))}
 
 
 class ToyWeights(WeightFormat, frozen=True):
@@ -75,6 +84,19 @@ def test_it_is_written_by_name_and_with_settings(write: Write, tmp_path: Path) -
     assert (tmp_path / "short").read_text().splitlines()[2] == "0\ttext 1\t0.14"
     with raises(UsageError, "unknown-name", parameter="format"):
         write_nbest(lists, tmp_path / "other", format="xml")
+
+
+def test_a_record_may_have_columns(write: Write) -> None:
+    path = write("a x y", "b z")
+    lists = read_nbest(path, format=Blanks())
+    assert (lists.ids, lists.texts(0), lists.feature_names) == (("a", "b"), ["x", "y"], ("rank",))
+    assert lists.features.tolist() == [[0], [1], [0]]
+    parts = list(iter_nbest(path, format=Blanks(), chunk=1))
+    assert [part.texts(0) for part in parts] == [["x", "y"], ["z"]]
+    with raises(DataError, "bad-line", line=2, match="not enough values"):
+        read_nbest(write("a x", ""), format=Blanks())
+    with raises(UsageError, "not-supported", parameter="format", match="Blanks"):
+        write_nbest(lists, path, format=Blanks())
 
 
 @pytest.mark.usefixtures("small_blocks")
