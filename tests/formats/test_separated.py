@@ -83,7 +83,7 @@ def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
 
 
 def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> None:
-    count = separated._HEAD + 20
+    count = 50 + 20
     late = [("", "") if k < count - 5 else (str(k), "x") for k in range(count)]
     path = write("id,text,lm,by", *(f"{k},t {k},{lm},{by}" for k, (lm, by) in enumerate(late)))
     with pytest.warns(BpaWarning, match=f"lm is missing for {count - 5} of {count} candidates"):
@@ -164,9 +164,9 @@ def test_lines_of_empty_cells_are_left_out(write: Write, separator: str) -> None
     assert nbest.feature_names == ("lm", "mqm")
 
 
-@pytest.mark.parametrize("place", [2, separated._HEAD - 1, separated._HEAD + 5])
+@pytest.mark.parametrize("place", [2, 50 - 1, 50 + 5])
 def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> None:
-    rows = [f"{k // 7},t {k},{k / 8}" for k in range(2 * separated._HEAD)]
+    rows = [f"{k // 7},t {k},{k / 8}" for k in range(2 * 50)]
     rows[place] = f'{place // 7},"two\nlines",{place / 8}'
     nbest = read_nbest(write("id,text,lm", *rows))
     texts = [nbest.text(k) for k in range(len(rows))]
