@@ -13,20 +13,19 @@ PyArrow reads all cells as texts, and columns of numbers become numbers if their
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import PAIRS, TableFormat
 from bpa_ppl.formats.preference_rows import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
-from bpa_ppl.formats.records import RecordReader, columns_of, is_of_sentence
+from bpa_ppl.formats.records import block_of_table, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded
 from bpa_ppl.formats.values import (
     DECIMAL_COMMA,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 
 _TEXTS_OF_PAIRS = {PROMPT, CHOSEN, REJECTED, WINNER, *(f"{n}_{s}" for n in ANSWERS for s in "ab")}
 _MISSING = "NA"  # like an empty cell, outside texts
-_END = "end"
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -105,11 +103,7 @@ class Csv(TableFormat, frozen=True):
         0,"a, b",the cat,-1.5
         """
         columns = written(nbest, True, _fits, all_texts, typed=self.typed)
-        try:
-            of_sentences = sentence_columns(nbest, columns, lists=False)
-        except ValueError as error:
-            problem = f"{error}: write jsonl instead"
-            raise DataError(problem, nbest.origin, code="not-supported") from error
+        of_sentences = sentence_columns(nbest, columns, lists=False)
         numbers = [printed(values, missing="") for values in columns.numbers.values()]
         of_rows = [*numbers, *columns.extras.values()]
         ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
@@ -169,11 +163,11 @@ class _Reader:
     """
 
     def __init__(self, separators: str, quoted: bool, options: ReadOptions):
-        self._names, self._left_out = options.names, set[str]()
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
         self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
-        self._header: list[str] | None = None
+        self._header: list[str] = []
+        self._usual: dict[str, str] = {}  # the usual names of columns that are read
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
         self._line = 1  # of what comes next
@@ -187,25 +181,16 @@ class _Reader:
                 end, or there is nothing but a header.
         """
         for block in chunks:
-            if self._header is None and not self._begun:
+            if not (self._header or self._begun):
                 self._choose_separator(block.partition(b"\n")[0])
             data, self._begun = self._begun + block, b""
             decoded(data, self.options.origin, self._line)
             self._note_quotes(data)
             data = self._without_returns(data)
-            if self._header is None:
-                data = self._read_header(data)
-            if self._header is None:
-                continue
-            table, lines = self._rows(data)
-            columns = self._columns(table, lines) if len(lines) else {}
-            if len(lines) and is_pair(columns):
-                yield RecordReader(self.options).block(_records(columns), lines.tolist())
-            elif len(lines):
-                sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
-                others = columns.keys() - sentences.keys() - self._left_out
-                hypotheses = {n: _present(n, v) for n, v in columns.items() if n in others}
-                yield Block(hypotheses, sentences, np.arange(len(lines)), lines)
+            data = data if self._header else self._read_header(data)
+            table, lines = self._rows(data) if self._header else (None, [])
+            if len(lines):
+                yield block_of_table(self.options, self._converted(table, lines), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
@@ -250,30 +235,31 @@ class _Reader:
 
     def _read_header(self, data: bytes) -> bytes:
         """Set the names of the columns; return the lines after the header."""
-        text = data.decode()
-        stream, begin = io.StringIO(text, newline="\n"), 0
-        csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-        quoting = csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE
+        lines = data.decode().split("\n")
+        csv.field_size_limit(max(csv.field_size_limit(), len(data)))
         # A quoted cell that continues in the next block takes in the line that is added here.
-        lines = chain(stream, [_END])
-        for header in csv.reader(lines, delimiter=self.separator, quoting=quoting):
-            if any(header):
-                break
-            begin = stream.tell()
-        self._line += text.count("\n", 0, begin)
-        if stream.tell() < len(text) or not header[-1].endswith(_END):
-            self._header = self._checked_header(header, self._line)
-            self._line += text.count("\n", begin, stream.tell())
-            return data[len(text[: stream.tell()].encode()) :]
-        self._begun = text[begin:].encode()
-        return b""
+        reader = csv.reader(
+            [*(f"{line}\n" for line in lines[:-1]), "end"],
+            delimiter=self.separator,
+            quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE,
+        )
+        begin = 0
+        while not any(header := next(reader)):
+            begin = reader.line_num
+        self._line += begin
+        if reader.line_num == len(lines):
+            self._begun = "\n".join(lines[begin:]).encode()
+            return b""
+        self._check_header(header, self._line)
+        self._line += reader.line_num - begin
+        return "\n".join(lines[reader.line_num :]).encode()
 
     def _rows(self, data: bytes) -> tuple[pa.Table, Int64]:
         """Return the cells of the records in some lines, and the line that each begins in."""
         import pyarrow as pa
         from pyarrow import compute
 
-        names = self._header or []
+        names = self._header
         # A record of its own, unless a quoted cell that continues in the next block takes it in.
         end = self.separator * len(names)
         invalid: list[Any] = []
@@ -308,81 +294,69 @@ class _Reader:
         kept = np.any(lengths, axis=0) & (begins[right] < last)
         return table.filter(pa.array(kept)), lines[right][kept]
 
-    def _columns(self, table: pa.Table, lines: Int64) -> dict[str, Any]:
-        """Return columns of numbers and of texts, by name."""
-        numbers: dict[str, Float64] = {}
-        for name in table.column_names:
-            column = single_array(table[name])
-            if self._numeric.get(name) is None:
-                self._numeric[name] = self._is_numeric(name, column)
-            if self._numeric[name]:
-                numbers[name] = self._numbers(name, column, lines)
-        columns = {**columns_of(table.drop_columns(list(numbers))), **numbers}
-        return {name: columns[name] for name in table.column_names}
-
-    def _checked_header(self, header: list[str], line: int) -> list[str]:
+    def _check_header(self, header: list[str], line: int) -> None:
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             problem = f"two columns {odd} in the header: rename one"
             if not odd:
                 problem = "a column without a name in the header: name or remove it (pandas: "
                 problem += "to_csv with index=False)"
             raise self.options.error(problem, line, "bad-name")
-        usual = self._names.usual(header)
-        if not is_pair(usual.values()):
-            self._names.require((ID, TEXT, *self._names.names), usual.values(), line)
-        columns = [usual.get(name, f"{name} (left out)") for name in header]
-        self._left_out = set(columns).difference(usual.values())
-        return columns
+        names = self.options.names
+        self._header, self._usual = header, names.usual(header)
+        if not is_pair(self._usual.values()):
+            names.require((ID, TEXT, *names.names), self._usual.values(), line)
 
-    def _numbers(self, name: str, column: pa.Array, lines: Int64) -> Float64:
-        """Return the numbers in the cells of a column, NaN for missing ones."""
-        values = self._plain_numbers(column)
-        if values is not None:
-            return values
-        pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
-        return np.array(
-            [np.nan if _is_missing(c) else self._number(c, n, f"{name}: ") for c, n in pairs]
-        )
-
-    def _plain_numbers(self, column: pa.Array) -> Float64 | None:
-        """Return the numbers that Arrow reads; None if one of them needs a closer look."""
+    def _converted(self, table: pa.Table, lines: Int64) -> pa.Table:
+        """Return the columns that are read: texts, and numbers without those that are missing."""
         import pyarrow as pa
         from pyarrow import compute
 
-        if not self._decimal:
-            return None
-        if self._decimal == ",":
-            if compute.any(compute.match_substring(column, ".")).as_py():
-                return None
-            column = compute.replace_substring_regex(column, ",([0-9])", r".\1")
-        missing = compute.is_in(column, pa.array(["", _MISSING]))
-        present = compute.if_else(missing, None, column)
-        try:
-            values = values_of(present.cast(pa.float64()))
-        except pa.ArrowInvalid:
-            return None
-        finite = np.count_nonzero(np.abs(values) < TOO_LARGE)
-        return values if finite + present.null_count == len(values) else None
+        pairs, columns = is_pair(self._usual.values()), {}
+        for name, usual in self._usual.items():
+            column = single_array(table[name])
+            as_it_is = usual == TEXT or is_of_sentence(usual)
+            if self._numeric.get(name) is None:
+                first = self._with_point(_first(map(str, column)))
+                number = looks_numeric(first) and "_" not in first
+                text = as_it_is or usual in _TEXTS_OF_PAIRS
+                self._numeric[name] = False if text else number if first else None
+            if self._numeric[name]:
+                column = self._numbers(usual, column, lines)
+            elif not (as_it_is or pairs):
+                column = compute.if_else(compute.equal(column, _MISSING), "", column)
+            columns[name] = column
+        return pa.table(columns)
 
-    def _number(self, cell: str, line: int, what: str) -> float:
+    def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:
+        """Return the numbers in the cells of a column, null for missing ones."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        cells = column
+        if self._decimal == ",":  # a cell with a point is no number
+            cells = compute.replace_substring(cells, ".", "?")
+            cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
+        missing = compute.is_in(cells, pa.array(["", _MISSING]))
+        with suppress(pa.ArrowInvalid):
+            numbers = compute.if_else(missing, None, cells).cast(pa.float64())
+            if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
+                return numbers
+        pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
+        values = [None if _is_missing(cell) else self._number(name, cell, n) for cell, n in pairs]
+        return pa.array(values, pa.float64())
+
+    def _number(self, name: str, cell: str, line: int) -> float:
         printed = self._with_point(cell)
         mark = "," if printed != cell else "." if "." in cell else ""
         if mark and self._decimal not in ("", mark):
             this, other = ("a point", "commas") if mark == "." else ("a comma", "points")
-            problem = f"{what}{quoted(cell)} has {this}, but numbers before it have decimal "
+            problem = f"{name}: {quoted(cell)} has {this}, but numbers before it have decimal "
             problem += f"{other}: write one decimal mark, and no separators of thousands"
             raise self.options.error(problem, line, "bad-number")
         remedy = "correct it, leave the cell empty if there is no value"
-        value = self.options.number(printed, line, what, remedy)
+        value = self.options.number(printed, line, f"{name}: ", remedy)
         self._decimal = self._decimal or mark
         return value
-
-    def _is_numeric(self, name: str, column: pa.Array) -> bool | None:
-        """Return whether the first cell that is not missing is a number; None if all are."""
-        if name in (TEXT, *_TEXTS_OF_PAIRS) or is_of_sentence(name):
-            return False
-        first = _first(map(str, column))
-        return looks_numeric(self._with_point(first)) and "_" not in first if first else None
 
     def _with_point(self, cell: str) -> str:
         """Return a number that has a decimal comma with a point instead, and any other cell."""
@@ -405,23 +379,9 @@ def _fits(values: Sequence[Any]) -> bool:
     return texts and bool(_first(values)) and not looks_numeric(_first(values))
 
 
-def _records(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of some columns, with None for a missing number."""
-    lists = [of.tolist() if isinstance(of, np.ndarray) else of for of in columns.values()]
-    rows = ([None if cell != cell else cell for cell in row] for row in zip(*lists, strict=True))
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
 def _first(values: Iterable[str]) -> str:
     return next((value for value in values if not _is_missing(value)), "")
 
 
 def _is_missing(cell: str) -> bool:
     return cell == _MISSING or not cell.strip()
-
-
-def _present(name: str, values: Any) -> Any:
-    """Return a column of texts in which missing ones are empty, and any other column."""
-    if name == TEXT or isinstance(values, np.ndarray) or _MISSING not in values:
-        return values
-    return ["" if value == _MISSING else value for value in values]

@@ -199,7 +199,7 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
             empty text is a missing reference.
 
     Raises:
-        ValueError: if a reference is an empty text, which would read back as a missing one.
+        DataError: if a reference is an empty text, which would read back as a missing one.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
@@ -212,7 +212,8 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
         named[REFERENCES] = [list(texts) for texts in nbest.references]
     elif nbest.references is not None:
         if not lists and "" in chain.from_iterable(nbest.references):
-            raise ValueError("a reference is empty, which reads back as no reference")
+            problem = "a reference is empty, which reads back as no reference: write jsonl instead"
+            raise DataError(problem, nbest.origin, code="not-supported")
         names = expand(REFERENCE, max(counts, default=0))
         named |= zip(names, zip_longest(*nbest.references, fillvalue=""), strict=True)
     return named | {OF_SENTENCE + name: of for name, of in columns.sentence_extras.items()}

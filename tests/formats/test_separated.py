@@ -13,7 +13,6 @@ from support.table_content import table_content
 
 from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats import separated
 
 Write = Callable[..., Path]
 
