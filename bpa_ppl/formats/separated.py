@@ -84,7 +84,7 @@ class Csv(TableFormat, frozen=True):
 
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
         >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates
-        {'text': ('a cat',), 'lm': array([-1.5]), 'system': ('ours',)}
+        {'text': ['a cat'], 'lm': array([-1.5]), 'system': ['ours']}
         """
         return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
 
@@ -187,10 +187,12 @@ class _Reader:
             decoded(data, self.options.origin, self._line)
             self._note_quotes(data)
             data = self._without_returns(data)
-            data = data if self._header else self._read_header(data)
-            table, lines = self._rows(data) if self._header else (None, [])
-            if len(lines):
-                yield block_of_table(self.options, self._converted(table, lines), lines)
+            if not self._header:
+                data = self._read_header(data)
+            if self._header:
+                table, lines = self._rows(data)
+                if len(lines):
+                    yield block_of_table(self.options, self._converted(table, lines), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
