@@ -31,9 +31,10 @@ _MODULES = {
     "bpa_ppl.features.length": ("Length",),
     "bpa_ppl.features.lm": ("LanguageModel",),
     "bpa_ppl.formats.format": ("NBestFormat",),
-    "bpa_ppl.formats.reading": ("iter_nbest", "read_nbest", "write_nbest"),
+    "bpa_ppl.formats.reading": ("iter_nbest", "read_nbest"),
     "bpa_ppl.formats.references": ("read_references",),
     "bpa_ppl.formats.weight_files": ("read_weights", "write_weights"),
+    "bpa_ppl.formats.writing": ("write_nbest",),
     "bpa_ppl.models.choice": ("OracleChoice",),
     "bpa_ppl.models.likelihoods.base": ("Likelihood",),
     "bpa_ppl.models.likelihoods.margin": ("Margin",),
@@ -112,16 +113,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.features.length import Length as Length
     from bpa_ppl.features.lm import LanguageModel as LanguageModel
     from bpa_ppl.formats.format import NBestFormat as NBestFormat
-    from bpa_ppl.formats.reading import (
-        iter_nbest as iter_nbest,
-        read_nbest as read_nbest,
-        write_nbest as write_nbest,
-    )
+    from bpa_ppl.formats.reading import iter_nbest as iter_nbest, read_nbest as read_nbest
     from bpa_ppl.formats.references import read_references as read_references
     from bpa_ppl.formats.weight_files import (
         read_weights as read_weights,
         write_weights as write_weights,
     )
+    from bpa_ppl.formats.writing import write_nbest as write_nbest
     from bpa_ppl.models.choice import OracleChoice as OracleChoice
     from bpa_ppl.models.likelihoods.base import Likelihood as Likelihood
     from bpa_ppl.models.likelihoods.margin import Margin as Margin

@@ -120,7 +120,7 @@ def features(
         output: N-best lists; the ending of the name gives the format, such as .jsonl.
     """
     from bpa_ppl.features.base import add_features
-    from bpa_ppl.formats.reading import write_nbest
+    from bpa_ppl.formats.writing import write_nbest
 
     if not add:
         raise UsageError("name the features to add", parameter="add")

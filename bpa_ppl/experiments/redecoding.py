@@ -23,9 +23,10 @@ from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
-from bpa_ppl.formats.reading import read_nbest, write_nbest
+from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
+from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.gains import resolve

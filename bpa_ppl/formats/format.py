@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar
 
-from bpa_ppl.component import Component
-from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.component import Component, name_in
+from bpa_ppl.errors import BpaError, UsageError, one_of
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.preference_rows import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
 from bpa_ppl.formats.records import RecordReader
@@ -246,6 +246,20 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )
+
+
+def resolve_format(format: str | NBestFormat) -> NBestFormat:
+    """Return a format of lists; a name may have settings, `plain:list_size=50`.
+
+    Raises:
+        UsageError: if there is no format of this name, or a setting has a wrong value.
+
+    >>> resolve_format("plain:list_size=50").list_size
+    50
+    """
+    if isinstance(format, str) and format not in NBEST_FORMATS:
+        one_of(name_in(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
+    return NBEST_FORMATS.resolve(format)
 
 
 #: In the order in which they are tried; `dense` accepts any text and comes last.

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import numpy as np
+
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
@@ -52,7 +54,7 @@ class Parquet(TableFormat, frozen=True):
         with file.on_disk() as path:
             first = 1
             for table in self._batches(path, options.origin):
-                yield block_of_table(options, table, first)
+                yield block_of_table(options, table, first + np.arange(len(table)))
                 first += len(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:

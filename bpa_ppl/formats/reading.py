@@ -1,31 +1,23 @@
-"""N-best files of every format: read at once, read as a stream, written."""
+"""N-best files of every format: detected, read at once or as a stream."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from bpa_ppl.component import name_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
 from bpa_ppl.formats.builder import Builder
-from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
+from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.schema import Schema, checked_first_id
-from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, file_suffix, origin_name
-from bpa_ppl.names import repeated
+from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import match
 
-# The format without a named one.
-_USUAL = "moses"
 # The first lines of files that no format reads, and what is wrong with them.
 _SPOILED = {
     rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV",
@@ -50,8 +42,6 @@ _SHAPES = (
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
     (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
 )
-# Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
-_OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
 
 def read_nbest(
@@ -147,7 +137,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    chosen = None if format == AUTO else _resolved(format)
+    chosen = None if format == AUTO else resolve_format(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     options = ReadOptions(origin_name(path), bad, checked_first_id(first_id))
     lines = {} if references is None else {"reference": references_of(references)}
@@ -164,73 +154,6 @@ def iter_nbest(
     return tables()
 
 
-def write_nbest(
-    nbest: NBest,
-    path: AnyPath,
-    weights: Mapping[str, float] | None = None,
-    *,
-    format: str | NBestFormat = AUTO,
-) -> None:
-    """Write lists; features read back with the same bits.
-
-    Args:
-        nbest: the lists.
-        path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
-            when it is complete.
-        weights: write λ·h as the totals; None writes those of the table, if it has any.
-        format: the name of a format, or the format itself; "auto" is that of `format_for`.
-
-    Raises:
-        DataError: if the file cannot be written, a feature has no weight, two lists have one id,
-            or a text or name does not fit the format.
-        UsageError: if the format is unknown, or no format has the ending of the file.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
-    >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
-    0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
-    """
-    writer = format_for(path) if format == AUTO else _resolved(format)
-    if twice := repeated(nbest.ids):
-        problem = f"two lists have the id {quoted(twice[0])}, and would be one when they are read"
-        remedy = "give them others, as concatenate([lists], renumber=True) does"
-        raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
-    if weights is not None:
-        scores = nbest.scores(match(weights, nbest).values)
-        nbest = replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)
-    writer.write_file(nbest, path)
-
-
-def format_for(path: AnyPath) -> NBestFormat:
-    """Return the format in which lists are written to a file of some name, compressed or not.
-
-    It follows from the ending (`.jsonl`, `.csv`, …), and is Moses' without any ending, or with
-    .nbest (.nbest100, .100best), .txt or .out.
-
-    Raises:
-        UsageError: if the name has another ending.
-
-    >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
-    (Jsonl(), Moses())
-    >>> format_for("dev.tab")
-    Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: dev.tab: no format of lists has the ending .tab: choose ...
-    """
-    suffix = file_suffix(path)
-    if not suffix:
-        return NBEST_FORMATS.resolve(_USUAL)
-    suffixes: list[str] = []
-    for _, kind in NBEST_FORMATS.loaded():
-        if suffix in kind.suffixes:
-            return kind()
-        suffixes += kind.suffixes
-    if _OF_LISTS.fullmatch(suffix):
-        return NBEST_FORMATS.resolve(_USUAL)
-    problem = f"{path}: no format of lists has the ending {suffix}"
-    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(suffixes)}"
-    raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
-
-
 def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     """Return the name of the format that a file is read as.
 
@@ -244,7 +167,7 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     >>> format_name([b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"])
     'moses'
     """
-    chosen = None if format == AUTO else _resolved(format)
+    chosen = None if format == AUTO else resolve_format(format)
     return NBEST_FORMATS.name_of(_format_of(InputFile(path), chosen))
 
 
@@ -267,13 +190,6 @@ def _format_of(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
                 return of_folder
     line = file.first_line  # also raises if the file is empty, or a folder
     return reader or _detected(file, line)
-
-
-def _resolved(format: str | NBestFormat) -> NBestFormat:
-    """Return a format; a name may have settings, `plain:list_size=50`."""
-    if isinstance(format, str) and format not in NBEST_FORMATS:
-        one_of(name_in(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
-    return NBEST_FORMATS.resolve(format)
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:

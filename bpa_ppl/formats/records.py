@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import SINGLE, members, plain_members, plain_values, values_in
+from bpa_ppl._runtime.arrays import SINGLE, Int64, members, plain_members, plain_values, values_in
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -346,13 +346,13 @@ def is_of_sentence(name: str) -> bool:
     return name in names or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
-def block_of_table(options: ReadOptions, table: pa.Table, first: int = 1) -> Block:
+def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = None) -> Block:
     """Return the columns of a table; a file has one or several, with the same columns.
 
     Args:
         options: how to read.
         table: of Arrow.
-        first: the number of its first row.
+        lines: (rows,) the line, or the number, of each row; None counts the rows from 1 on.
 
     Raises:
         DataError: naming row and column, if a value is not as the schema says.
@@ -370,7 +370,7 @@ def block_of_table(options: ReadOptions, table: pa.Table, first: int = 1) -> Blo
         if "period" in _extension_of(field):
             problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
             raise options.error(f"{problem}numbers with a unit", code="wrong-type")
-    lines = first + np.arange(len(table))
+    lines = np.arange(1, len(table) + 1) if lines is None else lines
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
@@ -397,16 +397,6 @@ def _extension_of(field: pa.Field) -> str:
 
 def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:
     return options.error(f"two columns {min(names)}: rename one", code="duplicate")
-
-
-def columns_of(table: pa.Table) -> dict[str, Any]:
-    """Return the columns of a table as `Block` has them.
-
-    >>> import pyarrow as pa
-    >>> columns_of(pa.table({"lm": [-1.5, None], "by": ["x", "y"]}))
-    {'lm': array([-1.5,  nan]), 'by': ['x', 'y']}
-    """
-    return {name: _column(single_array(table[name])) for name in table.column_names}
 
 
 def _column(column: pa.Array, numbers: bool = True) -> Any:

@@ -7,8 +7,7 @@ column is quoted. A cell that is empty or `NA` is missing; the first other cell 
 whether it is of numbers or of texts. Lines whose cells are all empty are left out. Where a comma is
 the decimal mark, Excel separates the cells of CSV by semicolons.
 
-Most blocks of lines are read by PyArrow. Those that it cannot read are read cell by cell, which
-gives the same rows or says what is wrong.
+PyArrow reads all cells as texts, and columns of numbers become numbers if their first cell is one.
 """
 
 from __future__ import annotations
@@ -16,24 +15,35 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, TextIO
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import PAIRS, TableFormat
 from bpa_ppl.formats.preference_rows import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
-from bpa_ppl.formats.records import RecordReader, columns_of, is_of_sentence
-from bpa_ppl.formats.streams import InputFile, decoded, line_count
-from bpa_ppl.formats.values import DECIMAL_COMMA, TOO_LARGE, csv_table, looks_numeric, printed
+from bpa_ppl.formats.records import block_of_table, is_of_sentence
+from bpa_ppl.formats.streams import InputFile, decoded
+from bpa_ppl.formats.values import (
+    DECIMAL_COMMA,
+    TOO_LARGE,
+    csv_table,
+    looks_numeric,
+    printed,
+    single_array,
+    values_of,
+)
 from bpa_ppl.formats.writing import all_texts, sentence_columns, written
 from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, warn_user
 
-_HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _TEXTS_OF_PAIRS = {PROMPT, CHOSEN, REJECTED, WINNER, *(f"{n}_{s}" for n in ANSWERS for s in "ab")}
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A cell with quotation marks around it, and doubled ones inside it.
@@ -74,7 +84,7 @@ class Csv(TableFormat, frozen=True):
 
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
         >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates
-        {'text': ('a cat',), 'lm': array([-1.5]), 'system': ('ours',)}
+        {'text': ['a cat'], 'lm': array([-1.5]), 'system': ['ours']}
         """
         return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
 
@@ -93,11 +103,7 @@ class Csv(TableFormat, frozen=True):
         0,"a, b",the cat,-1.5
         """
         columns = written(nbest, True, _fits, all_texts, typed=self.typed)
-        try:
-            of_sentences = sentence_columns(nbest, columns, lists=False)
-        except ValueError as error:
-            problem = f"{error}: write jsonl instead"
-            raise DataError(problem, nbest.origin, code="not-supported") from error
+        of_sentences = sentence_columns(nbest, columns, lists=False)
         numbers = [printed(values, missing="") for values in columns.numbers.values()]
         of_rows = [*numbers, *columns.extras.values()]
         ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
@@ -157,11 +163,11 @@ class _Reader:
     """
 
     def __init__(self, separators: str, quoted: bool, options: ReadOptions):
-        self._names, self._left_out = options.names, set[str]()
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
         self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
-        self._header: list[str] | None = None
+        self._header: list[str] = []
+        self._usual: dict[str, str] = {}  # the usual names of columns that are read
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
         self._line = 1  # of what comes next
@@ -174,24 +180,19 @@ class _Reader:
             DataError: if a line does not have as many cells as the header, a quoted cell does not
                 end, or there is nothing but a header.
         """
-        for block in _with_short_head(chunks):
-            if self._header is None and not self._begun:
+        for block in chunks:
+            if not (self._header or self._begun):
                 self._choose_separator(block.partition(b"\n")[0])
             data, self._begun = self._begun + block, b""
+            decoded(data, self.options.origin, self._line)
             self._note_quotes(data)
-            columns = self._regular(data) if self._numeric and self._decimal else None
-            if columns is None:
-                columns, lines = self._irregular(data)
-            else:
-                lines = np.arange(self._line, self._line + line_count(data))
-                self._line += len(lines)
-            if len(lines) and is_pair(columns):
-                yield RecordReader(self.options).block(_records(columns), lines.tolist())
-            elif len(lines):
-                sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
-                others = columns.keys() - sentences.keys() - self._left_out
-                hypotheses = {n: _present(n, v) for n, v in columns.items() if n in others}
-                yield Block(hypotheses, sentences, np.arange(len(lines)), lines)
+            data = self._without_returns(data)
+            if not self._header:
+                data = self._read_header(data)
+            if self._header:
+                table, lines = self._rows(data)
+                if len(lines):
+                    yield block_of_table(self.options, self._converted(table, lines), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
@@ -219,139 +220,145 @@ class _Reader:
                 "read as part of the text: if they are not, read the file as tsv:quoted=true"
             )
 
-    def _regular(self, data: bytes) -> dict[str, Any] | None:
-        """Return the columns of lines without line breaks in them, read by PyArrow."""
-        import pyarrow as pa
+    def _without_returns(self, data: bytes) -> bytes:
+        """Return lines that end with single carriage returns and line breaks, or line breaks."""
+        if data.count(b"\r") == data.count(b"\r\n"):
+            return data
+        mark = self.separator.encode()
+        cell = rb'(?<![^%b\r\n])"(?:[^"]+|"")*' % mark if self._quoted else rb"(?!)"
+        pattern = re.compile(rb"(?P<quoted>%b)|\r+(?=\n)|(?P<alone>\r)" % cell)
+        for match in pattern.finditer(data):
+            if match["alone"]:
+                remedy = "remove it, or quote the cell" if self._quoted else "remove it"
+                problem = f"a carriage return inside a line: {remedy}"
+                line = self._line + data.count(b"\n", 0, match.start())
+                raise self.options.error(problem, line)
+        return pattern.sub(rb"\g<quoted>", data)
 
-        if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-            return None
-        if data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data:
-            return None  # blank lines
-        types = {
-            n: pa.float64() if is_number else pa.string() for n, is_number in self._numeric.items()
-        }
-        options: dict[str, Any] = {"quoted": self._quoted, "decimal_point": self._decimal}
-        options |= {"missing": ["", _MISSING], "threads": True}
-        try:
-            table = csv_table(data, self.separator, types, **options)
-        except pa.ArrowException:
-            return None
-        columns = columns_of(table)
-        regular = len(table) == line_count(data) and self._as_expected(table, columns)
-        return columns if regular and self._whole_end(data) else None
-
-    def _as_expected(self, table: Any, columns: dict[str, Any]) -> bool:
-        """Return whether numbers are finite, and columns that were empty still are."""
-        if "" in columns[WINNER if WINNER in columns else ID]:  # perhaps a line of empty cells
-            return False
-        for name, numeric in self._numeric.items():
-            if numeric:
-                finite = np.count_nonzero(np.abs(columns[name]) < TOO_LARGE)
-                if finite + table[name].null_count < len(table):
-                    return False
-            elif numeric is None and any(columns[name]):
-                return False
-        return True
-
-    def _irregular(self, data: bytes) -> tuple[dict[str, Any], Int64]:
-        """Return the columns, and their lines, read cell by cell."""
-        records, lines = self._records(data)
-        if self._header is None and records:
-            self._header = self._checked_header(records.pop(0), int(lines[0]))
-            lines = lines[1:]
-        header = self._header or []
-        for record, line in zip(records, lines.tolist(), strict=True):
-            if len(record) != len(header):
-                problem = f"{counted(len(record), 'cell')}, but the header has {len(header)}"
-                mark = quoted(self.separator)
-                remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
-                if not self._quoted:
-                    remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
-                raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
-        columns: dict[str, Any] = {}
-        for name, cells in zip(header, zip(*records, strict=True), strict=False):
-            if self._numeric.get(name) is None:
-                self._numeric[name] = self._is_numeric(name, cells)
-            numeric = self._numeric[name]
-            columns[name] = self._numbers(name, cells, lines) if numeric else cells
-        return columns, lines
-
-    def _whole_end(self, data: bytes) -> bool:
-        """Return whether the last line does not end inside a quoted cell."""
-        last = data[data.rfind(b"\n", 0, -1) + 1 :]
-        if not self._quoted or b'"' not in last:
-            return True
-        try:
-            list(csv.reader([last.decode()], delimiter=self.separator, strict=True))
-        except csv.Error:
-            return False
-        return True
-
-    def _records(self, data: bytes) -> tuple[list[list[str]], Int64]:
-        """Return the cells of each record, and the line that it begins in."""
-        text = decoded(data, self.options.origin, self._line)
-        lines = [f"{line}\n" for line in text[:-1].split("\n")]
-        csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    def _read_header(self, data: bytes) -> bytes:
+        """Set the names of the columns; return the lines after the header."""
+        lines = data.decode().split("\n")
+        csv.field_size_limit(max(csv.field_size_limit(), len(data)))
         # A quoted cell that continues in the next block takes in the line that is added here.
         reader = csv.reader(
-            [*lines, "end"],
+            [*(f"{line}\n" for line in lines[:-1]), "end"],
             delimiter=self.separator,
             quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE,
         )
-        records, begins = [], []
         begin = 0
-        try:
-            for record in reader:
-                if reader.line_num > len(lines):
-                    break
-                if any(record):
-                    records.append(record)
-                    begins.append(self._line + begin)
-                begin = reader.line_num
-        except csv.Error as error:
-            self._line += begin
-            raise self.options.error(str(error), self._line) from error
-        self._begun = "".join(lines[begin:]).encode()
+        while not any(header := next(reader)):
+            begin = reader.line_num
         self._line += begin
-        return records, np.array(begins, np.int64)
+        if reader.line_num == len(lines):
+            self._begun = "\n".join(lines[begin:]).encode()
+            return b""
+        self._check_header(header, self._line)
+        self._line += reader.line_num - begin
+        return "\n".join(lines[reader.line_num :]).encode()
 
-    def _checked_header(self, header: list[str], line: int) -> list[str]:
+    def _rows(self, data: bytes) -> tuple[pa.Table, Int64]:
+        """Return the cells of the records in some lines, and the line that each begins in."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        names = self._header
+        # A record of its own, unless a quoted cell that continues in the next block takes it in.
+        end = self.separator * len(names)
+        invalid: list[Any] = []
+        types = dict.fromkeys(names, pa.string())
+        options: dict[str, Any] = {"quoted": self._quoted, "invalid": invalid}
+        table = csv_table(data + end.encode(), self.separator, types, **options)
+        wrong = np.array([row.number - 1 for row in invalid], np.int64)
+        count = len(table) + len(invalid)
+        right = np.delete(np.arange(count), wrong)
+        breaks = np.zeros(count, np.int64)  # inside the cells of each record
+        if count <= data.count(b"\n"):
+            for column in table.columns:
+                breaks[right] += values_of(compute.count_substring(column, "\n"))
+            breaks[wrong] = [row.text.count("\n") for row in invalid]
+        begins = np.arange(count) + np.cumsum(breaks) - breaks
+        lines, last = self._line + begins, int(begins[-1])
+        empty = {"", '""'} if self._quoted else {""}
+        for row, line in zip(invalid, lines[wrong].tolist(), strict=True):
+            cells = row.text.rstrip("\r").split(self.separator)
+            if line == lines[-1] or empty.issuperset(cells):
+                continue
+            problem = f"{counted(row.actual_columns, 'cell')}, but the header has {len(names)}"
+            mark = quoted(self.separator)
+            remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
+            if not self._quoted:
+                remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
+            raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
+        if last < data.count(b"\n"):
+            self._begun = b"\n".join(data.split(b"\n")[last:])
+        self._line += last
+        lengths = [values_of(compute.binary_length(column)) for column in table.columns]
+        kept = np.any(lengths, axis=0) & (begins[right] < last)
+        return table.filter(pa.array(kept)), lines[right][kept]
+
+    def _check_header(self, header: list[str], line: int) -> None:
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             problem = f"two columns {odd} in the header: rename one"
             if not odd:
                 problem = "a column without a name in the header: name or remove it (pandas: "
                 problem += "to_csv with index=False)"
             raise self.options.error(problem, line, "bad-name")
-        usual = self._names.usual(header)
-        if not is_pair(usual.values()):
-            self._names.require((ID, TEXT, *self._names.names), usual.values(), line)
-        columns = [usual.get(name, f"{name} (left out)") for name in header]
-        self._left_out = set(columns).difference(usual.values())
-        return columns
+        names = self.options.names
+        self._header, self._usual = header, names.usual(header)
+        if not is_pair(self._usual.values()):
+            names.require((ID, TEXT, *names.names), self._usual.values(), line)
 
-    def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
-        def number(cell: str, line: int, what: str) -> float:
-            printed = self._with_point(cell)
-            mark = "," if printed != cell else "." if "." in cell else ""
-            if mark and self._decimal not in ("", mark):
-                this, other = ("a point", "commas") if mark == "." else ("a comma", "points")
-                problem = f"{what}{quoted(cell)} has {this}, but numbers before it have decimal "
-                problem += f"{other}: write one decimal mark, and no separators of thousands"
-                raise self.options.error(problem, line, "bad-number")
-            remedy = "correct it, leave the cell empty if there is no value"
-            value = self.options.number(printed, line, what, remedy)
-            self._decimal = self._decimal or mark
-            return value
+    def _converted(self, table: pa.Table, lines: Int64) -> pa.Table:
+        """Return the columns that are read: texts, and numbers without those that are missing."""
+        import pyarrow as pa
+        from pyarrow import compute
 
-        pairs = zip(cells, lines.tolist(), strict=True)
-        return np.array([np.nan if _is_missing(c) else number(c, n, f"{name}: ") for c, n in pairs])
+        pairs, columns = is_pair(self._usual.values()), {}
+        for name, usual in self._usual.items():
+            column = single_array(table[name])
+            as_it_is = usual == TEXT or is_of_sentence(usual)
+            if self._numeric.get(name) is None:
+                first = self._with_point(_first(map(str, column)))
+                number = looks_numeric(first) and "_" not in first
+                text = as_it_is or usual in _TEXTS_OF_PAIRS
+                self._numeric[name] = False if text else number if first else None
+            if self._numeric[name]:
+                column = self._numbers(usual, column, lines)
+            elif not (as_it_is or pairs):
+                column = compute.if_else(compute.equal(column, _MISSING), "", column)
+            columns[name] = column
+        return pa.table(columns)
 
-    def _is_numeric(self, name: str, cells: Sequence[str]) -> bool | None:
-        """Return whether the first cell that is not missing is a number; None if all are."""
-        if name in (TEXT, *_TEXTS_OF_PAIRS) or is_of_sentence(name):
-            return False
-        first = _first(cells)
-        return looks_numeric(self._with_point(first)) and "_" not in first if first else None
+    def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:
+        """Return the numbers in the cells of a column, null for missing ones."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        cells = column
+        if self._decimal == ",":  # a cell with a point is no number
+            cells = compute.replace_substring(cells, ".", "?")
+            cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
+        missing = compute.is_in(cells, pa.array(["", _MISSING]))
+        with suppress(pa.ArrowInvalid):
+            numbers = compute.if_else(missing, None, cells).cast(pa.float64())
+            if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
+                return numbers
+        pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
+        values = [None if _is_missing(cell) else self._number(name, cell, n) for cell, n in pairs]
+        return pa.array(values, pa.float64())
+
+    def _number(self, name: str, cell: str, line: int) -> float:
+        printed = self._with_point(cell)
+        mark = "," if printed != cell else "." if "." in cell else ""
+        if mark and self._decimal not in ("", mark):
+            this, other = ("a point", "commas") if mark == "." else ("a comma", "points")
+            problem = f"{name}: {quoted(cell)} has {this}, but numbers before it have decimal "
+            problem += f"{other}: write one decimal mark, and no separators of thousands"
+            raise self.options.error(problem, line, "bad-number")
+        remedy = "correct it, leave the cell empty if there is no value"
+        value = self.options.number(printed, line, f"{name}: ", remedy)
+        self._decimal = self._decimal or mark
+        return value
 
     def _with_point(self, cell: str) -> str:
         """Return a number that has a decimal comma with a point instead, and any other cell."""
@@ -368,38 +375,15 @@ def header_cells(line: bytes, separator: str) -> list[str]:
     return cells if len(cells) > 1 else []
 
 
-def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks; the first one in two, since its first lines show PyArrow how to read on."""
-    for number, block in enumerate(blocks):
-        end = 0
-        for _ in range(0 if number else _HEAD):
-            end = block.find(b"\n", end) + 1 or len(block)
-        yield from filter(None, (block[:end], block[end:]))
-
-
 def _fits(values: Sequence[Any]) -> bool:
     """Return whether a column of hypotheses reads back as texts."""
     texts = all_texts(values) and _MISSING not in values
     return texts and bool(_first(values)) and not looks_numeric(_first(values))
 
 
-def _records(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of some columns, with None for a missing number."""
-    lists = [of.tolist() if isinstance(of, np.ndarray) else of for of in columns.values()]
-    rows = ([None if cell != cell else cell for cell in row] for row in zip(*lists, strict=True))
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _first(values: Sequence[str]) -> str:
+def _first(values: Iterable[str]) -> str:
     return next((value for value in values if not _is_missing(value)), "")
 
 
 def _is_missing(cell: str) -> bool:
     return cell == _MISSING or not cell.strip()
-
-
-def _present(name: str, values: Any) -> Any:
-    """Return a column of texts in which missing ones are empty, and any other column."""
-    if name == TEXT or isinstance(values, np.ndarray) or _MISSING not in values:
-        return values
-    return ["" if value == _MISSING else value for value in values]

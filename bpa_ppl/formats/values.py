@@ -107,9 +107,7 @@ def csv_table(
     types: Mapping[str, Any],
     *,
     quoted: bool = False,
-    decimal_point: str = ".",
-    missing: Sequence[str] = (),
-    threads: bool = False,
+    invalid: list[Any] | None = None,
 ) -> Any:
     """Return a table, read by PyArrow.
 
@@ -118,9 +116,7 @@ def csv_table(
         delimiter: between cells.
         types: names and types of the columns.
         quoted: whether cells may be quoted, and may then have line breaks.
-        decimal_point: of numbers.
-        missing: cells of numbers that are missing.
-        threads: whether columns are converted in several threads.
+        invalid: where lines with another number of cells are entered; None refuses them.
 
     Raises:
         pyarrow.ArrowException: if a line has another number of cells, or a cell another type.
@@ -128,11 +124,17 @@ def csv_table(
     import pyarrow as pa
     from pyarrow import csv
 
+    def skip(row: Any) -> str:
+        known.append(row)
+        return "skip"
+
+    known = [] if invalid is None else invalid
+
     return csv.read_csv(
         arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
         csv.ReadOptions(
             column_names=list(types),
-            use_threads=threads,
+            use_threads=False,  # so that invalid lines have numbers
             block_size=min(len(data) + 1, _AT_ONCE),
         ),
         csv.ParseOptions(
@@ -140,11 +142,11 @@ def csv_table(
             quote_char='"' if quoted else False,
             newlines_in_values=quoted,
             ignore_empty_lines=False,
+            invalid_row_handler=None if invalid is None else skip,
         ),
         csv.ConvertOptions(
             column_types=types,
-            decimal_point=decimal_point,
-            null_values=list(missing),
+            null_values=[],
             strings_can_be_null=False,
         ),
     )

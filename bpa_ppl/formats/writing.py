@@ -1,8 +1,10 @@
-"""Lists as the columns of structured formats and data frames."""
+"""Lists written to files of every format, and as the columns of tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import as_numbers
-from bpa_ppl.errors import DataError, listed, location_of, quoted
+from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -22,16 +24,90 @@ from bpa_ppl.formats.block import (
     TEXT,
     TOTAL,
 )
+from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
+from bpa_ppl.formats.streams import AnyPath, file_suffix
 from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
 from bpa_ppl.names import expand, id_key, repeated
 from bpa_ppl.nbest import Column, NBest, candidate_at
 from bpa_ppl.notes import warn_user
+from bpa_ppl.weights import match
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Returns whether a column of extras reads back unchanged once it is written.
 Fits = Callable[[Any], bool]
+# The format without a named one.
+_USUAL = "moses"
+# Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
+_OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
+
+
+def write_nbest(
+    nbest: NBest,
+    path: AnyPath,
+    weights: Mapping[str, float] | None = None,
+    *,
+    format: str | NBestFormat = AUTO,
+) -> None:
+    """Write lists; features read back with the same bits.
+
+    Args:
+        nbest: the lists.
+        path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
+            when it is complete.
+        weights: write λ·h as the totals; None writes those of the table, if it has any.
+        format: the name of a format, or the format itself; "auto" is that of `format_for`.
+
+    Raises:
+        DataError: if the file cannot be written, a feature has no weight, two lists have one id,
+            or a text or name does not fit the format.
+        UsageError: if the format is unknown, or no format has the ending of the file.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
+    >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
+    0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
+    """
+    writer = format_for(path) if format == AUTO else resolve_format(format)
+    if twice := repeated(nbest.ids):
+        problem = f"two lists have the id {quoted(twice[0])}, and would be one when they are read"
+        remedy = "give them others, as concatenate([lists], renumber=True) does"
+        raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
+    if weights is not None:
+        scores = nbest.scores(match(weights, nbest).values)
+        nbest = replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)
+    writer.write_file(nbest, path)
+
+
+def format_for(path: AnyPath) -> NBestFormat:
+    """Return the format in which lists are written to a file of some name, compressed or not.
+
+    It follows from the ending (`.jsonl`, `.csv`, …), and is Moses' without any ending, or with
+    .nbest (.nbest100, .100best), .txt or .out.
+
+    Raises:
+        UsageError: if the name has another ending.
+
+    >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
+    (Jsonl(), Moses())
+    >>> format_for("dev.tab")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: dev.tab: no format of lists has the ending .tab: choose ...
+    """
+    suffix = file_suffix(path)
+    if not suffix:
+        return resolve_format(_USUAL)
+    suffixes: list[str] = []
+    for _, kind in NBEST_FORMATS.loaded():
+        if suffix in kind.suffixes:
+            return kind()
+        suffixes += kind.suffixes
+    if _OF_LISTS.fullmatch(suffix):
+        return resolve_format(_USUAL)
+    problem = f"{path}: no format of lists has the ending {suffix}"
+    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(suffixes)}"
+    raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
 class Written(NamedTuple):
@@ -199,7 +275,7 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
             empty text is a missing reference.
 
     Raises:
-        ValueError: if a reference is an empty text, which would read back as a missing one.
+        DataError: if a reference is an empty text, which would read back as a missing one.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
@@ -212,7 +288,8 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
         named[REFERENCES] = [list(texts) for texts in nbest.references]
     elif nbest.references is not None:
         if not lists and "" in chain.from_iterable(nbest.references):
-            raise ValueError("a reference is empty, which reads back as no reference")
+            problem = "a reference is empty, which reads back as no reference: write jsonl instead"
+            raise DataError(problem, nbest.origin, code="not-supported")
         names = expand(REFERENCE, max(counts, default=0))
         named |= zip(names, zip_longest(*nbest.references, fillvalue=""), strict=True)
     return named | {OF_SENTENCE + name: of for name, of in columns.sentence_extras.items()}

@@ -1,4 +1,4 @@
-"""Tables as text: header, quoting, kinds of columns, and two readers that agree."""
+"""Tables as text: header, quoting, kinds of columns, numbers of lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from support.table_content import table_content
 
 from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats import separated
 
 Write = Callable[..., Path]
 
@@ -83,7 +82,7 @@ def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
 
 
 def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> None:
-    count = separated._HEAD + 20
+    count = 70
     late = [("", "") if k < count - 5 else (str(k), "x") for k in range(count)]
     path = write("id,text,lm,by", *(f"{k},t {k},{lm},{by}" for k, (lm, by) in enumerate(late)))
     with pytest.warns(BpaWarning, match=f"lm is missing for {count - 5} of {count} candidates"):
@@ -164,9 +163,9 @@ def test_lines_of_empty_cells_are_left_out(write: Write, separator: str) -> None
     assert nbest.feature_names == ("lm", "mqm")
 
 
-@pytest.mark.parametrize("place", [2, separated._HEAD - 1, separated._HEAD + 5])
-def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> None:
-    rows = [f"{k // 7},t {k},{k / 8}" for k in range(2 * separated._HEAD)]
+@pytest.mark.parametrize("place", [2, 49, 55])
+def test_line_breaks_in_cells_count_as_lines(write: Write, place: int) -> None:
+    rows = [f"{k // 7},t {k},{k / 8}" for k in range(100)]
     rows[place] = f'{place // 7},"two\nlines",{place / 8}'
     nbest = read_nbest(write("id,text,lm", *rows))
     texts = [nbest.text(k) for k in range(len(rows))]
@@ -181,3 +180,27 @@ def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> N
 def test_a_mark_inside_the_file_belongs_to_its_text(write: Write) -> None:
     nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
     assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_carriage_returns(write: Write, quote: str) -> None:
+    rows = ["id,text,lm", *(f"{k},{quote}t {k}{quote},{k}" for k in range(60))]
+    lists = read_nbest(write("\r\r\n".join([*rows, ""]).encode()), format="csv")
+    assert [lists.text(k) for k in range(60)] == [f"t {k}" for k in range(60)]
+    rows[40] = '39,"a\rb",39'
+    assert read_nbest(write("\n".join([*rows, ""]).encode()), format="csv").text(39) == "a\rb"
+    rows[50] = "49,a\rb,49"
+    with raises(DataError, "bad-line", line=51, match="carriage return .* or quote the cell"):
+        read_nbest(write("\n".join([*rows, ""]).encode()), format="csv")
+    tabs = "\n".join([*rows, ""]).replace(",", "\t").replace('"', "").encode()
+    with raises(DataError, "bad-line", line=41, match="inside a line: remove it$"):
+        read_nbest(write(tabs), format="tsv")
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_lines_of_empty_cells_need_no_number_of_cells(write: Write) -> None:
+    rows = [",,", "", "id,text,by", *(f"{k},t,{'x' * (k == 9)}" for k in range(10))]
+    with raises(DataError, "wrong-length", line=3, match="2 cells, but the header has"):
+        read_nbest(write("id,text,lm", ",,,,,", "0,a", "0,a,1"), format="csv")
+    assert read_nbest(write(*rows), format="csv").extras["by"][-1] == "x"
