@@ -68,7 +68,7 @@ def oracle(
             with line breaks need; - for stdout.
         weights: Canonical weights, to break ties.
     """
-    from bpa_ppl.decoding.outputs import text_rows
+    from bpa_ppl.decoding.writing import text_rows
     from bpa_ppl.diagnostics.baselines.comparing import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras

@@ -1,4 +1,4 @@
-"""Outputs of reranking: files of choices and details, corpus scores, and their summary."""
+"""Files of choices: texts, details and probabilities, and a summary of what was written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.decoding.reranking import Reranked, Reranker
+from bpa_ppl.decoding.choices import Choices
+from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
     has_inputs,
@@ -33,16 +34,16 @@ from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
 _MOST_MISSING = 1_000_000  # consecutive sentences without a list: more means wrong ids
-#: Columns of details that have other names in JSON lines.
-_IN_JSON = {"sentence": "id", "translation": "text", "canonical_translation": "canonical_text"}
+#: Columns that have other names in tables of details than in JSON lines.
+_IN_TABLES = {"id": "sentence", "text": "translation", "canonical_text": "canonical_translation"}
 _JSON = (".jsonl", ".ndjson")
 
 
-def write_texts(result: Reranked, path: str | Path) -> None:
+def write_texts(choices: Choices, path: str | Path) -> None:
     """Write the chosen texts in the order of the lists; `-` is standard output.
 
     Args:
-        result: from `rerank`.
+        choices: from `rerank`.
         path: as `output` of `rerank_to`.
 
     Raises:
@@ -54,13 +55,12 @@ def write_texts(result: Reranked, path: str | Path) -> None:
     >>> from bpa_ppl import Draws, from_lists, rerank
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
-    >>> result = rerank(lists, draws, unchecked=True)
-    >>> write_texts(result, "out.txt")
+    >>> write_texts(rerank(lists, draws, unchecked=True), "out.txt")
     >>> Path("out.txt").read_text().split()
     ['b', 'c']
     """
     with atomic_writer(path) as file:
-        file.writelines(text_rows(_ids(result), result.texts, path))
+        file.writelines(text_rows(choices.ids, choices.texts, path))
 
 
 def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = "") -> Iterator[str]:
@@ -90,50 +90,39 @@ def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = ""
             yield f"{text}\n"
 
 
-def _ids(result: Reranked) -> list[Any]:
-    return list(result.ids or result.sentence_ids.tolist())
-
-
-def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
+def details_rows(choices: Choices, path: AnyPath = "", *, header: bool = False) -> Iterator[str]:
     r"""Yield the lines of a table of details: see `rerank_to`.
 
     Args:
-        result: from `rerank`.
+        choices: from `rerank`.
         path: whose suffix names the format.
         header: whether the names of the columns come first; JSON lines have no header.
 
     Raises:
         DataError: if a cell of another format has a tab or a line break.
 
-    >>> one, p = np.zeros(1, int), np.ones(1)
-    >>> result = Reranked(one, one, p, one, p, ["a"], ["a"], [], ids=["doc-1"])
-    >>> next(details_rows(result)).split("\t")[0]
+    >>> from bpa_ppl import from_lists
+    >>> lists, one, p = from_lists([["a"]], [[[0.0]]], ["lm"]), np.zeros(1, int), np.ones(1)
+    >>> next(details_rows(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
     'doc-1'
     """
-    columns: dict[str, list[Any]] = {
-        "sentence": _ids(result),
-        "choice": result.choice.tolist(),
-        "probability": _rounded(result.probability),
-        "canonical_choice": result.canonical.tolist(),
-        "canonical_probability": _rounded(result.canonical_probability),
-        "changed": result.changed.tolist(),
-        "translation": result.texts,
-        "canonical_translation": result.canonical_texts,
-    }
-    rows = zip(*columns.values(), strict=True)
-    if file_suffix(path) in _JSON:
-        names = [_IN_JSON.get(name, name) for name in columns]
-        for row in rows:
-            yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
-        return
-    if header:
-        yield "\t".join(columns) + "\n"
-    for row in rows:
-        yield "\t".join(map(_cell, row)) + "\n"
+    as_json = file_suffix(path) in _JSON
+    for row in choices.rows():
+        values = {name: _rounded(value) for name, value in row.items()}
+        if as_json:
+            yield json.dumps(values, ensure_ascii=False) + "\n"
+            continue
+        if header:
+            yield "\t".join(_IN_TABLES.get(name, name) for name in values) + "\n"
+            header = False
+        yield "\t".join(map(_cell, values.values())) + "\n"
 
 
-def _rounded(values: np.ndarray) -> list[float | None]:
-    return [None if math.isnan(v) else float(f"{v:.6g}") for v in values.tolist()]
+def _rounded(value: Any) -> Any:
+    """Return a value of a row, a float with six digits, or None where it is NaN."""
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 def _cell(value: Any) -> str:
@@ -166,11 +155,12 @@ class AlignedWriter:
     Raises:
         UsageError: if there is no such policy, or sources are needed.
 
-    >>> ids = np.array([2_000_000, 2_000_002])
-    >>> two, p = np.zeros(2, int), np.ones(2)
-    >>> result = Reranked(ids, two, p, two, p, ["a", "b"], ["a", "b"], [])
+    >>> from bpa_ppl import from_lists
+    >>> ids = [2_000_000, 2_000_002]
+    >>> lists = from_lists([["a"], ["b"]], [[[0.0]]] * 2, ["lm"], sentence_ids=ids)
+    >>> first, p = np.zeros(2, int), np.ones(2)
     >>> writer = AlignedWriter("empty", first_id=2_000_000)
-    >>> [*writer.lines(result), *writer.rest()]
+    >>> [*writer.lines(Choices(lists, ids, first, first, p, p)), *writer.rest()]
     ['a\n', '\n', 'b\n']
     """
 
@@ -192,20 +182,19 @@ class AlignedWriter:
         self._after: int | str | None = None  # the user's id of the sentence before the next one
         self._waiting: dict[int, tuple[str, int | str]] = {}
 
-    def lines(self, result: Reranked, path: AnyPath = "") -> Iterator[str]:
+    def lines(self, choices: Choices, path: AnyPath = "") -> Iterator[str]:
         """Yield the lines of sentences that have no missing sentence before them.
 
         Args:
-            result: from `rerank`.
+            choices: from `rerank`.
             path: as for `text_rows`.
 
         Raises:
             DataError: if a sentence has two lists or an id below the first one, or as `text_rows`.
         """
-        names = _ids(result)
-        lines = text_rows(names, result.texts, path)
-        rows = zip(result.sentence_ids.tolist(), names, lines, strict=True)
-        for number, name, line in rows:
+        lines = text_rows(choices.ids, choices.texts, path)
+        numbers = choices.lists.sentence_ids.tolist()
+        for number, name, line in zip(numbers, choices.ids, lines, strict=True):
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}: give the "
                 message += "id of the first sentence of the text"
@@ -287,7 +276,7 @@ def rerank_to(
             sentence; else a row for each, separated by tabs, below the names of the columns, which
             texts with tabs or line breaks do not fit.
         probabilities: JSON lines with the probability of every candidate: see
-            `Predictions.json_lines`.
+            `Choices.json_lines`.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
             as they come.
 
@@ -308,14 +297,13 @@ def rerank_to(
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
         for part in reranker.parts(nbest):
-            result = Reranked.of(part)
-            rows = text_rows(_ids(result), result.texts, output)
-            texts.writelines(rows if aligned is None else aligned.lines(result, output))
+            lines = text_rows(part.ids, part.texts, output)
+            texts.writelines(lines if aligned is None else aligned.lines(part, output))
             if details is not None:
-                others[0].writelines(details_rows(result, details, header=not summary.sentences))
+                others[0].writelines(details_rows(part, details, header=not summary.sentences))
             if probabilities is not None:
                 others[-1].writelines(part.json_lines())
-            summary.add(part.lists, result)
+            summary.add(part)
         texts.writelines(() if aligned is None else aligned.rest(output))
     return summary
 
@@ -348,8 +336,9 @@ class Summary:
         self._gains: dict[tuple[str, str], Float64] = {}
         self._unjudged = 0
 
-    def add(self, lists: NBest, choices: Reranked) -> None:
-        """Count the choices from some more lists."""
+    def add(self, choices: Choices) -> None:
+        """Count some more choices."""
+        lists = choices.lists
         if not self.sentences:
             self._goal = criterion(lists, self._draws)
             self._by_answers = self._goal is None or of_preferences(self._draws)

@@ -17,8 +17,8 @@ from support.external_posterior import external_posterior
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
-from bpa_ppl import DataError, NBest, Reranked, Reranker, UsageError, from_lists, rerank
-from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to, write_texts
+from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
+from bpa_ppl.decoding.writing import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.quality.scoreboard import compared
 
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
@@ -103,7 +103,8 @@ def test_files_and_scores_agree_with_rerank(
     board, scores = compared(lists, reranked.canonical, reranked.choice), summary.scores
     assert str(scores) == str(board)
     assert scores is not None
-    references = [[r[0] for r in reranked.references], [r[-1] for r in reranked.references]]
+    both = [(refs[0], refs[-1]) for refs in lists.references or ()]
+    references = list(map(list, zip(*both, strict=True)))
     for texts, ours, theirs in (
         (reranked.canonical_texts, scores.before, board.before),
         (reranked.texts, scores.after, board.after),
@@ -167,14 +168,14 @@ def test_stream_is_not_kept_in_memory(lists: NBest, reranker: Reranker, tmp_path
     assert most <= 2
 
 
-def choices(*ids: int) -> Reranked:
-    zeros = np.zeros(len(ids))
-    texts = [f"text {identifier}" for identifier in ids]
-    whole = zeros.astype(np.int64)
-    return Reranked(np.array(ids), whole, zeros, whole, zeros, texts, texts, [()] * len(ids))
+def choices(*ids: int) -> Choices:
+    texts = [[f"text {identifier}"] for identifier in ids]
+    lists = from_lists(texts, [[[0.0]]] * len(ids), ["lm"], sentence_ids=ids)
+    first, one = np.zeros(len(ids), np.int64), np.ones(len(ids))
+    return Choices(lists, ids, first, first, one, one)
 
 
-def written_lines(lines: AlignedWriter, *parts: Reranked) -> list[str]:
+def written_lines(lines: AlignedWriter, *parts: Choices) -> list[str]:
     texts = [line for part in parts for line in lines.lines(part)]
     return [line.removesuffix("\n") for line in (*texts, *lines.rest())]
 
