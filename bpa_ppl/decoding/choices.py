@@ -98,10 +98,15 @@ class Choices:
         repeated = len(np.unique(numbers)) < len(numbers)
         with capture_notes():  # the reader of the lists has warned of what they lack
             lists = concatenate(tables, renumber=repeated, fill_missing=True)
-        names = "choice", "canonical", "probabilities", "derivation_probabilities"
-        arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        ids = tuple(identifier for part in parts for identifier in part.ids)
-        return cls(lists, ids, *arrays, gain=parts[0].gain)
+        return cls(
+            lists,
+            tuple(identifier for part in parts for identifier in part.ids),
+            np.concatenate([part.choice for part in parts]),
+            np.concatenate([part.canonical for part in parts]),
+            np.concatenate([part.probabilities for part in parts]),
+            np.concatenate([part.derivation_probabilities for part in parts]),
+            parts[0].gain,
+        )
 
     def __len__(self) -> int:
         return len(self.lists)
@@ -132,12 +137,12 @@ class Choices:
     @property
     def probability(self) -> Float64:
         """(S,) the probability of each chosen candidate."""
-        return self.probabilities[self.lists.offsets[:-1] + self.choice]
+        return np.asarray(self.probabilities[self.lists.offsets[:-1] + self.choice])
 
     @property
     def canonical_probability(self) -> Float64:
         """(S,) the probability of the first-best under the canonical weights."""
-        return self.probabilities[self.lists.offsets[:-1] + self.canonical]
+        return np.asarray(self.probabilities[self.lists.offsets[:-1] + self.canonical])
 
     @property
     def logits(self) -> Float64:
