@@ -430,8 +430,8 @@ def rerank(
     For many calls with one posterior, a `Reranker` checks it only once.
 
     Args:
-        nbest: lists, or a stream of them (`iter_nbest`). The result has all of them: of more than
-            fit into memory take `Reranker.parts`, or write files by `bpa rerank`.
+        nbest: lists, or a stream of them (`iter_nbest`). The result keeps all of them;
+            `Reranker.parts` yields the choices from a few at a time.
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
             (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`

@@ -60,25 +60,24 @@ def write_texts(choices: Choices, path: str | Path) -> None:
     ['b', 'c']
     """
     with atomic_writer(path) as file:
-        file.writelines(text_rows(choices.ids, choices.texts, path))
+        file.writelines(text_lines(zip(choices.ids, choices.texts, strict=True), path))
 
 
-def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = "") -> Iterator[str]:
+def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> Iterator[str]:
     r"""Yield texts as lines: JSON if the path ends in .jsonl or .ndjson, else the texts themselves.
 
     Args:
-        ids: of the sentences.
-        texts: one for each.
+        texts: the id of a sentence and its text.
         path: of the file.
 
     Raises:
         DataError: if a text has a line break where the texts themselves are the lines.
 
-    >>> next(text_rows([7], ["one\ntwo"], "out.jsonl"))
+    >>> next(text_lines([(7, "one\ntwo")], "out.jsonl"))
     '{"id": 7, "text": "one\\ntwo"}\n'
     """
     as_json = file_suffix(path) in _JSON
-    for name, text in zip(ids, texts, strict=True):
+    for name, text in texts:
         if as_json:
             yield json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
         elif "\n" in text or "\r" in text:
@@ -90,7 +89,7 @@ def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = ""
             yield f"{text}\n"
 
 
-def details_rows(choices: Choices, path: AnyPath = "", *, header: bool = False) -> Iterator[str]:
+def details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False) -> Iterator[str]:
     r"""Yield the lines of a table of details: see `rerank_to`.
 
     Args:
@@ -103,7 +102,7 @@ def details_rows(choices: Choices, path: AnyPath = "", *, header: bool = False) 
 
     >>> from bpa_ppl import from_lists
     >>> lists, one, p = from_lists([["a"]], [[[0.0]]], ["lm"]), np.zeros(1, int), np.ones(1)
-    >>> next(details_rows(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
+    >>> next(details_lines(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
     'doc-1'
     """
     as_json = file_suffix(path) in _JSON
@@ -138,19 +137,22 @@ def _cell(value: Any) -> str:
     return text
 
 
-class AlignedWriter:
-    r"""Makes one line for each sentence of a text, in the order of the ids.
+class AlignedTexts:
+    """Puts one text for each sentence of a document in the order of the ids.
 
-    Lists may come in another order, as fairseq prints them: lines wait for those before them.
-    Memory grows with the lines that wait, so behind a missing sentence with all lines to the end.
+    Lists may come in another order, as fairseq prints them: texts wait for those before them.
+    Memory grows with the texts that wait, so behind a missing sentence with all texts to the end.
 
     Args:
-        gaps: what to write for a sentence without a list: `error`, to raise one; `empty`, an empty
-            line; or `source`, the source.
+        gaps: what stands for a sentence without a list: `error`, to raise one; `empty`, an empty
+            text; or `source`, the source.
         sources: the source of each sentence, where known; else lists that are missing at the end
-            of the text are not noticed.
+            of the document are not noticed.
         first_id: the id of the first sentence.
         empty: sentences without candidates, as `iter_nbest` enters them: by id, the source.
+
+    Attributes:
+        filled: how many sentences without a list there were.
 
     Raises:
         UsageError: if there is no such policy, or sources are needed.
@@ -159,9 +161,9 @@ class AlignedWriter:
     >>> ids = [2_000_000, 2_000_002]
     >>> lists = from_lists([["a"], ["b"]], [[[0.0]]] * 2, ["lm"], sentence_ids=ids)
     >>> first, p = np.zeros(2, int), np.ones(2)
-    >>> writer = AlignedWriter("empty", first_id=2_000_000)
-    >>> [*writer.lines(Choices(lists, ids, first, first, p, p)), *writer.rest()]
-    ['a\n', '\n', 'b\n']
+    >>> aligned = AlignedTexts("empty", first_id=2_000_000)
+    >>> [*aligned.add(Choices(lists, ids, first, first, p, p)), *aligned.rest()]
+    [(2000000, 'a'), (2000001, ''), (2000002, 'b')]
     """
 
     def __init__(
@@ -180,21 +182,19 @@ class AlignedWriter:
         self._sources, self._end = sources or (), first_id + len(sources or ())
         self._next = first_id
         self._after: int | str | None = None  # the user's id of the sentence before the next one
-        self._waiting: dict[int, tuple[str, int | str]] = {}
+        self._waiting: dict[int, tuple[int | str, str]] = {}
 
-    def lines(self, choices: Choices, path: AnyPath = "") -> Iterator[str]:
-        """Yield the lines of sentences that have no missing sentence before them.
+    def add(self, choices: Choices) -> Iterator[tuple[int | str, str]]:
+        """Yield id and text of the sentences that have no missing sentence before them.
 
         Args:
             choices: from `rerank`.
-            path: as for `text_rows`.
 
         Raises:
-            DataError: if a sentence has two lists or an id below the first one, or as `text_rows`.
+            DataError: if a sentence has two lists or an id below the first one.
         """
-        lines = text_rows(choices.ids, choices.texts, path)
         numbers = choices.lists.sentence_ids.tolist()
-        for number, name, line in zip(numbers, choices.ids, lines, strict=True):
+        for number, name, text in zip(numbers, choices.ids, choices.texts, strict=True):
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}: give the "
                 message += "id of the first sentence of the text"
@@ -202,31 +202,28 @@ class AlignedWriter:
             if number < self._next or number in self._waiting:
                 message = f"a second list of sentence {name}: give each sentence one list"
                 raise DataError(message, code="duplicate")
-            self._waiting[number] = line, name
+            self._waiting[number] = name, text
             while self._next in self._waiting:
-                yield self._written(self._next)
+                yield self._take(self._next)
 
-    def rest(self, path: AnyPath = "") -> Iterator[str]:
-        """Yield the lines that wait, and those of missing sentences up to the end of the text.
-
-        Args:
-            path: as for `text_rows`.
+    def rest(self) -> Iterator[tuple[int | str, str]]:
+        """Yield the texts that wait, and those of missing sentences up to the end of the document.
 
         Raises:
-            DataError: if a list is missing and the policy is `error`, if so many are missing that
-                the ids must be wrong, or as `text_rows`.
+            DataError: if a list is missing and the policy is `error`, or if so many are missing
+                that the ids must be wrong.
         """
         for number in sorted(self._waiting):
-            yield from self._missing(number, path)
-            yield self._written(number)
-        yield from self._missing(max([self._end, *(number + 1 for number in self._empty)]), path)
+            yield from self._fill(number)
+            yield self._take(number)
+        yield from self._fill(max([self._end, *(number + 1 for number in self._empty)]))
 
-    def _written(self, number: int) -> str:
-        line, self._after = self._waiting.pop(number)
+    def _take(self, number: int) -> tuple[int | str, str]:
         self._next = number + 1
-        return line
+        self._after = self._waiting[number][0]
+        return self._waiting.pop(number)
 
-    def _missing(self, end: int, path: AnyPath) -> Iterator[str]:
+    def _fill(self, end: int) -> Iterator[tuple[int | str, str]]:
         if end - self._next > _MOST_MISSING:
             message = f"no list for sentences {self._next} to {end - 1}: correct the ids"
             raise DataError(message, code="wrong-length")
@@ -248,8 +245,7 @@ class AlignedWriter:
                 message = f"no source for {sentence}: give the sources of this text"
                 raise DataError(message, parameter="sources")
             self.filled += 1
-            text = (source or "") if self._gaps == "source" else ""
-            yield from text_rows([number], [text], path)
+            yield number, (source or "") if self._gaps == "source" else ""
 
 
 def rerank_to(
@@ -259,7 +255,7 @@ def rerank_to(
     details: AnyPath | None = None,
     *,
     probabilities: AnyPath | None = None,
-    aligned: AlignedWriter | None = None,
+    aligned: AlignedTexts | None = None,
 ) -> Summary:
     r"""Rerank lists, and write the choices as they come.
 
@@ -297,14 +293,14 @@ def rerank_to(
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
         for part in reranker.parts(nbest):
-            lines = text_rows(part.ids, part.texts, output)
-            texts.writelines(lines if aligned is None else aligned.lines(part, output))
+            pairs = aligned.add(part) if aligned else zip(part.ids, part.texts, strict=True)
+            texts.writelines(text_lines(pairs, output))
             if details is not None:
-                others[0].writelines(details_rows(part, details, header=not summary.sentences))
+                others[0].writelines(details_lines(part, details, header=not summary.sentences))
             if probabilities is not None:
                 others[-1].writelines(part.json_lines())
             summary.add(part)
-        texts.writelines(() if aligned is None else aligned.rest(output))
+        texts.writelines(text_lines(aligned.rest() if aligned else (), output))
     return summary
 
 
