@@ -267,9 +267,9 @@ def evaluate_improvement(
     draws = with_defaults(as_draws(posterior), defaults)
     goal = compared_by(nbest, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
-    choices, comparison = _choices(nbest, reranker, goal)
+    choices, comparison = _find_changes(nbest, reranker, goal)
     if goal is None and comparison is not None and comparison.rows:
-        return replace(_improved_accuracy(choices, comparison), drift=reranker.drift)
+        return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
         reason = no_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
@@ -288,15 +288,15 @@ def evaluate_improvement(
     changes = []
     for metric in metrics_of(goal):
         score = choice_score(lists, after, metric)
-        changes.append(_change(title_of(score), pair, metric, seed, score.signature))
+        changes.append(_score_change(title_of(score), pair, metric, seed, score.signature))
     if "references" in goal.needs:
-        changes.append(_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
+        changes.append(_score_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
     return Improvement(
         choices, tuple(changes), goal, comparison, len(lists), changed, drift=reranker.drift
     )
 
 
-def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
+def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
     """Return the change of the accuracy on the preferences of the lists."""
     row = comparison.row(CANONICAL) if choices.baseline == CANONICAL else comparison.baseline
     adapted = comparison.row(ADAPTED)
@@ -311,7 +311,7 @@ def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -
     return Improvement(choices, (change,), None, comparison, len(compared), changed)
 
 
-def _choices(
+def _find_changes(
     nbest: NBest, reranker: Reranker, goal: Metric | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
@@ -333,7 +333,7 @@ def _choices(
     return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
 
 
-def _change(
+def _score_change(
     name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int, signature: str = ""
 ) -> Change:
     before, after = (statistics(lists, metric) for lists in pair)
@@ -419,7 +419,7 @@ def report_page(
     draws, answer = without_features(as_draws(posterior), without), None
     if lists is not None:
         caveats = [] if checked(draws)[1] else [_FAILED]
-        caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
+        caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
         result = evaluate_improvement(lists, draws, moved_files=moved_files)
         verdict, sections = improvement_section(result, caveats)
         sections += systems_section(result.choices)
@@ -427,7 +427,7 @@ def report_page(
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 
-def _same_lists(draws: Draws, lists: NBest) -> bool:
+def _are_same_lists(draws: Draws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
     if draws.record.lists != lists.origin:
         return False

@@ -237,7 +237,7 @@ class Reranker:
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
-        table = _feature_table(features, len(texts), names)
+        table = _to_table(features, len(texts), names)
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
@@ -330,7 +330,7 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepare(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self.recipe.stream(_tables(nbest), self._progress):
+        for lists in self.recipe.stream(_split(nbest), self._progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()
@@ -357,7 +357,7 @@ class Reranker:
 
         def call(lists: NBest) -> Any:
             decider = self._decider(lists.feature_names)
-            return delayed(Decider.choose)(decider, decider.stripped(lists), threads=1)
+            return delayed(Decider.choose)(decider, decider.strip(lists), threads=1)
 
         queued = (first.popleft() for _ in range(len(first)))
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
@@ -365,15 +365,15 @@ class Reranker:
             yield from parallel.in_order(calls)
 
 
-def _feature_table(
+def _to_table(
     features: Mapping[str, npt.ArrayLike] | npt.ArrayLike, count: int, names: tuple[str, ...]
 ) -> Float32:
     """Return the features of one list, (N, features)."""
     try:
         with np.errstate(over="ignore"):
             if isinstance(features, Mapping):
-                features = np.array([_numbers(of, name) for name, of in features.items()]).T
-            table = _numbers(features, "features")
+                features = np.array([_to_numbers(of, name) for name, of in features.items()]).T
+            table = _to_numbers(features, "features")
     except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
         table = np.empty(0, np.float32)
     message, code = "", "wrong-length"
@@ -388,7 +388,7 @@ def _feature_table(
     return table
 
 
-def _numbers(values: npt.ArrayLike, name: str) -> Float32:
+def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
     """Return an argument as an array of numbers, in which NaN is missing."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":
         return values.astype(np.float32, copy=False)
@@ -534,7 +534,7 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     return replace(draws, record=structs.replace(draws.record, recipe=recipe))
 
 
-def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+def _split(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
     """Yield lists, or those of a stream, a few at a time."""
     is_stream = isinstance(nbest, Iterable) and not isinstance(nbest, NBest)
     for lists in nbest if is_stream else [nbest]:

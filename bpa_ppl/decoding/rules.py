@@ -54,11 +54,11 @@ class AlignedDraws(NamedTuple):
     log_joint: Float64
     exponent: float
 
-    def thinned(self, count: int) -> AlignedDraws:
+    def thin(self, count: int) -> AlignedDraws:
         """Return some of the draws, by systematic sampling: each as often as its share is of them.
 
         >>> draws = AlignedDraws(np.eye(2), np.log([0.75, 0.25]), np.zeros(2), 1.0)
-        >>> draws.thinned(4).weights[:, 0].tolist()
+        >>> draws.thin(4).weights[:, 0].tolist()
         [1.0, 1.0, 1.0, 0.0]
         """
         share = np.cumsum(np.exp(self.log_weight))
@@ -89,7 +89,7 @@ class AlignedDraws(NamedTuple):
 
     def _moments(self) -> tuple[Float64, Float64]:
         """Return the weighted mean, (K,), and covariance, (K, K)."""
-        share = np.exp(_normalised(self.log_weight))
+        share = np.exp(_normalise(self.log_weight))
         mean = share @ self.weights
         centred = self.weights - mean
         return mean, (share[:, None] * centred).T @ centred
@@ -154,12 +154,12 @@ class Rule(Component, frozen=True):
         count = len(draws.flat)
         log_share = np.full(count, -np.log(count))
         if draws.log_weight is not None:
-            log_share = _normalised(draws.log_weight)
+            log_share = _normalise(draws.log_weight)
         density = draws.log_weight if draws.log_weight is not None else draws.log_density
         return AlignedDraws(
             weights=draws.aligned(nbest),
             log_weight=log_share,
-            log_joint=np.zeros(count) if density is None else _normalised(density),
+            log_joint=np.zeros(count) if density is None else _normalise(density),
             exponent=draws.record.figures.likelihood_exponent,
         )
 
@@ -225,7 +225,7 @@ def _power(matrix: Float64, exponent: float) -> Float64:
     return np.asarray((vectors * powers) @ vectors.T)
 
 
-def _normalised(log_values: Any) -> Float64:
+def _normalise(log_values: Any) -> Float64:
     flat = np.asarray(log_values, np.float64).reshape(-1)
     shifted = flat - flat.max()
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
@@ -398,14 +398,14 @@ class Decider:
         if count is None and rule.averages and len(aligned.weights) > FEW_DRAWS:
             count, every_draw = FEW_DRAWS, aligned
         if isinstance(count, Integral):
-            few = aligned.thinned(count)
+            few = aligned.thin(count)
             aligned = few if rule.needs_density else few.with_moments_of(aligned)
         canonical = None
         if draws.canonical is not None:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
         return cls(rule, aligned, every_draw, canonical, derivations)
 
-    def stripped(self, lists: NBest) -> NBest:
+    def strip(self, lists: NBest) -> NBest:
         """Return lists with no more than the decider uses, to be sent to a worker process."""
         extras = *lists.extras, *lists.sentence_extras
         lists = lists.without("totals", "references", "sources", *extras)
@@ -421,7 +421,7 @@ class Decider:
             threads: how many compute at once, at most.
         """
         if self.rule.needs_texts:
-            lists = self.stripped(lists)
+            lists = self.strip(lists)
         threads = min(threads, os.cpu_count() or 1)
         small = len(lists.features) * len(self.draws.weights) <= _SMALL
         if small or threads == 1 or len(lists) <= _CHUNK:

@@ -107,7 +107,7 @@ def details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False)
     """
     as_json = file_suffix(path) in _JSON
     for row in choices.rows():
-        values = {name: _rounded(value) for name, value in row.items()}
+        values = {name: _round(value) for name, value in row.items()}
         if as_json:
             yield json.dumps(values, ensure_ascii=False) + "\n"
             continue
@@ -117,7 +117,7 @@ def details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False)
         yield "\t".join(map(_cell, values.values())) + "\n"
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """Return a value of a row, a float with six digits, or None where it is NaN."""
     if not isinstance(value, float):
         return value
@@ -320,14 +320,12 @@ class Summary:
     def __init__(self, draws: Draws):
         self.sentences = self.changed = 0
         self._draws = draws
-        self._goal: Metric | None = None
-        self._by_answers = False  # choices are compared with baselines by preferences
+        #: By which choices are compared with baselines; None for preferences.
+        self._gain: Metric | None = None
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
-        recorded = recorded_comparison(draws)
-        self._baselines = None if recorded is None else recorded.baselines
-        self._best = None if recorded is None else recorded.best
+        self._recorded = recorded_comparison(draws)
         #: Sums of gains of each way to choose, and the number of candidates without a gain.
         self._gains: dict[tuple[str, str], Float64] = {}
         self._unjudged = 0
@@ -336,33 +334,27 @@ class Summary:
         """Count some more choices."""
         lists = choices.lists
         if not self.sentences:
-            self._goal = criterion(lists, self._draws)
-            self._by_answers = self._goal is None or of_preferences(self._draws)
-            metrics = () if self._goal is None else metrics_of(self._goal)
+            gain = criterion(lists, self._draws)
+            self._gain = None if of_preferences(self._draws) else gain
+            metrics = () if gain is None else metrics_of(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
         both = choices.canonical, choices.choice
         self._sums = {
-            metric: tuple(_added(*one, lists, metric) for one in zip(sums, both, strict=True))
+            metric: tuple(_add_counts(*one, lists, metric) for one in zip(sums, both, strict=True))
             for metric, sums in self._sums.items()
             if has_inputs(lists, metric)
         }
-        if not self._by_answers and self._goal not in self._sums:
-            self._baselines = None
-        if self._baselines is None or (self._by_answers and not has_preferences(lists)):
+        if self._gain is not None and self._gain not in self._sums:
+            self._recorded = None
+        if self._recorded is None or (self._gain is None and not has_preferences(lists)):
             return
-        sums, unjudged = sums_of_choices(
-            self._draws, self._baselines, lists, choices.choice, self._compared_by
-        )
+        baselines = self._recorded.baselines
+        sums, unjudged = sums_of_choices(self._draws, baselines, lists, choices.choice, self._gain)
         self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
         self._unjudged += unjudged
-
-    @property
-    def _compared_by(self) -> Metric | None:
-        """The metric of the comparison with baselines; None for preferences."""
-        return None if self._by_answers else self._goal
 
     @property
     def scores(self) -> Scoreboard | None:
@@ -388,15 +380,18 @@ class Summary:
         None unless the posterior records those of its adaptation sentences, and all lists have what
         a gain needs, or some have preferences.
         """
-        if self._baselines is None or not self._gains:
+        if self._recorded is None or not self._gains:
             return None
-        unit = name_of_gain(self._compared_by)
-        rows = rows_of(self._gains, accuracy=self._by_answers)
-        unjudged, best = self._unjudged, self._best
-        return BaselineComparison(rows, self._baselines, unit, unjudged=unjudged, best=best)
+        rows = rows_of(self._gains, accuracy=self._gain is None)
+        unit, baselines, best = (
+            name_of_gain(self._gain),
+            self._recorded.baselines,
+            self._recorded.best,
+        )
+        return BaselineComparison(rows, baselines, unit, unjudged=self._unjudged, best=best)
 
 
-def _added(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
+def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
     """Return sums with the counts of one hypothesis a list added to them."""
     counts = statistics(one_each(lists, choice), metric)
     counts[0] += sums

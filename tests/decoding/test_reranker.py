@@ -371,7 +371,7 @@ def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> Non
     log_weight = 0.3 * rng.normal(size=2000) if weighted else np.zeros(2000)
     every = AlignedDraws(many, log_weight, np.zeros(2000), 1.0)
     for count in (20, 100, 2000):
-        few = every.thinned(count).with_moments_of(every).weights
+        few = every.thin(count).with_moments_of(every).weights
         mean = np.average(many, axis=0, weights=np.exp(log_weight))
         np.testing.assert_allclose(few.mean(axis=0), mean, rtol=1e-9)
         covariance = np.atleast_2d(np.cov(many.T, aweights=np.exp(log_weight), ddof=0))
