@@ -111,10 +111,10 @@ def pairs(options: Any) -> None:
             results = []
             for lists, test in samples_of_pairs(name, size, options.draws):
                 posterior = bpa.adapt(lists, None, gain="gain", likelihood=likelihood)
-                predictions = bpa.Reranker(posterior, unchecked=True).predict(test)
+                choices = bpa.rerank(test, posterior, unchecked=True)
                 p, chosen = (
                     np.reshape(values, (-1, 2))
-                    for values in (predictions.probability, column_of(test, "gain"))
+                    for values in (choices.probabilities, column_of(test, "gain"))
                 )
                 right, best = chosen[np.arange(len(p)), p.argmax(axis=1)], p.max(axis=1)
                 shares = right.mean(), best.mean(), abs(right.mean() - best.mean())
@@ -142,10 +142,9 @@ def lists(options: Any) -> None:
             results = []
             for half, seed in product(halves, range(options.draws)):
                 posterior = bpa.as_draws(bpa.adapt(draw_lists(half, size, seed), None, gain="gain"))
-                predictions = bpa.Reranker(posterior, rule="predictive", unchecked=True)
-                predicted = predictions.predict(half.test)
+                predicted = bpa.rerank(half.test, posterior, rule="predictive", unchecked=True)
                 choice = bpa.rerank(half.test, posterior, unchecked=True).choice
-                p = predicted.probability[half.test.offsets[:-1] + choice]
+                p = predicted.probabilities[half.test.offsets[:-1] + choice]
                 comparison = recorded_comparison(posterior)
                 assert comparison is not None
                 assert comparison.best is not None

@@ -17,7 +17,8 @@ _MODULES = {
         "from_samples",
         "to_arrow",
     ),
-    "bpa_ppl.decoding.reranking": ("Reranked", "Reranker", "rerank"),
+    "bpa_ppl.decoding.choices": ("Choices",),
+    "bpa_ppl.decoding.reranker": ("Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
     "bpa_ppl.describing": ("describe",),
     "bpa_ppl.diagnostics.baselines.comparing": ("compare_baselines",),
@@ -89,11 +90,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         from_samples as from_samples,
         to_arrow as to_arrow,
     )
-    from bpa_ppl.decoding.reranking import (
-        Reranked as Reranked,
-        Reranker as Reranker,
-        rerank as rerank,
-    )
+    from bpa_ppl.decoding.choices import Choices as Choices
+    from bpa_ppl.decoding.reranker import Reranker as Reranker, rerank as rerank
     from bpa_ppl.decoding.rules import Mbr as Mbr, Rule as Rule
     from bpa_ppl.describing import describe as describe
     from bpa_ppl.diagnostics.baselines.comparing import compare_baselines as compare_baselines

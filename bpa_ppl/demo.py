@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl.adapting import adapt_draws
-from bpa_ppl.decoding.outputs import write_texts
-from bpa_ppl.decoding.reranking import Reranked, rerank
+from bpa_ppl.decoding.choices import Choices
+from bpa_ppl.decoding.reranker import rerank
+from bpa_ppl.decoding.writing import write_texts
 from bpa_ppl.diagnostics.checks import Report, checked
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features.lm import LanguageModel
@@ -45,14 +46,15 @@ class Demo:
     report: Report
     baseline: Scoreboard
     scores: Scoreboard
-    result: Reranked
+    result: Choices
     lines: int
     files: tuple[Path, ...]
 
     def __str__(self) -> str:
         result = self.result
+        references = result.lists.references or ()
         examples = [
-            f"sentence {result.ids[s]}\n  reference  {result.references[s][0]}\n"
+            f"sentence {result.ids[s]}\n  reference  {references[s][0]}\n"
             f"  canonical  {result.canonical_texts[s]}\n  adapted    {result.texts[s]}"
             for s in np.flatnonzero(result.changed)[:_SHOWN]
         ]

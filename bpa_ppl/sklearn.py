@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64, as_array, to_floats
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
-from bpa_ppl.decoding.reranking import Reranker
+from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
@@ -199,7 +199,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             raise _missing_qid(_NOT_ROUTED)
         lists, rows = self._lists(X, qid, groups)
         result = np.empty(len(rows))
-        result[rows] = self._reranker.predict(lists).probability
+        result[rows] = self._reranker(lists).probabilities
         return result
 
     def score(

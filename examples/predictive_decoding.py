@@ -30,12 +30,12 @@ def main() -> None:
         result = bpa.rerank(rest, posterior, rule=rule)
         print(f"{rule}:\n{compared(rest, result.canonical, result.choice)}\n")
 
-    result = bpa.rerank(rest, posterior)
+    result, references = bpa.rerank(rest, posterior), rest.references or ()
     surest = max(np.flatnonzero(result.changed), key=lambda s: result.probability[s])
     print(f"the surest change, with p(e | f) = {result.probability[surest]:.2f}:")
     print(f"  canonical  {result.canonical_texts[surest]}")
     print(f"  adapted    {result.texts[surest]}")
-    print(f"  reference  {result.references[surest][0]}")
+    print(f"  reference  {references[surest][0]}")
 
 
 if __name__ == "__main__":

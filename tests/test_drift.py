@@ -11,10 +11,10 @@ from scipy import stats
 
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
 from bpa_ppl.drift import DriftMonitor, _Lists, _t, feature_scales
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.reporting import evaluate_improvement, improvement_section
 from bpa_ppl.serving.app import application
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
@@ -47,7 +47,7 @@ def warnings_of(reranker: Reranker, *parts: NBest) -> list[str]:
     """Choose from lists, and return what is warned about."""
     with capture_notes() as notes:
         for lists in parts:
-            reranker.predict(lists)
+            reranker(lists)
     return [note.message for note in notes]
 
 
@@ -160,7 +160,7 @@ def test_a_feature_may_be_absent_and_columns_have_any_order() -> None:
     new = judged(128, rng).without("judge0")
     new = replace(new, features=new.features[:, ::-1], feature_names=new.feature_names[::-1])
     with pytest.warns(BpaWarning, match="left out"):
-        reranker.predict(new)
+        reranker(new)
     assert reranker.drift == ()
     messages = warnings_of(reranker, changed(new, 7, 100.0))
     assert "judge1 varies" in messages[-1]

@@ -98,7 +98,7 @@ def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> No
     assert np.allclose(fitted.predict(X), lists.scores(fitted.coef_))
     deviation = np.sqrt(X.reshape(-1, 4, 3).var(axis=1).mean(axis=0))
     assert np.allclose(fitted.standardised_coef_, fitted.coef_ * deviation)
-    expected = bpa.Reranker(posterior, rule="predictive").predict(lists).probability
+    expected = bpa.Reranker(posterior, rule="predictive")(lists).probabilities
     assert np.array_equal(fitted.predict_proba(X, qid=QID), expected)
 
 

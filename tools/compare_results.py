@@ -170,12 +170,12 @@ def adapt(
     if options.get("sampler") not in {"map", "laplace"} and "preset" not in options:
         options = {**SMALL, **options}
     posterior = bpa.adapt(lists, weights, **options)
-    chosen = bpa.Reranker(posterior, unchecked=True, rule=rule).predict(new or lists)
+    chosen = bpa.Reranker(posterior, unchecked=True, rule=rule)(new or lists)
     return {
         **describe(posterior),
         "choice": chosen.choice,
-        "probability": chosen.probability,
-        "texts": "\n".join(bpa.Reranked.of(chosen).texts),
+        "probability": chosen.probabilities,
+        "texts": "\n".join(chosen.texts),
     }
 
 

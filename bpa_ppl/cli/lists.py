@@ -68,7 +68,7 @@ def oracle(
             with line breaks need; - for stdout.
         weights: Canonical weights, to break ties.
     """
-    from bpa_ppl.decoding.outputs import text_rows
+    from bpa_ppl.decoding.writing import text_lines
     from bpa_ppl.diagnostics.baselines.comparing import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras
@@ -89,7 +89,8 @@ def oracle(
     with reporter(not quiet, "oracle") as report:
         room = headroom(lists, scores, goal, ties=ties, progress=report)
     if output is not None:
-        rows = list(text_rows(lists.ids, lists.chosen(room.oracles.index), output))
+        texts = zip(lists.ids, lists.chosen(room.oracles.index), strict=True)
+        rows = list(text_lines(texts, output))
         with atomic_writer(output) as file:
             file.writelines(rows)
     shared.print_result(room, output)

@@ -38,7 +38,7 @@ from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:
-    from bpa_ppl.decoding.reranking import Reranker
+    from bpa_ppl.decoding.reranker import Reranker
     from bpa_ppl.models.priors.base import PriorFamily
     from bpa_ppl.weights import Weights as Canonical
 
@@ -371,7 +371,7 @@ class RerankFlags:
         progress: bool = False,
     ) -> Reranker:
         """Return what chooses from lists in this way."""
-        from bpa_ppl.decoding.reranking import Reranker
+        from bpa_ppl.decoding.reranker import Reranker
 
         return Reranker(
             posterior,

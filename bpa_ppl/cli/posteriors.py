@@ -79,7 +79,7 @@ def report(
             an error).
         top: Number of weights whose chains are drawn: those that mix worst.
     """
-    from bpa_ppl.decoding.report import report_page
+    from bpa_ppl.reporting import report_page
 
     if nbest is None and references:
         problem = "references need their lists: give --nbest"
@@ -152,13 +152,13 @@ def rerank(
             (empty), or copy the source (source) of --sources or of the lists.
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
-    from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to
+    from bpa_ppl.decoding.writing import AlignedTexts, rerank_to
     from bpa_ppl.formats.references import sources_of
 
     reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
     lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
-    aligned = AlignedWriter(gaps, lines, reading.first_id, empty)
+    aligned = AlignedTexts(gaps, lines, reading.first_id, empty)
     summary = rerank_to(
         iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
         reranker,

@@ -1,14 +1,20 @@
-"""Decision rules: how the draws of a posterior decide on a choice."""
+"""Decision rules: how the draws of a posterior decide on the choice from each list."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl.component import Component
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.pairs import most_probable, pairs_of
@@ -21,6 +27,16 @@ _PRODUCT = 1 << 18
 _SCORES = 1 << 18  # scores in one block: 2 MB
 _LEAST = 16  # draws in one block at least
 _NEGLIGIBLE = 1e-6  # probability of a text
+_CHUNK = 16  # lists per call in a thread
+_THREADS = 8  # at most
+_SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
+#: Draws that rules which average use by default, moved to the mean and covariance of all.
+FEW_DRAWS: Final = 800
+#: Up to this relative difference of the two highest probabilities, all draws decide.
+_TIE = 0.02
+
+#: (S,) choices, (S,) canonical choices, (H,) probabilities, and (H,) those of derivations.
+Decided: TypeAlias = tuple[Int64, Int64, Float64, Float64]
 
 
 class AlignedDraws(NamedTuple):
@@ -38,11 +54,11 @@ class AlignedDraws(NamedTuple):
     log_joint: Float64
     exponent: float
 
-    def thinned(self, count: int) -> AlignedDraws:
+    def thin(self, count: int) -> AlignedDraws:
         """Return some of the draws, by systematic sampling: each as often as its share is of them.
 
         >>> draws = AlignedDraws(np.eye(2), np.log([0.75, 0.25]), np.zeros(2), 1.0)
-        >>> draws.thinned(4).weights[:, 0].tolist()
+        >>> draws.thin(4).weights[:, 0].tolist()
         [1.0, 1.0, 1.0, 0.0]
         """
         share = np.cumsum(np.exp(self.log_weight))
@@ -73,7 +89,7 @@ class AlignedDraws(NamedTuple):
 
     def _moments(self) -> tuple[Float64, Float64]:
         """Return the weighted mean, (K,), and covariance, (K, K)."""
-        share = np.exp(_normalised(self.log_weight))
+        share = np.exp(_normalise(self.log_weight))
         mean = share @ self.weights
         centred = self.weights - mean
         return mean, (share[:, None] * centred).T @ centred
@@ -138,12 +154,12 @@ class Rule(Component, frozen=True):
         count = len(draws.flat)
         log_share = np.full(count, -np.log(count))
         if draws.log_weight is not None:
-            log_share = _normalised(draws.log_weight)
+            log_share = _normalise(draws.log_weight)
         density = draws.log_weight if draws.log_weight is not None else draws.log_density
         return AlignedDraws(
             weights=draws.aligned(nbest),
             log_weight=log_share,
-            log_joint=np.zeros(count) if density is None else _normalised(density),
+            log_joint=np.zeros(count) if density is None else _normalise(density),
             exponent=draws.record.figures.likelihood_exponent,
         )
 
@@ -209,7 +225,7 @@ def _power(matrix: Float64, exponent: float) -> Float64:
     return np.asarray((vectors * powers) @ vectors.T)
 
 
-def _normalised(log_values: Any) -> Float64:
+def _normalise(log_values: Any) -> Float64:
     flat = np.asarray(log_values, np.float64).reshape(-1)
     shifted = flat - flat.max()
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
@@ -328,3 +344,137 @@ RULES: Registry[Rule] = Registry(
         "mbr": "bpa_ppl.decoding.rules:Mbr",
     },
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Decider:
+    """The draws of a posterior, in the order of certain columns, and the rule that chooses by them.
+
+    Attributes:
+        rule: the decision rule.
+        draws: the draws.
+        every_draw: the draws that decide between candidates of nearly equal probability, if they
+            are not `draws`.
+        canonical: (K,) the canonical weights, or None where they are not known.
+        derivations: `separate` or `summed`.
+    """
+
+    rule: Rule
+    draws: AlignedDraws
+    every_draw: AlignedDraws | None = None
+    canonical: Float64 | None = None
+    derivations: str = "separate"
+
+    @classmethod
+    def of(
+        cls,
+        draws: Draws,
+        lists: NBest,
+        rule: Rule,
+        count: int | str | None = None,
+        derivations: str = "separate",
+    ) -> Decider:
+        """Return the decider for lists with these columns.
+
+        Args:
+            draws: of a posterior.
+            lists: with the columns.
+            rule: the decision rule.
+            count: how many draws to use, or `all`; None takes what the rule needs.
+            derivations: `separate` or `summed`.
+
+        Raises:
+            DataError: if lists and posterior do not have the same features, or the rule needs
+                what the posterior does not record.
+        """
+        if rule.needs_density and draws.log_weight is None and draws.log_density is None:
+            raise DataError(
+                f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
+                "posterior does not record: use the rule predictive",
+                parameter="rule",
+                code="not-supported",
+            )
+        aligned, every_draw = rule.align(draws, lists), None
+        if count is None and rule.averages and len(aligned.weights) > FEW_DRAWS:
+            count, every_draw = FEW_DRAWS, aligned
+        if isinstance(count, Integral):
+            few = aligned.thin(count)
+            aligned = few if rule.needs_density else few.with_moments_of(aligned)
+        canonical = None
+        if draws.canonical is not None:
+            canonical = draws.aligned(lists, draws.canonical[None])[0]
+        return cls(rule, aligned, every_draw, canonical, derivations)
+
+    def strip(self, lists: NBest) -> NBest:
+        """Return lists with no more than the decider uses, to be sent to a worker process."""
+        extras = *lists.extras, *lists.sentence_extras
+        lists = lists.without("totals", "references", "sources", *extras)
+        if self.rule.needs_texts:
+            return lists
+        return replace(lists, strings=("",) * len(lists.strings))
+
+    def choose(self, lists: NBest, *, threads: int = _THREADS) -> Decided:
+        """Choose from each list.
+
+        Args:
+            lists: some lists.
+            threads: how many compute at once, at most.
+        """
+        if self.rule.needs_texts:
+            lists = self.strip(lists)
+        threads = min(threads, os.cpu_count() or 1)
+        small = len(lists.features) * len(self.draws.weights) <= _SMALL
+        if small or threads == 1 or len(lists) <= _CHUNK:
+            return self._choose(lists)
+        with ThreadPoolExecutor(threads) as pool:
+            parts = zip(*pool.map(self._choose, lists.chunks(_CHUNK)), strict=True)
+            choice, canonical, probabilities, of_derivations = map(np.concatenate, parts)
+            return choice, canonical, probabilities, of_derivations
+
+    def _choose(self, lists: NBest) -> Decided:
+        probabilities, of_derivations = np.empty((2, len(lists.features)))
+        choice, canonical = np.zeros((2, len(lists)), np.int64)
+        for s in range(len(lists)):
+            rows = lists.rows(s)
+            decided = self.decide(lists.features[rows], lists.string_index[rows])
+            choice[s], probabilities[rows], of_derivations[rows] = decided
+        if self.rule.needs_texts:
+            choice = self.rule.decide(lists, of_derivations)
+        if self.canonical is not None:
+            canonical = lists.best(lists.scores(self.canonical))
+        return choice, canonical, probabilities, of_derivations
+
+    def decide(
+        self, features: Float32, strings: npt.NDArray[np.integer]
+    ) -> tuple[int, Float64, Float64]:
+        """Choose from one list.
+
+        Args:
+            features: (N, K) of the candidates.
+            strings: (N,) numbers that are equal for equal strings.
+
+        Returns:
+            the position of the choice; (N,) the probabilities of the candidates, of their strings
+            where equal ones are summed; and (N,) those of their derivations.
+        """
+        decided = self._decide(features, strings, self.draws)
+        if self.every_draw is not None:
+            probabilities = decided[1]
+            best = probabilities[decided[0]]
+            if probabilities[probabilities < best].max(initial=0.0) > (1 - _TIE) * best:
+                return self._decide(features, strings, self.every_draw)
+        return decided
+
+    def _decide(
+        self, features: Float32, strings: npt.NDArray[np.integer], draws: AlignedDraws
+    ) -> tuple[int, Float64, Float64]:
+        # The bits of a product depend on the order of its arrays in memory.
+        scores = self.rule.log_scores(np.ascontiguousarray(features, np.float64), draws)
+        p = np.exp(scores - scores.max())
+        p /= p.sum()
+        if self.derivations == "separate":
+            return int(p.argmax()), p, p
+        group = np.unique(strings, return_inverse=True)[1]
+        summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
+        # The best derivation of the winning string represents it.
+        return int(np.where(summed == summed.max(), p, -1.0).argmax()), summed, p

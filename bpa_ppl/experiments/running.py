@@ -16,7 +16,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl.adapting import adapt_draws
-from bpa_ppl.decoding.reranking import rerank
+from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.errors import DataError

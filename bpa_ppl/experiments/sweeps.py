@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl.adapting import build_problem, gain_of
-from bpa_ppl.decoding.reranking import rerank
+from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table

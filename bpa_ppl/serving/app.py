@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bpa_ppl.building import build_lists, from_lists
-from bpa_ppl.decoding.reranking import Reranker
+from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
@@ -236,7 +236,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
             columns = reader.block(numbered, range(1, len(numbered) + 1))
             lists = build_lists(columns, None, None, numbers={*features, TOTAL})
             _note_unused(reranker, list(reader.unused))
-            predictions = reranker.predict(lists)
+            choices = reranker(lists)
         except DataError as error:
             raise _about_a_list(error, reader.unused) from error
     messages = list(dict.fromkeys(note.message for note in notes))
@@ -244,12 +244,12 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
         {
             "id": record.get("id"),
             "choice": choice,
-            "text": predictions.lists.texts(s)[choice],
-            "probability": float(predictions[s][choice]),
-            "probabilities": predictions[s].tolist(),
+            "text": choices.texts[s],
+            "probability": float(choices[s][choice]),
+            "probabilities": choices[s].tolist(),
             "notes": [] if s else messages,
         }
-        for s, (record, choice) in enumerate(zip(records, predictions.choice.tolist(), strict=True))
+        for s, (record, choice) in enumerate(zip(records, choices.choice.tolist(), strict=True))
     ]
 
 

@@ -15,7 +15,7 @@ from support.command_line import run
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.options import AdaptFlags
-from bpa_ppl.decoding.reranking import Reranker
+from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.format import NBEST_FORMATS

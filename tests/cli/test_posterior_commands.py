@@ -11,7 +11,7 @@ import pytest
 from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report import posterior_page
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
 REPORT = ("report", "good.nc", "-o", "report.html")
@@ -118,10 +118,10 @@ def test_probabilities_of_all_candidates(folder: Path) -> None:
     succeed(*RERANK, "-o", "out", "--probabilities", "p.jsonl", "--details", "details")
     chosen = Path("out").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in Path("p.jsonl").read_text("utf-8").splitlines()]
-    predictions = bpa.Reranker("good.nc", unchecked=True).predict(bpa.read_nbest("nbest"))
+    choices = bpa.Reranker("good.nc", unchecked=True)(bpa.read_nbest("nbest"))
     for s, (row, text) in enumerate(zip(rows, chosen, strict=True)):
         assert row["candidates"][row["choice"]]["text"] == text
         probabilities = [candidate["probability"] for candidate in row["candidates"]]
-        assert probabilities == predictions[s].tolist()
+        assert probabilities == choices[s].tolist()
         gains = [candidate["expected_gain"] for candidate in row["candidates"]]
-        assert gains == predictions.expected_gain()[predictions.lists.rows(s)].tolist()
+        assert gains == choices.expected_gain()[choices.lists.rows(s)].tolist()

@@ -14,7 +14,7 @@ from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError, from_lists
+from bpa_ppl import Choices, DataError, NBest, NotConverged, UsageError, from_lists
 from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
 from bpa_ppl.errors import BpaWarning
 
@@ -26,7 +26,7 @@ JUDGES: dict[str, Any] = {
 }
 
 
-def rerank(lists: Any, posterior: Any, **options: Any) -> Reranked:
+def rerank(lists: Any, posterior: Any, **options: Any) -> Choices:
     return bpa.rerank(lists, posterior, unchecked=True, **options)
 
 
@@ -50,7 +50,7 @@ def log_joint() -> reference_model.Array:
     return np.random.default_rng(8).normal(-300, 2, size=(2, DRAWS // 2))
 
 
-def assert_chosen(result: Reranked, expected: list[reference_model.Array]) -> None:
+def assert_chosen(result: Choices, expected: list[reference_model.Array]) -> None:
     """Assert that choices maximise p(e) of each list, except near ties, and their probabilities."""
     for sentence, p in enumerate(expected):
         assert p[result.choice[sentence]] == pytest.approx(p.max(), rel=1e-4)
@@ -147,7 +147,7 @@ def test_stream_agrees_with_table(lists: NBest, posterior: Any, piece: int) -> N
     np.testing.assert_array_equal(parts.choice, whole.choice)
     np.testing.assert_allclose(parts.probability, whole.probability, rtol=1e-5)
     assert parts.texts == whole.texts
-    np.testing.assert_array_equal(parts.sentence_ids, lists.sentence_ids)
+    np.testing.assert_array_equal(parts.lists.sentence_ids, lists.sentence_ids)
 
 
 def test_stream_is_processed_lazily(lists: NBest, posterior: Any) -> None:
@@ -221,7 +221,7 @@ def test_custom_rule_gets_texts_and_probabilities(
     result = rerank(word_lists, external_posterior(narrow, NAMES), rule=Longest())
     longest = [max(map(len, word_lists.texts(s))) for s in range(len(word_lists))]
     assert [len(text) for text in result.texts] == longest
-    assert result.references == list(word_lists.references or ())
+    assert result.lists.references == word_lists.references
 
 
 class DensityRule(Rule, frozen=True):

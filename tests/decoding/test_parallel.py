@@ -11,9 +11,8 @@ from support.external_posterior import external_posterior
 from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import NBest, Reranker, rerank
-from bpa_ppl.decoding import reranking
-from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.rules import Rule
+from bpa_ppl.decoding.writing import rerank_to
 
 LISTS = 300
 
@@ -47,7 +46,7 @@ def test_result_does_not_depend_on_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Files, choices and progress are equal, also with a custom rule."""
-    monkeypatch.setattr(reranking, "_SMALL", 1)
+    monkeypatch.setattr("bpa_ppl.decoding.reranker._SMALL", 1)
     result, shown = {}, {1: list[int](), 2: list[int]()}
     for jobs in (1, 2):
         names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
@@ -71,6 +70,7 @@ def test_small_input_starts_no_process(
     lists: NBest, posterior: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        reranking, "parallel_workers", lambda *_: pytest.fail("a process was started")
+        "bpa_ppl.decoding.reranker.parallel_workers",
+        lambda *_: pytest.fail("a process was started"),
     )
     assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == LISTS

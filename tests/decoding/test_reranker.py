@@ -84,36 +84,36 @@ def test_choices_are_those_of_rerank(
     result = reranker(lists)
     expected = rerank(lists, draws, rule=rule, derivations=derivations)
     assert result.texts == expected.texts
-    predictions = reranker.predict(lists)
+    np.testing.assert_array_equal(result.probabilities, expected.probabilities)
     for s in range(len(lists)):
-        assert predictions[s][result.choice[s]] == result.probability[s]
+        assert result[s][result.choice[s]] == result.probability[s]
         columns = lists[s].features.astype(float).T
         one = reranker.choose(lists.texts(s), dict(zip(NAMES, columns, strict=True)))
         assert (one.position, one.text) == (result.choice[s], result.texts[s])
         assert one.probability == result.probability[s]
 
 
-def test_predictions_are_the_predictive_distribution(lists: NBest, draws: Draws) -> None:
-    predictions = Reranker(draws, draws="all").predict(lists)
+def test_probabilities_are_the_predictive_distribution(lists: NBest, draws: Draws) -> None:
+    choices = Reranker(draws, draws="all")(lists)
     expected = reference_model.predictive(lists, draws.flat)
     for s, p in enumerate(expected):
-        np.testing.assert_allclose(predictions[s], p, atol=1e-12)
+        np.testing.assert_allclose(choices[s], p, atol=1e-12)
         entropy = -np.sum(p * np.log(p))
-        assert predictions.entropy[s] == pytest.approx(entropy, abs=1e-4)
-        best = predictions.top(2)[s]
+        assert choices.entropy[s] == pytest.approx(entropy, abs=1e-4)
+        best = choices.top(2)[s]
         assert [c.position for c in best] == np.argsort(-p, kind="stable")[:2].tolist()
-    np.testing.assert_allclose(np.exp(predictions.logits), predictions.derivation)
+    np.testing.assert_allclose(np.exp(choices.logits), choices.derivation_probabilities)
 
 
 def test_top_of_summed_strings_has_each_string_once(lists: NBest, draws: Draws) -> None:
-    predictions = Reranker(draws, derivations="summed").predict(lists)
-    for s, best in enumerate(predictions.top(100)):
+    choices = Reranker(draws, derivations="summed")(lists)
+    for s, best in enumerate(choices.top(100)):
         assert sorted(c.text for c in best) == sorted(set(lists.texts(s)))
         assert sum(c.probability for c in best) == pytest.approx(1)
 
 
 def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> None:
-    gains = Reranker(draws).predict(lists).expected_gain("chrf")
+    gains = Reranker(draws)(lists).expected_gain("chrf")
     chosen = Reranker(draws, rule=Mbr(gain="chrf"))(lists)
     for s in range(len(lists)):
         in_list = gains[lists.rows(s)]
@@ -121,9 +121,9 @@ def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> 
 
 
 def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> None:
-    predictions = Reranker(with_record(draws, observed=Observed(metric="mqm"))).predict(lists)
-    with raises(UsageError, parameter="metric"):
-        predictions.expected_gain()
+    choices = Reranker(with_record(draws, observed=Observed(metric="mqm")))(lists)
+    with raises(UsageError, parameter="gain"):
+        choices.expected_gain()
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> No
 def test_a_posterior_without_a_gain_writes_no_expected_gains(
     lists: NBest, draws: Draws, record: Record
 ) -> None:
-    by_gain = Reranker(with_record(draws, observed=Observed(metric="ter"))).predict(lists)
+    by_gain = Reranker(with_record(draws, observed=Observed(metric="ter")))(lists)
     assert "expected_gain" in next(by_gain.json_lines())
-    predictions = Reranker(replace(draws, record=record)).predict(lists)
-    assert predictions.metric is None
-    assert not any("expected_gain" in line for line in predictions.json_lines())
+    choices = Reranker(replace(draws, record=record))(lists)
+    assert choices.gain is None
+    assert not any("expected_gain" in line for line in choices.json_lines())
 
 
 def test_a_recorded_verdict_holds_for_the_same_draws_only(
@@ -182,7 +182,7 @@ def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
 
     def predicted(i: int) -> np.ndarray:
         chosen = [reranker.choose(lists.texts(s), lists[s].features) for s in range(len(lists))]
-        predicted = reranker.predict(lists).probability
+        predicted = reranker(lists).probabilities
         return np.array([*(one.probability for one in chosen), *predicted])
 
     expected = predicted(0)
@@ -193,10 +193,10 @@ def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
 
 def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> None:
     reranker = Reranker(draws, draws=500)
-    expected = reranker.predict(lists).probability
+    expected = reranker(lists).probabilities
     copy = pickle.loads(pickle.dumps(reranker))
     assert repr(copy) == "Reranker(2000 draws of 3 weights, predictive)"
-    np.testing.assert_array_equal(copy.predict(lists).probability, expected)
+    np.testing.assert_array_equal(copy(lists).probabilities, expected)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_all_draws_decide_between_candidates_of_nearly_equal_probability(
     tied = np.array([[2.0, 0.0], [2.0, 0.01], [-2.0, 1.0]])
     lists = from_lists([["a", "b", "c"]] * 2, [clear, tied], draws.features)
     default, every, few = (
-        Reranker(draws, unchecked=True, **{"draws": n} if n else {}).predict(lists).probability
+        Reranker(draws, unchecked=True, **{"draws": n} if n else {})(lists).probabilities
         for n in (None, "all", 800)
     )
     np.testing.assert_array_equal(default[:3], few[:3])
@@ -341,7 +341,7 @@ jax.devices()  # starts the threads of JAX
 rerankers = [Reranker(draws, rule=rule) for rule in ("predictive", "viterbi", "mbr")]
 
 def predicted(i):
-    return rerankers[i].predict(lists).probability
+    return rerankers[i](lists).probabilities
 
 def refused(i):
     try:
@@ -371,7 +371,7 @@ def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> Non
     log_weight = 0.3 * rng.normal(size=2000) if weighted else np.zeros(2000)
     every = AlignedDraws(many, log_weight, np.zeros(2000), 1.0)
     for count in (20, 100, 2000):
-        few = every.thinned(count).with_moments_of(every).weights
+        few = every.thin(count).with_moments_of(every).weights
         mean = np.average(many, axis=0, weights=np.exp(log_weight))
         np.testing.assert_allclose(few.mean(axis=0), mean, rtol=1e-9)
         covariance = np.atleast_2d(np.cov(many.T, aweights=np.exp(log_weight), ddof=0))
@@ -382,9 +382,9 @@ def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> Non
 
 
 def test_few_draws_choose_as_all_do(lists: NBest, draws: Draws) -> None:
-    every = Reranker(draws, draws="all").predict(lists).probability
+    every = Reranker(draws, draws="all")(lists).probabilities
     for few in (100, 400):
-        probability = Reranker(draws, draws=few).predict(lists).probability
+        probability = Reranker(draws, draws=few)(lists).probabilities
         np.testing.assert_allclose(probability, every, atol=1.5 / few)
 
 

@@ -31,8 +31,8 @@ from bpa_ppl import (
     from_lists,
     rerank,
 )
-from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.decoding.reranking import without_features
+from bpa_ppl.decoding.reranker import without_features
+from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines.comparing import (
     association,
     recorded_comparison,
@@ -57,7 +57,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     proportion_interval,
     system_column,
 )
-from bpa_ppl.diagnostics.report_page import posterior_page, ways_figure
+from bpa_ppl.diagnostics.report import posterior_page, ways_figure
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights

@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
 )
 from bpa_ppl.diagnostics.baselines.table import ADAPTED, WITHOUT, BaselineComparison, BaselineRow
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.notes import Note, capture_notes
 
 NAMES = [f"S{k}" for k in range(10)]

@@ -28,8 +28,7 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
-from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import (
     _ADDED,
@@ -53,6 +52,7 @@ from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality.preferences import compared_lists
+from bpa_ppl.reporting import evaluate_improvement, improvement_section
 from bpa_ppl.weights import equal_weights
 
 NAMES = ("good", "fair", "noise")

@@ -16,7 +16,7 @@ from support.external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
 from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report import posterior_page
 
 #: Measures the page, and writes what it finds into it.
 MEASURE = """<script>window.onload = () => {

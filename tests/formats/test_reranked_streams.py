@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
-from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
@@ -140,6 +140,6 @@ def test_references_that_a_table_of_a_stream_lacks(tmp_path: Path) -> None:
         del row["reference"]
     path = written(rows, "jsonl", tmp_path)
     reranker = Reranker(Draws({"weights": np.ones((1, 4, 3))}, COLUMNS), unchecked=True)
-    expected = [(), (), ("t2 r",), ("t3 r",), ("t4 r",)]
-    assert reranker(iter_nbest(path, chunk=1)).references == expected
-    assert reranker(read_nbest(path)).references == expected
+    expected = ((), (), ("t2 r",), ("t3 r",), ("t4 r",))
+    assert reranker(iter_nbest(path, chunk=1)).lists.references == expected
+    assert reranker(read_nbest(path)).lists.references == expected

@@ -65,7 +65,7 @@ def test_probabilities_of_pairs_are_calibrated(gain: str | None, strength: float
         lists = judged_pairs(50 + NEW, strength, seed)
         judged, new = lists[:50], lists[50:]
         posterior = adapt(judged, None, gain=gain, sampler="laplace")
-        probability = Reranker(posterior).predict(new).probability
+        probability = Reranker(posterior)(new).probabilities
         found.append(errors(probability, np.asarray(new.extras["chosen"])))
     difference, error = np.mean(found, axis=0)
     assert abs(difference) < 0.06
@@ -154,8 +154,7 @@ def test_between_two_candidates_the_mean_of_the_weights_has_the_averaged_probabi
     posterior = adapt(lists[:20], None)
     assert as_draws(posterior).record.start == "none"
     by_rule = [
-        Reranker(posterior, rule=rule, draws="all").predict(lists)
-        for rule in ("mean", "predictive")
+        Reranker(posterior, rule=rule, draws="all")(lists) for rule in ("mean", "predictive")
     ]
     assert np.array_equal(by_rule[0].probability, by_rule[1].probability)
     scores = lists.scores(as_draws(posterior).aligned(lists, as_draws(posterior).mean[None])[0])

@@ -14,7 +14,7 @@ from support.targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.diagnostics.raters import raters_of
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.adapter import as_draws

@@ -28,7 +28,7 @@ from bpa_ppl import (
     point_weights,
     rerank,
 )
-from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import as_draws

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from numbers import Integral
@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_array, to_floats, to_texts
+from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
 from bpa_ppl.building import from_lists
-from bpa_ppl.decoding.decider import Decider, Decisions
-from bpa_ppl.decoding.predictions import Candidate, Predictions
-from bpa_ppl.decoding.rules import RULES, Rule
+from bpa_ppl.decoding.choices import Candidate, Choices
+from bpa_ppl.decoding.rules import RULES, Decided, Decider, Rule
 from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
@@ -48,71 +47,10 @@ DERIVATIONS: Final = ("separate", "summed")
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
 _ORDERS = 8  # orders of columns whose draws are kept aligned
-
-
-@dataclass(frozen=True, eq=False)
-class Reranked:
-    """The choice from each list (S sentences).
-
-    Attributes:
-        sentence_ids: (S,) as printed in the file.
-        choice: (S,) position of the chosen hypothesis in its list.
-        probability: (S,) its predictive probability p(e | f), of the derivation or of the string:
-            not the probability that it is right, except of preferences between two candidates.
-        canonical: (S,) position of the first-best under the canonical weights.
-        canonical_probability: (S,) the predictive probability of that one.
-        texts: the chosen texts.
-        canonical_texts: those of the canonical weights.
-        references: the references of each sentence, as far as the lists have them.
-        ids: (S,) the ids of the user: texts, or the integers of `sentence_ids`.
-
-    >>> from bpa_ppl import Draws, from_lists
-    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
-    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": [-1.0]})
-    >>> result = rerank(lists, draws, unchecked=True)
-    >>> result
-    Reranked(2 sentences, 1 changed)
-    >>> result.texts, result.canonical_texts, result.changed.tolist()
-    (['b', 'c'], ['a', 'c'], [True, False])
-    >>> Reranked.of(Reranker(draws, unchecked=True).predict(lists)).texts
-    ['b', 'c']
-    """
-
-    sentence_ids: Int64
-    choice: Int64
-    probability: Float64
-    canonical: Int64
-    canonical_probability: Float64
-    texts: list[str]
-    canonical_texts: list[str]
-    references: list[tuple[str, ...]]
-    ids: list[int | str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, predictions: Predictions) -> Reranked:
-        """Return the choices of predictions."""
-        lists, p, first = predictions.lists, predictions.probability, predictions.lists.offsets[:-1]
-        choice, canonical = predictions.choice, predictions.canonical
-        return cls(
-            sentence_ids=lists.sentence_ids,
-            choice=choice,
-            probability=p[first + choice],
-            canonical=canonical,
-            canonical_probability=p[first + canonical],
-            texts=lists.chosen(choice),
-            canonical_texts=lists.chosen(canonical),
-            references=list(lists.references or ()),
-            ids=predictions.ids,
-        )
-
-    @property
-    def changed(self) -> np.ndarray:
-        """(S,) bool: whether the choice differs from the canonical first-best."""
-        pairs = zip(self.texts, self.canonical_texts, strict=True)
-        return np.array([choice != canonical for choice, canonical in pairs], dtype=bool)
-
-    def __repr__(self) -> str:
-        return f"Reranked({len(self.texts)} sentences, {int(self.changed.sum())} changed)"
+#: What a reranker was made with, and is sent to other processes; the draws were checked.
+_SETTINGS = frozenset(
+    ["draws", "rule", "unchecked", "_derivations", "_count", "_moved_files", "_jobs", "_progress"]
+)
 
 
 class Reranker:
@@ -139,7 +77,7 @@ class Reranker:
     >>> lists = from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
     >>> [part.choice.tolist() for part in reranker.parts(lists)]
     [[1]]
-    >>> reranker(lists).texts, reranker.predict(lists).probability.round(2).tolist()
+    >>> reranker(lists).texts, reranker(lists).probabilities.round(2).tolist()
     (['b'], [0.25, 0.75])
     """
 
@@ -189,24 +127,25 @@ class Reranker:
         chosen = None if rule is None else RULES.resolve(rule)
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
-        self.unchecked = unchecked
-        self._count, self._moved_files, self._jobs, self._progress = (
-            draws,
-            moved_files,
-            jobs,
-            progress,
-        )
         self.draws = with_defaults(without_features(as_draws(posterior), without), defaults)
+        self.unchecked = unchecked
         if not unchecked:
             refuse_unconverged(self.draws)
+        by_default = "predictive" if self.draws.record.canonical else "mean"
+        self.rule = chosen or RULES.resolve(by_default)
+        self._count, self._moved_files = draws, moved_files
+        self._jobs, self._progress = jobs, progress
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Prepare what reads lists and decides; in another process it is prepared anew."""
         record = self.draws.record
-        self.rule = chosen or RULES.resolve("predictive" if record.canonical else "mean")
-        metric, sources = record.observed.metric, record.recipe.sources
+        metric = record.observed.metric
         # The texts of a list cannot be compared by other metrics, such as a column.
-        self._metric = metric if record.recipe.gain is None and metric in PAIRED else None
-        self.recipe = Recipe.of(self.draws, moved_files)
+        self._gain = metric if record.recipe.gain is None and metric in PAIRED else None
+        self.recipe = Recipe.of(self.draws, self._moved_files)
         self.needs = tuple(sorted({n for s in self.recipe.sources for n in s.needs}))
-        computed = {name for source in sources for name in source.feature_names}
+        computed = {name for source in record.recipe.sources for name in source.feature_names}
         absent = frozenset(self.recipe.absent)
         used = [name for name in self.draws.features if not matches(name, absent)]
         names = [name for name in (*used, *self.draws.fixed) if name not in computed]
@@ -218,19 +157,12 @@ class Reranker:
         weights = {**mean, **self.draws.fixed}
         self._monitor = DriftMonitor(record.feature_scales, weights, self.feature_names)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # It was checked, and its draws have the weights of `defaults`.
-        settled = partial(
-            Reranker,
-            rule=self.rule,
-            derivations=self._derivations,
-            draws=self._count,
-            moved_files=self._moved_files,
-            unchecked=True,
-            jobs=self._jobs,
-            progress=self._progress,
-        )
-        return settled, (self.draws,)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name in _SETTINGS}
+
+    def __setstate__(self, settings: dict[str, Any]) -> None:
+        vars(self).update(settings)
+        self._set_up()
 
     def __repr__(self) -> str:
         rule = RULES.name_of(self.rule)
@@ -245,60 +177,38 @@ class Reranker:
         """
         return self._monitor.messages
 
-    def __call__(self, nbest: NBest | Iterable[NBest]) -> Reranked:
+    def __call__(self, nbest: NBest | Iterable[NBest]) -> Choices:
         """Choose from each list, as `rerank` does.
 
         Args:
-            nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
+            nbest: lists, or a stream of them (`iter_nbest`).
 
         Raises:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        parts = [vars(Reranked.of(part)) for part in self.parts(nbest)]
-        if any(part["references"] for part in parts):  # tables of a stream may have none
-            for part in parts:
-                part["references"] = part["references"] or [()] * len(part["texts"])
-        columns = {name: [part[name] for part in parts] for name in parts[0]}
-        joined: dict[str, Any] = {
-            name: np.concatenate(of) if isinstance(of[0], np.ndarray) else [*chain(*of)]
-            for name, of in columns.items()
-        }
-        return Reranked(**joined)
+        return Choices.concatenate(list(self.parts(nbest)))
 
-    def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[Predictions]:
-        """Yield the predictions of some lists at a time.
+    def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[Choices]:
+        """Yield the choices from some lists at a time, so that few are in memory.
+
+        Args:
+            nbest: lists, or a stream of them (`iter_nbest`).
 
         Raises:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        tables = self._prepared(nbest)
-        if worker_count(self._jobs) == 1:
-            decided = self._in_this_process(tables)
-        else:
-            decided = self._in_workers(tables)
+        tables = self._prepare(nbest)
+        decide = self._in_this_process if worker_count(self._jobs) == 1 else self._in_workers
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
         with reporter(self._progress, "rerank") as report:
-            for lists, of in decided:
-                numbers = of.choice, of.canonical, of.support, of.probability
-                yield Predictions(lists, list(lists.ids), *numbers, self._metric)
+            for lists, decided in decide(tables):
+                yield Choices(lists, lists.ids, *decided, self._gain)
                 done += len(lists)
                 report(done, max(total, done), "sentences")
         if not done:
             raise UsageError("there is no list to rerank", parameter="nbest", code="no-data")
-
-    def predict(self, nbest: NBest | Iterable[NBest]) -> Predictions:
-        """Return the posterior predictive distribution over each list, p(e | f; T, A).
-
-        Args:
-            nbest: as for a call.
-
-        Raises:
-            DataError: if lists and posterior do not have the same features.
-            UsageError: if there is no list.
-        """
-        return Predictions.concatenate(list(self.parts(nbest)))
 
     def choose(
         self,
@@ -327,13 +237,13 @@ class Reranker:
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
-        table = _feature_table(features, len(texts), names)
+        table = _to_table(features, len(texts), names)
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
-            position, _, support = self._decider(names).decide(table, strings)
-            return Candidate(position, texts[position], float(support[position]))
+            position, p, _ = self._decider(names).decide(table, strings)
+            return Candidate(position, texts[position], float(p[position]))
         lists = from_lists(
             [texts],
             [table],
@@ -341,10 +251,10 @@ class Reranker:
             sources=None if source is None else [source],
             extras={name: [values] for name, values in columns.items()},
         )
-        (lists,) = self._prepared(lists)
-        decisions = self._decider(lists.feature_names).choose(lists)
-        position = int(decisions.choice[0])
-        return Candidate(position, texts[position], float(decisions.support[position]))
+        (lists,) = self._prepare(lists)
+        choice, _, probabilities, _ = self._decider(lists.feature_names).choose(lists)
+        position = int(choice[0])
+        return Candidate(position, texts[position], float(probabilities[position]))
 
     def reward(self, names: Sequence[str] | None = None) -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -419,8 +329,8 @@ class Reranker:
                 problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
-    def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self.recipe.stream(_tables(nbest), self._progress):
+    def _prepare(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+        for lists in self.recipe.stream(_split(nbest), self._progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()
@@ -428,13 +338,13 @@ class Reranker:
     def _new_decider(self, names: tuple[str, ...]) -> Decider:
         """Return the decider for lists with some columns."""
         lists = from_lists([], [], names)
-        return Decider.of(self.draws, lists, self.rule, self._count, derivations=self._derivations)
+        return Decider.of(self.draws, lists, self.rule, self._count, self._derivations)
 
-    def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, Decisions]]:
+    def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, Decided]]:
         for lists in tables:
             yield lists, self._decider(lists.feature_names).choose(lists)
 
-    def _in_workers(self, tables: Iterator[NBest]) -> Iterator[tuple[NBest, Decisions]]:
+    def _in_workers(self, tables: Iterator[NBest]) -> Iterator[tuple[NBest, Decided]]:
         first: deque[NBest] = deque()
         waiting = 0
         while waiting < _SMALL and (lists := next(tables, None)) is not None:
@@ -447,7 +357,7 @@ class Reranker:
 
         def call(lists: NBest) -> Any:
             decider = self._decider(lists.feature_names)
-            return delayed(Decider.choose)(decider, decider.stripped(lists), threads=1)
+            return delayed(Decider.choose)(decider, decider.strip(lists), threads=1)
 
         queued = (first.popleft() for _ in range(len(first)))
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
@@ -455,15 +365,15 @@ class Reranker:
             yield from parallel.in_order(calls)
 
 
-def _feature_table(
+def _to_table(
     features: Mapping[str, npt.ArrayLike] | npt.ArrayLike, count: int, names: tuple[str, ...]
 ) -> Float32:
     """Return the features of one list, (N, features)."""
     try:
         with np.errstate(over="ignore"):
             if isinstance(features, Mapping):
-                features = np.array([_numbers(of, name) for name, of in features.items()]).T
-            table = _numbers(features, "features")
+                features = np.array([_to_numbers(of, name) for name, of in features.items()]).T
+            table = _to_numbers(features, "features")
     except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
         table = np.empty(0, np.float32)
     message, code = "", "wrong-length"
@@ -478,7 +388,7 @@ def _feature_table(
     return table
 
 
-def _numbers(values: npt.ArrayLike, name: str) -> Float32:
+def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
     """Return an argument as an array of numbers, in which NaN is missing."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":
         return values.astype(np.float32, copy=False)
@@ -514,13 +424,14 @@ def rerank(
     unchecked: bool = False,
     jobs: int = 1,
     progress: bool | Reporter = False,
-) -> Reranked:
+) -> Choices:
     """Choose from each list by the posterior.
 
     For many calls with one posterior, a `Reranker` checks it only once.
 
     Args:
-        nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
+        nbest: lists, or a stream of them (`iter_nbest`). The result keeps all of them;
+            `Reranker.parts` yields the choices from a few at a time.
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
             (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
@@ -623,7 +534,7 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     return replace(draws, record=structs.replace(draws.record, recipe=recipe))
 
 
-def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+def _split(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
     """Yield lists, or those of a stream, a few at a time."""
     is_stream = isinstance(nbest, Iterable) and not isinstance(nbest, NBest)
     for lists in nbest if is_stream else [nbest]:

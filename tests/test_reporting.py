@@ -13,21 +13,21 @@ from support.raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
-from bpa_ppl.decoding.improvement import (
-    Change,
-    Improvement,
-    evaluate_improvement,
-    improvement_section,
-)
-from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.decoding.report import report_page
-from bpa_ppl.diagnostics.choices import changes_section
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.explanations import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.bootstrap import ScoreDifference
 from bpa_ppl.quality.gains import resolve
+from bpa_ppl.reporting import (
+    Change,
+    Improvement,
+    evaluate_improvement,
+    improvement_section,
+    report_page,
+)
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"

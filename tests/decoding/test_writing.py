@@ -17,8 +17,8 @@ from support.external_posterior import external_posterior
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
-from bpa_ppl import DataError, NBest, Reranked, Reranker, UsageError, from_lists, rerank
-from bpa_ppl.decoding.outputs import AlignedWriter, rerank_to, write_texts
+from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
+from bpa_ppl.decoding.writing import AlignedTexts, rerank_to, text_lines, write_texts
 from bpa_ppl.quality.scoreboard import compared
 
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
@@ -64,16 +64,17 @@ def test_texts_with_line_breaks_are_written_unchanged_or_refused(tmp_path: Path)
 
 
 def test_missing_sentences_in_json_lines() -> None:
-    def rows(aligned: AlignedWriter) -> list[tuple[int, str]]:
-        lines = [*aligned.lines(choices(1), "out.jsonl"), *aligned.rest("out.jsonl")]
+    def rows(aligned: AlignedTexts) -> list[tuple[int, str]]:
+        texts = [*aligned.add(choices(1)), *aligned.rest()]
+        lines = text_lines(texts, "out.jsonl")
         return [tuple(json.loads(line).values()) for line in lines]
 
     sources = ["un\nchat", "x", ODD]
     filled = [(0, "un\nchat"), (1, "text 1"), (2, ODD)]
-    assert rows(AlignedWriter("source", sources)) == filled
-    assert rows(AlignedWriter("empty", sources)) == [(0, ""), filled[1], (2, "")]
+    assert rows(AlignedTexts("source", sources)) == filled
+    assert rows(AlignedTexts("empty", sources)) == [(0, ""), filled[1], (2, "")]
     with raises(DataError, "not-supported", parameter="output"):
-        written_lines(AlignedWriter("source", sources), choices(1))
+        written_lines(AlignedTexts("source", sources), choices(1))
 
 
 @pytest.mark.parametrize("piece", [1, 64])
@@ -103,7 +104,8 @@ def test_files_and_scores_agree_with_rerank(
     board, scores = compared(lists, reranked.canonical, reranked.choice), summary.scores
     assert str(scores) == str(board)
     assert scores is not None
-    references = [[r[0] for r in reranked.references], [r[-1] for r in reranked.references]]
+    both = [(refs[0], refs[-1]) for refs in lists.references or ()]
+    references = list(map(list, zip(*both, strict=True)))
     for texts, ours, theirs in (
         (reranked.canonical_texts, scores.before, board.before),
         (reranked.texts, scores.after, board.after),
@@ -167,16 +169,16 @@ def test_stream_is_not_kept_in_memory(lists: NBest, reranker: Reranker, tmp_path
     assert most <= 2
 
 
-def choices(*ids: int) -> Reranked:
-    zeros = np.zeros(len(ids))
-    texts = [f"text {identifier}" for identifier in ids]
-    whole = zeros.astype(np.int64)
-    return Reranked(np.array(ids), whole, zeros, whole, zeros, texts, texts, [()] * len(ids))
+def choices(*ids: int) -> Choices:
+    texts = [[f"text {identifier}"] for identifier in ids]
+    lists = from_lists(texts, [[[0.0]]] * len(ids), ["lm"], sentence_ids=ids)
+    first, one = np.zeros(len(ids), np.int64), np.ones(len(ids))
+    return Choices(lists, ids, first, first, one, one)
 
 
-def written_lines(lines: AlignedWriter, *parts: Reranked) -> list[str]:
-    texts = [line for part in parts for line in lines.lines(part)]
-    return [line.removesuffix("\n") for line in (*texts, *lines.rest())]
+def written_lines(aligned: AlignedTexts, *parts: Choices) -> list[str]:
+    texts = [pair for part in parts for pair in aligned.add(part)]
+    return [line.removesuffix("\n") for line in text_lines([*texts, *aligned.rest()])]
 
 
 @pytest.mark.parametrize("first_id", [0, 1])
@@ -184,60 +186,60 @@ def test_one_line_per_sentence(first_id: int) -> None:
     ids = [number + first_id for number in (1, 2, 4)]
     parts = choices(*ids[:2]), choices(ids[2])
     one, two, four = (f"text {identifier}" for identifier in ids)
-    filled = AlignedWriter("source", SOURCES, first_id)
+    filled = AlignedTexts("source", SOURCES, first_id)
     assert written_lines(filled, *parts) == ["null", one, two, "drei", four, "fünf"]
     assert filled.filled == 3
     empty = ["", one, two, "", four]
-    assert written_lines(AlignedWriter("empty", SOURCES, first_id), *parts) == [*empty, ""]
-    assert written_lines(AlignedWriter("empty", None, first_id), *parts) == empty
+    assert written_lines(AlignedTexts("empty", SOURCES, first_id), *parts) == [*empty, ""]
+    assert written_lines(AlignedTexts("empty", None, first_id), *parts) == empty
 
 
 @pytest.mark.parametrize("gaps", ["error", "empty", "source"])
 def test_lines_are_in_the_order_of_ids(gaps: str) -> None:
-    lines = AlignedWriter(gaps, SOURCES)
+    lines = AlignedTexts(gaps, SOURCES)
     parts = choices(4, 0, 2), choices(1, 5), choices(3)
-    counts = [len(list(lines.lines(part))) for part in parts]
+    counts = [len(list(lines.add(part))) for part in parts]
     assert counts == [1, 2, 3]  # lines are written as soon as possible
-    lines = AlignedWriter(gaps, SOURCES)
+    lines = AlignedTexts(gaps, SOURCES)
     assert written_lines(lines, *parts) == [f"text {n}" for n in range(6)]
     assert lines.filled == 0
-    filled = written_lines(AlignedWriter("source", SOURCES), choices(4, 1), choices(2))
+    filled = written_lines(AlignedTexts("source", SOURCES), choices(4, 1), choices(2))
     assert filled == ["null", "text 1", "text 2", "drei", "text 4", "fünf"]
 
 
 @pytest.mark.parametrize(("ids", "missing"), [((1, 2), 0), ((0, 2), 1), ((0, 1, 2, 3, 4), 5)])
 def test_gap_raises_without_replacement(ids: tuple[int, ...], missing: int) -> None:
     with raises(DataError, parameter="gaps", match=f"sentence {missing}"):
-        written_lines(AlignedWriter("error", SOURCES), choices(*ids))
+        written_lines(AlignedTexts("error", SOURCES), choices(*ids))
 
 
 def test_the_first_id_is_named_if_the_first_list_is_missing() -> None:
     with raises(DataError, parameter="gaps", match=r"empty line, or give the first id, 40$"):
-        written_lines(AlignedWriter("error"), choices(40, 41))
+        written_lines(AlignedTexts("error"), choices(40, 41))
 
 
 def test_rejects_a_second_list_of_a_sentence() -> None:
     for parts in [(0, 1), (1,)], [(0, 2), (3, 2)]:
         with raises(DataError, "duplicate", match=f"sentence {parts[1][-1]}"):
-            written_lines(AlignedWriter("empty", SOURCES), *(choices(*p) for p in parts))
+            written_lines(AlignedTexts("empty", SOURCES), *(choices(*p) for p in parts))
 
 
 def test_messages_name_original_ids() -> None:
     result = replace(choices(0, 1), ids=["doc:0", "doc:1"])
     with raises(DataError, parameter="gaps", match="line 3 of the sources, after sentence doc:1"):
-        written_lines(AlignedWriter("error", SOURCES), result)
+        written_lines(AlignedTexts("error", SOURCES), result)
     with raises(DataError, "duplicate", match="doc:0"):
-        written_lines(AlignedWriter("empty"), result, result)
+        written_lines(AlignedTexts("empty"), result, result)
 
 
 def test_rejects_invalid_arguments() -> None:
     with raises(UsageError, "unknown-name", parameter="gaps"):
-        AlignedWriter("skip")
+        AlignedTexts("skip")
     with raises(UsageError, "missing-sources", parameter="sources"):
-        AlignedWriter("source")
+        AlignedTexts("source")
     with raises(DataError, parameter="sources", match="sentence 1"):
-        written_lines(AlignedWriter("source", ["null"]), choices(0, 2))
+        written_lines(AlignedTexts("source", ["null"]), choices(0, 2))
     with raises(DataError, parameter="first_id", match="sentence id 0"):
-        written_lines(AlignedWriter("empty", first_id=1), choices(0))
+        written_lines(AlignedTexts("empty", first_id=1), choices(0))
     with raises(DataError, "wrong-length", match="4611686018427387903"):
-        written_lines(AlignedWriter("empty"), choices(2**62))
+        written_lines(AlignedTexts("empty"), choices(2**62))

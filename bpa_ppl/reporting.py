@@ -1,15 +1,14 @@
-"""Whether adapting the weights improved the choices from new lists, and the section on it."""
+"""Reports: whether adapting improved the choices from new lists, and the page about a posterior."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.building import concatenate
-from bpa_ppl.decoding.reranking import Reranker, with_defaults
+from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baselines.comparing import (
     compare_with_recorded,
     compared_by,
@@ -31,19 +30,28 @@ from bpa_ppl.diagnostics.baselines.table import (
     Baselines,
     system_column,
 )
-from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shares
+from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.explanations import (
+    ChoiceChanges,
+    changes_section,
+    explanations,
+    system_shares,
+    systems_section,
+)
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
+from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError, location_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.column import Column
 from bpa_ppl.quality.gains import choice_score, one_each, statistics
 from bpa_ppl.quality.gains import gains as gains_in
-from bpa_ppl.quality.preferences import compared_lists, has_preferences
+from bpa_ppl.quality.preferences import choice_sets, compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
 from bpa_ppl.tables import decimals_for, has_width
 
@@ -55,6 +63,8 @@ PROBABILITY = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 _INTERVAL = f"{100 * PROBABILITY:g}% interval"
 _MINUS = str.maketrans("-", "−")
+_FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
+_SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
 
 class Change(NamedTuple):
@@ -257,9 +267,9 @@ def evaluate_improvement(
     draws = with_defaults(as_draws(posterior), defaults)
     goal = compared_by(nbest, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
-    choices, comparison = _choices(nbest, reranker, goal)
+    choices, comparison = _find_changes(nbest, reranker, goal)
     if goal is None and comparison is not None and comparison.rows:
-        return replace(_improved_accuracy(choices, comparison), drift=reranker.drift)
+        return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
         reason = no_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
@@ -278,15 +288,15 @@ def evaluate_improvement(
     changes = []
     for metric in metrics_of(goal):
         score = choice_score(lists, after, metric)
-        changes.append(_change(title_of(score), pair, metric, seed, score.signature))
+        changes.append(_score_change(title_of(score), pair, metric, seed, score.signature))
     if "references" in goal.needs:
-        changes.append(_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
+        changes.append(_score_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
     return Improvement(
         choices, tuple(changes), goal, comparison, len(lists), changed, drift=reranker.drift
     )
 
 
-def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
+def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
     """Return the change of the accuracy on the preferences of the lists."""
     row = comparison.row(CANONICAL) if choices.baseline == CANONICAL else comparison.baseline
     adapted = comparison.row(ADAPTED)
@@ -301,30 +311,29 @@ def _improved_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -
     return Improvement(choices, (change,), None, comparison, len(compared), changed)
 
 
-def _choices(
+def _find_changes(
     nbest: NBest, reranker: Reranker, goal: Metric | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
-    draws, parts = reranker.draws, list(reranker.parts(nbest))
-    prepared = concatenate([part.lists for part in parts], renumber=True)
-    after = np.concatenate([part.choice for part in parts])
-    before = np.concatenate([part.canonical for part in parts])
+    draws, chosen = reranker.draws, reranker(nbest)
+    before, after = chosen.canonical, chosen.choice
     baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None
     unknown = without_canonical(draws)
     by_answers = goal is None and has_preferences(nbest)
     if by_answers or (goal is not None and (unknown or recorded is not None)):
-        comparison = compare_with_recorded(draws, prepared, after, goal)
+        comparison = compare_with_recorded(draws, chosen.lists, after, goal)
     if unknown:
         compared = comparison or recorded
         selected = Baselines(best=FIRST) if compared is None else compared.baselines
-        before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
+        before = selected.choice(chosen.lists, selected.best)
+        baseline = selected.named(selected.best)
     column = system_column(nbest, [source.column for source in indicators_of(draws)])
-    why = explanations(prepared, draws, after, before)
+    why = explanations(chosen.lists, draws, after, before)
     shares = system_shares(nbest, before, after, column=column)
     return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
 
 
-def _change(
+def _score_change(
     name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int, signature: str = ""
 ) -> Change:
     before, after = (statistics(lists, metric) for lists in pair)
@@ -372,3 +381,59 @@ def improvement_section(
         blocks.append(f"{share[:1].upper()}{share[1:]}.")
     blocks += [f"Signatures: {signatures}."] if signatures else []
     return verdict, [Section("Did it help?", blocks)]
+
+
+def report_page(
+    posterior: Posterior,
+    lists: NBest | None = None,
+    *,
+    moved_files: MovedFiles | None = None,
+    without: Iterable[str] | None = None,
+    title: str = "Posterior of the weights",
+    top: int = 8,
+) -> str:
+    """Return a self-contained HTML page about a posterior, which `bpa report` writes.
+
+    Args:
+        posterior: from `adapt`, or anybody's with a variable `weights`.
+        lists: new lists: the page shows which choices changed compared with the canonical weights
+            or, where none were given, with the best simple baseline; what each feature contributed;
+            and the shares of the systems. With what its criterion needs, references or the column
+            that it was adapted to, or with preferences, it begins with whether it helped by that
+            criterion.
+        moved_files: as for `rerank`.
+        without: as for `rerank`.
+        title: of the page.
+        top: draw the chains of at most this many weights or other variables, those that mix worst.
+
+    Raises:
+        DataError: if lists and posterior do not fit together.
+        UsageError: if no weight is to be shown.
+
+    >>> from bpa_ppl import from_lists
+    >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
+    >>> new = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
+    >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
+    (True, False)
+    """
+    draws, answer = without_features(as_draws(posterior), without), None
+    if lists is not None:
+        caveats = [] if checked(draws)[1] else [_FAILED]
+        caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
+        result = evaluate_improvement(lists, draws, moved_files=moved_files)
+        verdict, sections = improvement_section(result, caveats)
+        sections += systems_section(result.choices)
+        answer = verdict, [*sections, *changes_section(result.choices, result.criterion)]
+    return posterior_page(draws, title=title, top=top, answer=answer)
+
+
+def _are_same_lists(draws: Draws, lists: NBest) -> bool:
+    """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
+    if draws.record.lists != lists.origin:
+        return False
+    observed, ids = draws.record.observed, draws.sentence_ids
+    compared = observed.kind == "preferences" and has_preferences(lists)
+    lists = choice_sets(lists).nbest if compared else lists
+    if ids is not None:
+        return np.array_equal(np.asarray(ids), lists.sentence_ids)
+    return observed.sentences in (None, len(lists))

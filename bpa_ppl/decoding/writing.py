@@ -1,4 +1,4 @@
-"""Outputs of reranking: files of choices and details, corpus scores, and their summary."""
+"""Files of choices: texts, details and probabilities, and a summary of what was written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.decoding.reranking import Reranked, Reranker
+from bpa_ppl.decoding.choices import Choices
+from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
     has_inputs,
@@ -33,16 +34,16 @@ from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
 _MOST_MISSING = 1_000_000  # consecutive sentences without a list: more means wrong ids
-#: Columns of details that have other names in JSON lines.
-_IN_JSON = {"sentence": "id", "translation": "text", "canonical_translation": "canonical_text"}
+#: Columns that have other names in tables of details than in JSON lines.
+_IN_TABLES = {"id": "sentence", "text": "translation", "canonical_text": "canonical_translation"}
 _JSON = (".jsonl", ".ndjson")
 
 
-def write_texts(result: Reranked, path: str | Path) -> None:
+def write_texts(choices: Choices, path: str | Path) -> None:
     """Write the chosen texts in the order of the lists; `-` is standard output.
 
     Args:
-        result: from `rerank`.
+        choices: from `rerank`.
         path: as `output` of `rerank_to`.
 
     Raises:
@@ -54,31 +55,29 @@ def write_texts(result: Reranked, path: str | Path) -> None:
     >>> from bpa_ppl import Draws, from_lists, rerank
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
-    >>> result = rerank(lists, draws, unchecked=True)
-    >>> write_texts(result, "out.txt")
+    >>> write_texts(rerank(lists, draws, unchecked=True), "out.txt")
     >>> Path("out.txt").read_text().split()
     ['b', 'c']
     """
     with atomic_writer(path) as file:
-        file.writelines(text_rows(_ids(result), result.texts, path))
+        file.writelines(text_lines(zip(choices.ids, choices.texts, strict=True), path))
 
 
-def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = "") -> Iterator[str]:
+def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> Iterator[str]:
     r"""Yield texts as lines: JSON if the path ends in .jsonl or .ndjson, else the texts themselves.
 
     Args:
-        ids: of the sentences.
-        texts: one for each.
+        texts: the id of a sentence and its text.
         path: of the file.
 
     Raises:
         DataError: if a text has a line break where the texts themselves are the lines.
 
-    >>> next(text_rows([7], ["one\ntwo"], "out.jsonl"))
+    >>> next(text_lines([(7, "one\ntwo")], "out.jsonl"))
     '{"id": 7, "text": "one\\ntwo"}\n'
     """
     as_json = file_suffix(path) in _JSON
-    for name, text in zip(ids, texts, strict=True):
+    for name, text in texts:
         if as_json:
             yield json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
         elif "\n" in text or "\r" in text:
@@ -90,50 +89,39 @@ def text_rows(ids: Iterable[int | str], texts: Iterable[str], path: AnyPath = ""
             yield f"{text}\n"
 
 
-def _ids(result: Reranked) -> list[Any]:
-    return list(result.ids or result.sentence_ids.tolist())
-
-
-def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
+def details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False) -> Iterator[str]:
     r"""Yield the lines of a table of details: see `rerank_to`.
 
     Args:
-        result: from `rerank`.
+        choices: from `rerank`.
         path: whose suffix names the format.
         header: whether the names of the columns come first; JSON lines have no header.
 
     Raises:
         DataError: if a cell of another format has a tab or a line break.
 
-    >>> one, p = np.zeros(1, int), np.ones(1)
-    >>> result = Reranked(one, one, p, one, p, ["a"], ["a"], [], ids=["doc-1"])
-    >>> next(details_rows(result)).split("\t")[0]
+    >>> from bpa_ppl import from_lists
+    >>> lists, one, p = from_lists([["a"]], [[[0.0]]], ["lm"]), np.zeros(1, int), np.ones(1)
+    >>> next(details_lines(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
     'doc-1'
     """
-    columns: dict[str, list[Any]] = {
-        "sentence": _ids(result),
-        "choice": result.choice.tolist(),
-        "probability": _rounded(result.probability),
-        "canonical_choice": result.canonical.tolist(),
-        "canonical_probability": _rounded(result.canonical_probability),
-        "changed": result.changed.tolist(),
-        "translation": result.texts,
-        "canonical_translation": result.canonical_texts,
-    }
-    rows = zip(*columns.values(), strict=True)
-    if file_suffix(path) in _JSON:
-        names = [_IN_JSON.get(name, name) for name in columns]
-        for row in rows:
-            yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
-        return
-    if header:
-        yield "\t".join(columns) + "\n"
-    for row in rows:
-        yield "\t".join(map(_cell, row)) + "\n"
+    as_json = file_suffix(path) in _JSON
+    for row in choices.rows():
+        values = {name: _round(value) for name, value in row.items()}
+        if as_json:
+            yield json.dumps(values, ensure_ascii=False) + "\n"
+            continue
+        if header:
+            yield "\t".join(_IN_TABLES.get(name, name) for name in values) + "\n"
+            header = False
+        yield "\t".join(map(_cell, values.values())) + "\n"
 
 
-def _rounded(values: np.ndarray) -> list[float | None]:
-    return [None if math.isnan(v) else float(f"{v:.6g}") for v in values.tolist()]
+def _round(value: Any) -> Any:
+    """Return a value of a row, a float with six digits, or None where it is NaN."""
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 def _cell(value: Any) -> str:
@@ -149,29 +137,33 @@ def _cell(value: Any) -> str:
     return text
 
 
-class AlignedWriter:
-    r"""Makes one line for each sentence of a text, in the order of the ids.
+class AlignedTexts:
+    """Puts one text for each sentence of a document in the order of the ids.
 
-    Lists may come in another order, as fairseq prints them: lines wait for those before them.
-    Memory grows with the lines that wait, so behind a missing sentence with all lines to the end.
+    Lists may come in another order, as fairseq prints them: texts wait for those before them.
+    Memory grows with the texts that wait, so behind a missing sentence with all texts to the end.
 
     Args:
-        gaps: what to write for a sentence without a list: `error`, to raise one; `empty`, an empty
-            line; or `source`, the source.
+        gaps: what stands for a sentence without a list: `error`, to raise one; `empty`, an empty
+            text; or `source`, the source.
         sources: the source of each sentence, where known; else lists that are missing at the end
-            of the text are not noticed.
+            of the document are not noticed.
         first_id: the id of the first sentence.
         empty: sentences without candidates, as `iter_nbest` enters them: by id, the source.
+
+    Attributes:
+        filled: how many sentences without a list there were.
 
     Raises:
         UsageError: if there is no such policy, or sources are needed.
 
-    >>> ids = np.array([2_000_000, 2_000_002])
-    >>> two, p = np.zeros(2, int), np.ones(2)
-    >>> result = Reranked(ids, two, p, two, p, ["a", "b"], ["a", "b"], [])
-    >>> writer = AlignedWriter("empty", first_id=2_000_000)
-    >>> [*writer.lines(result), *writer.rest()]
-    ['a\n', '\n', 'b\n']
+    >>> from bpa_ppl import from_lists
+    >>> ids = [2_000_000, 2_000_002]
+    >>> lists = from_lists([["a"], ["b"]], [[[0.0]]] * 2, ["lm"], sentence_ids=ids)
+    >>> first, p = np.zeros(2, int), np.ones(2)
+    >>> aligned = AlignedTexts("empty", first_id=2_000_000)
+    >>> [*aligned.add(Choices(lists, ids, first, first, p, p)), *aligned.rest()]
+    [(2000000, 'a'), (2000001, ''), (2000002, 'b')]
     """
 
     def __init__(
@@ -190,22 +182,19 @@ class AlignedWriter:
         self._sources, self._end = sources or (), first_id + len(sources or ())
         self._next = first_id
         self._after: int | str | None = None  # the user's id of the sentence before the next one
-        self._waiting: dict[int, tuple[str, int | str]] = {}
+        self._waiting: dict[int, tuple[int | str, str]] = {}
 
-    def lines(self, result: Reranked, path: AnyPath = "") -> Iterator[str]:
-        """Yield the lines of sentences that have no missing sentence before them.
+    def add(self, choices: Choices) -> Iterator[tuple[int | str, str]]:
+        """Yield id and text of the sentences that have no missing sentence before them.
 
         Args:
-            result: from `rerank`.
-            path: as for `text_rows`.
+            choices: from `rerank`.
 
         Raises:
-            DataError: if a sentence has two lists or an id below the first one, or as `text_rows`.
+            DataError: if a sentence has two lists or an id below the first one.
         """
-        names = _ids(result)
-        lines = text_rows(names, result.texts, path)
-        rows = zip(result.sentence_ids.tolist(), names, lines, strict=True)
-        for number, name, line in rows:
+        numbers = choices.lists.sentence_ids.tolist()
+        for number, name, text in zip(numbers, choices.ids, choices.texts, strict=True):
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}: give the "
                 message += "id of the first sentence of the text"
@@ -213,31 +202,28 @@ class AlignedWriter:
             if number < self._next or number in self._waiting:
                 message = f"a second list of sentence {name}: give each sentence one list"
                 raise DataError(message, code="duplicate")
-            self._waiting[number] = line, name
+            self._waiting[number] = name, text
             while self._next in self._waiting:
-                yield self._written(self._next)
+                yield self._take(self._next)
 
-    def rest(self, path: AnyPath = "") -> Iterator[str]:
-        """Yield the lines that wait, and those of missing sentences up to the end of the text.
-
-        Args:
-            path: as for `text_rows`.
+    def rest(self) -> Iterator[tuple[int | str, str]]:
+        """Yield the texts that wait, and those of missing sentences up to the end of the document.
 
         Raises:
-            DataError: if a list is missing and the policy is `error`, if so many are missing that
-                the ids must be wrong, or as `text_rows`.
+            DataError: if a list is missing and the policy is `error`, or if so many are missing
+                that the ids must be wrong.
         """
         for number in sorted(self._waiting):
-            yield from self._missing(number, path)
-            yield self._written(number)
-        yield from self._missing(max([self._end, *(number + 1 for number in self._empty)]), path)
+            yield from self._fill(number)
+            yield self._take(number)
+        yield from self._fill(max([self._end, *(number + 1 for number in self._empty)]))
 
-    def _written(self, number: int) -> str:
-        line, self._after = self._waiting.pop(number)
+    def _take(self, number: int) -> tuple[int | str, str]:
         self._next = number + 1
-        return line
+        self._after = self._waiting[number][0]
+        return self._waiting.pop(number)
 
-    def _missing(self, end: int, path: AnyPath) -> Iterator[str]:
+    def _fill(self, end: int) -> Iterator[tuple[int | str, str]]:
         if end - self._next > _MOST_MISSING:
             message = f"no list for sentences {self._next} to {end - 1}: correct the ids"
             raise DataError(message, code="wrong-length")
@@ -259,8 +245,7 @@ class AlignedWriter:
                 message = f"no source for {sentence}: give the sources of this text"
                 raise DataError(message, parameter="sources")
             self.filled += 1
-            text = (source or "") if self._gaps == "source" else ""
-            yield from text_rows([number], [text], path)
+            yield number, (source or "") if self._gaps == "source" else ""
 
 
 def rerank_to(
@@ -270,7 +255,7 @@ def rerank_to(
     details: AnyPath | None = None,
     *,
     probabilities: AnyPath | None = None,
-    aligned: AlignedWriter | None = None,
+    aligned: AlignedTexts | None = None,
 ) -> Summary:
     r"""Rerank lists, and write the choices as they come.
 
@@ -287,7 +272,7 @@ def rerank_to(
             sentence; else a row for each, separated by tabs, below the names of the columns, which
             texts with tabs or line breaks do not fit.
         probabilities: JSON lines with the probability of every candidate: see
-            `Predictions.json_lines`.
+            `Choices.json_lines`.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
             as they come.
 
@@ -308,15 +293,14 @@ def rerank_to(
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
         for part in reranker.parts(nbest):
-            result = Reranked.of(part)
-            rows = text_rows(_ids(result), result.texts, output)
-            texts.writelines(rows if aligned is None else aligned.lines(result, output))
+            pairs = aligned.add(part) if aligned else zip(part.ids, part.texts, strict=True)
+            texts.writelines(text_lines(pairs, output))
             if details is not None:
-                others[0].writelines(details_rows(result, details, header=not summary.sentences))
+                others[0].writelines(details_lines(part, details, header=not summary.sentences))
             if probabilities is not None:
                 others[-1].writelines(part.json_lines())
-            summary.add(part.lists, result)
-        texts.writelines(() if aligned is None else aligned.rest(output))
+            summary.add(part)
+        texts.writelines(text_lines(aligned.rest() if aligned else (), output))
     return summary
 
 
@@ -336,48 +320,41 @@ class Summary:
     def __init__(self, draws: Draws):
         self.sentences = self.changed = 0
         self._draws = draws
-        self._goal: Metric | None = None
-        self._by_answers = False  # choices are compared with baselines by preferences
+        #: By which choices are compared with baselines; None for preferences.
+        self._gain: Metric | None = None
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
-        recorded = recorded_comparison(draws)
-        self._baselines = None if recorded is None else recorded.baselines
-        self._best = None if recorded is None else recorded.best
+        self._recorded = recorded_comparison(draws)
         #: Sums of gains of each way to choose, and the number of candidates without a gain.
         self._gains: dict[tuple[str, str], Float64] = {}
         self._unjudged = 0
 
-    def add(self, lists: NBest, choices: Reranked) -> None:
-        """Count the choices from some more lists."""
+    def add(self, choices: Choices) -> None:
+        """Count some more choices."""
+        lists = choices.lists
         if not self.sentences:
-            self._goal = criterion(lists, self._draws)
-            self._by_answers = self._goal is None or of_preferences(self._draws)
-            metrics = () if self._goal is None else metrics_of(self._goal)
+            gain = criterion(lists, self._draws)
+            self._gain = None if of_preferences(self._draws) else gain
+            metrics = () if gain is None else metrics_of(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
         both = choices.canonical, choices.choice
         self._sums = {
-            metric: tuple(_added(*one, lists, metric) for one in zip(sums, both, strict=True))
+            metric: tuple(_add_counts(*one, lists, metric) for one in zip(sums, both, strict=True))
             for metric, sums in self._sums.items()
             if has_inputs(lists, metric)
         }
-        if not self._by_answers and self._goal not in self._sums:
-            self._baselines = None
-        if self._baselines is None or (self._by_answers and not has_preferences(lists)):
+        if self._gain is not None and self._gain not in self._sums:
+            self._recorded = None
+        if self._recorded is None or (self._gain is None and not has_preferences(lists)):
             return
-        sums, unjudged = sums_of_choices(
-            self._draws, self._baselines, lists, choices.choice, self._compared_by
-        )
+        baselines = self._recorded.baselines
+        sums, unjudged = sums_of_choices(self._draws, baselines, lists, choices.choice, self._gain)
         self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
         self._unjudged += unjudged
-
-    @property
-    def _compared_by(self) -> Metric | None:
-        """The metric of the comparison with baselines; None for preferences."""
-        return None if self._by_answers else self._goal
 
     @property
     def scores(self) -> Scoreboard | None:
@@ -403,15 +380,18 @@ class Summary:
         None unless the posterior records those of its adaptation sentences, and all lists have what
         a gain needs, or some have preferences.
         """
-        if self._baselines is None or not self._gains:
+        if self._recorded is None or not self._gains:
             return None
-        unit = name_of_gain(self._compared_by)
-        rows = rows_of(self._gains, accuracy=self._by_answers)
-        unjudged, best = self._unjudged, self._best
-        return BaselineComparison(rows, self._baselines, unit, unjudged=unjudged, best=best)
+        rows = rows_of(self._gains, accuracy=self._gain is None)
+        unit, baselines, best = (
+            name_of_gain(self._gain),
+            self._recorded.baselines,
+            self._recorded.best,
+        )
+        return BaselineComparison(rows, baselines, unit, unjudged=self._unjudged, best=best)
 
 
-def _added(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
+def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
     """Return sums with the counts of one hypothesis a list added to them."""
     counts = statistics(one_each(lists, choice), metric)
     counts[0] += sums

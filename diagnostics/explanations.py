@@ -141,7 +141,7 @@ def explain_choices(
         nbest: the lists, as for `rerank`.
         posterior: that the choices were made with.
         choice: (sentences,) the position of the chosen candidate in each list.
-        other: (sentences,) the position of another one, such as `Reranked.canonical`.
+        other: (sentences,) the position of another one, such as `Choices.canonical`.
         moved_files: as for `rerank`.
 
     Returns:
@@ -275,7 +275,7 @@ def system_shares(
 
     Args:
         nbest: the lists.
-        before: (sentences,) the positions of the earlier choices, such as `Reranked.canonical`.
+        before: (sentences,) the positions of the earlier choices, such as `Choices.canonical`.
         after: (sentences,) the positions of the later ones.
         column: the extra that names the system of each candidate; None looks for `system` and
             `model`.

@@ -11,9 +11,7 @@ from support.html_outline import Outline
 from support.raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
-from bpa_ppl.decoding.improvement import evaluate_improvement
-from bpa_ppl.decoding.report import report_page
-from bpa_ppl.diagnostics.choices import (
+from bpa_ppl.diagnostics.explanations import (
     changes_section,
     explain_choices,
     explanation_blocks,
@@ -22,6 +20,7 @@ from bpa_ppl.diagnostics.choices import (
 )
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
+from bpa_ppl.reporting import evaluate_improvement, report_page
 
 NAMES = ("lm", "tm", "constant", "fixed")
 HOSTILE = '<img src=x onerror="alert(1)">'
