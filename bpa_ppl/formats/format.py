@@ -268,8 +268,8 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "bpa_ppl.weight_formats",
     WeightFormat,
     {
-        "json": "bpa_ppl.formats.json_weights:JsonWeights",
-        "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
-        "dense": "bpa_ppl.formats.line_weights:DenseWeights",
+        "json": "bpa_ppl.formats.weight_files:JsonWeights",
+        "moses.ini": "bpa_ppl.formats.weight_files:MosesIni",
+        "dense": "bpa_ppl.formats.weight_files:DenseWeights",
     },
 )

@@ -15,8 +15,7 @@ warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import repeat
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, TextIO
 
 import numpy as np
@@ -28,10 +27,11 @@ from bpa_ppl.formats.moses_blocks import (
     ALIGNMENT,
     EXAMPLES,
     FEATURES,
+    HARD,
     SEGMENTATION,
     SEPARATOR,
-    LineParser,
-    fits,
+    SOFT,
+    read_lines,
 )
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.formats.values import printed
@@ -83,13 +83,12 @@ class Moses(NBestFormat, frozen=True):
         >>> Moses().write(lists, sys.stdout)
         0 ||| a cat ||| TM0= -1 0.5
         """
-        kinds = [name for name in (SEGMENTATION, ALIGNMENT) if name in nbest.extras]
-        after = [positions(nbest, name) for name in kinds]
+        after = positions(nbest, [SEGMENTATION, ALIGNMENT], HARD)
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
             problem = f"without totals an empty {SEGMENTATION} or {ALIGNMENT} would be read as one"
             advice = "write the lists with weights, which adds totals"
             raise UsageError(f"{nbest.origin}: {problem}: {advice}", parameter="weights")
-        write_lines(nbest, file, moses_labels(nbest), [], after)
+        write_lines(nbest, file, moses_labels(nbest), after=after)
 
 
 class Marian(NBestFormat, frozen=True):
@@ -116,9 +115,7 @@ class Marian(NBestFormat, frozen=True):
         False
         """
         fields = SEPARATOR.split(first_line.rstrip(b"\r"))
-        if len(fields) < 4:
-            return False
-        scores = fields[-2].strip()
+        scores = fields[-2].strip() if len(fields) > 3 else b""
         numbers = [int(number) for number in _SCORE.findall(scores)]
         rest = _SCORE.sub(b"", scores).strip()
         return not rest and bool(numbers) and numbers == list(range(len(numbers)))
@@ -135,7 +132,7 @@ class Marian(NBestFormat, frozen=True):
         >>> columns.candidates["alignment"], columns.normalised
         (['0-0 1-1'], True)
         """
-        for columns in read_lines(file, options, soft=True):
+        for columns in read_lines(file, options, SOFT):
             yield columns._replace(normalised=self.normalised)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -150,35 +147,16 @@ class Marian(NBestFormat, frozen=True):
         >>> Marian().write(lists, sys.stdout)
         0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
         """
-        alignments = [positions(nbest, ALIGNMENT, soft=True)] if ALIGNMENT in nbest.extras else []
-        write_lines(nbest, file, plain_labels(nbest), alignments, [])
-
-
-def read_lines(file: InputFile, options: ReadOptions, soft: bool = False) -> Iterator[Block]:
-    """Yield the columns of each block of whole lines.
-
-    Args:
-        file: the file.
-        options: how to read.
-        soft: as for `LineParser`.
-
-    Raises:
-        DataError: as `LineParser`.
-    """
-    parser, first = None, 1
-    for block in file.chunks():
-        parser = parser or LineParser(options, block, soft)
-        for columns in parser.columns(block, first):
-            yield columns
-            first += len(columns.line)
+        alignments = positions(nbest, [ALIGNMENT], SOFT)
+        write_lines(nbest, file, plain_labels(nbest), between=alignments)
 
 
 def write_lines(
     nbest: NBest,
     file: TextIO,
     labels: list[str],
-    between: list[tuple[str, ...]],
-    after: list[tuple[str, ...]],
+    between: Sequence[Sequence[str]] = (),
+    after: Sequence[Sequence[str]] = (),
 ) -> None:
     """Write one line per hypothesis.
 
@@ -197,53 +175,46 @@ def write_lines(
         raise DataError(problem, nbest.origin, code="not-supported")
     require_plain_texts(nbest, blanks=False)
     warn_about_ids(nbest)
-    labelled = [*labels, "||| "]
     for sentence, identifier in enumerate(nbest.sentence_ids):
         rows = nbest.rows(sentence)
-        columns = list(nbest.features[rows].T)
-        if nbest.totals is not None:
-            columns.append(nbest.totals[rows])
-        values = zip(*(printed(column, json=False) for column in columns), strict=True)
-        sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
-        for text, line, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
-            # Without totals `line` is shorter, which omits the last separator.
-            scores = " ".join(map(str.__add__, labelled, line))
-            file.write(f"{identifier} ||| {text}{first} ||| {scores}{last}\n")
+        values = [printed(column, json=False) for column in nbest.features[rows].T]
+        scores = [" ".join(map(str.__add__, labels, of)) for of in zip(*values, strict=True)]
+        totals = [] if nbest.totals is None else [printed(nbest.totals[rows], json=False)]
+        before = [nbest.texts(sentence), *(column[rows] for column in between)]
+        columns = [*before, scores, *totals, *(column[rows] for column in after)]
+        for fields in zip(*columns, strict=True):
+            file.write(f"{identifier} ||| {' ||| '.join(fields)}\n")
 
 
-def _joined(columns: list[tuple[str, ...]], rows: slice) -> Iterable[str]:
-    """Return the fields of some rows, each after its separator."""
-    fields = zip(*(column[rows] for column in columns), strict=True)
-    return ("".join(f" ||| {f}" for f in row) for row in fields) if columns else repeat("")
-
-
-def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
-    """Return the segmentations or alignments of all hypotheses.
+def positions(
+    nbest: NBest, names: Sequence[str], patterns: Mapping[str, bytes]
+) -> list[tuple[str, ...]]:
+    """Return the segmentations or alignments of all hypotheses, if there are any.
 
     Args:
         nbest: the lists.
-        name: of the extra: "segmentation" or "alignment".
-        soft: whether an alignment may have a vector for each word.
+        names: of the extras: "segmentation" or "alignment".
+        patterns: of the fields that the format can have, by name.
 
     Raises:
         DataError: if one does not fit the format.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
-    >>> positions(lists, "alignment")
-    ('0-0',)
+    >>> positions(lists, ["segmentation", "alignment"], HARD)
+    [('0-0',)]
     """
-    column = tuple(nbest.extras[name])
-    for row, field in enumerate(column):
-        text = field if isinstance(field, str) else "?"
-        if text != text.strip(" ") or not fits(text.encode(), name, soft):
-            s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-            problem = (
-                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} does not read"
-            )
-            advice = f"`{EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
-            raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
-    return column
+    columns = {name: tuple(nbest.extras[name]) for name in names if name in nbest.extras}
+    for name, column in columns.items():
+        for row, field in enumerate(column):
+            text = field if isinstance(field, str) else "?"
+            if text != text.strip(" ") or not re.fullmatch(patterns[name], text.encode()):
+                sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
+                identifier = nbest.sentence_ids[sentence]
+                problem = f"the {name} {quoted(field)} of sentence {identifier} does not read"
+                advice = f"`{EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
+                raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
+    return list(columns.values())
 
 
 def moses_labels(nbest: NBest) -> list[str]:

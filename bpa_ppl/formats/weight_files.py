@@ -1,12 +1,14 @@
-"""Files of weights of every format: read and written."""
+"""Files of weights: JSON, lines of `Name0= v v` or `name value`, and moses.ini."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TextIO
 
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
-from bpa_ppl.formats.line_weights import MosesIni
 from bpa_ppl.formats.streams import (
     AnyInput,
     AnyPath,
@@ -15,10 +17,17 @@ from bpa_ppl.formats.streams import (
     origin_name,
     read_text,
 )
-from bpa_ppl.names import repeated
+from bpa_ppl.formats.values import finite, shortest
+from bpa_ppl.names import expand, grouped, printed_labels, repeated
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending
+_LABELLED = re.compile(
+    r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]*[^\s=:])\s+(?P<value>[^\s=]+)"
+)
+_NAME = re.compile(r"[^\s=#\[][^\s=#]*")
+_SECTION = re.compile(r"\s*\[(?P<name>[^\]]*)\]")
+_TOKEN = re.compile(r"\S+")
 
 
 def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
@@ -120,3 +129,253 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
         advice = f"choose one of {', '.join(names)}, or name the format"
         raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
     return WEIGHT_FORMATS.resolve(names[suffix])
+
+
+class JsonWeights(WeightFormat, frozen=True):
+    """One JSON object, or one list of numbers in the order of the columns."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".json",)
+
+    def detect(self, text: str) -> bool:
+        """Return whether a file looks like a JSON object, or like a list of numbers.
+
+        >>> [JsonWeights().detect(text) for text in ('{"LM0": 0.5}', "[0.5, 1]", "[weight]")]
+        [True, True, False]
+        """
+        return re.match(r"\s*(\{|\[\s*[-+.\d\[\]])", text) is not None
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        """Return the names and values of the object.
+
+        Raises:
+            DataError: with the line, if the text is not a JSON object or list of finite numbers.
+
+        >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
+        [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
+        """
+        weights: list[tuple[str, float]] = []
+        for name, value in _entries(text, origin):
+            values = value if name and isinstance(value, list) and value else [value]
+            try:
+                if not all(isinstance(number, float) for number in values):
+                    raise ValueError("it must be a number or a list of numbers")
+                numbers = list(map(finite, map(repr, values)))
+            except ValueError as error:
+                at = text.rfind(f'"{name}"')  # not found if the name is written with escapes
+                line = None if at < 0 else text.count("\n", 0, at) + 1
+                problem = f"the weight of {name}: {error}" if name else f"a weight: {error}"
+                raise DataError(problem, origin, line, code="bad-number") from error
+            weights += zip(expand(name, len(numbers)), numbers, strict=True)
+        return weights
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write {name: value}, one per line, in full precision.
+
+        >>> import sys
+        >>> JsonWeights().write({"LM0": 0.5}, sys.stdout)
+        {
+          "LM0": 0.5
+        }
+        """
+        values = {name: float(value) for name, value in weights.items()}
+        file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
+    """Return names and values of the object, with repeated ones; the values of a list alone."""
+    code = "bad-line"
+    line: int | None = 1
+    try:
+        content = json.loads(text, object_pairs_hook=tuple, parse_int=float)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()
+        if isinstance(content, list):
+            return [("", value) for value in content]
+        if isinstance(content, tuple):
+            return list(content)
+        problem = "not a JSON object: write {name: value}"
+    except (json.JSONDecodeError, RecursionError) as error:
+        problem = f"not JSON ({getattr(error, 'msg', error)}): correct it"
+        line = getattr(error, "lineno", 1)
+    except UnicodeEncodeError:
+        problem, line = "a \\u escape is half a surrogate pair: write the text as UTF-8", None
+        code = "bad-encoding"
+    raise DataError(problem, origin, line, code=code)
+
+
+class DenseWeights(WeightFormat, frozen=True):
+    """The format of lines; blank lines and `#` comments are ignored."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".txt", ".weights", ".dense")
+
+    def detect(self, text: str) -> bool:
+        """Return True: any text may be in this format, and `parse` reports errors.
+
+        >>> DenseWeights().detect("LM0= 0.5")
+        True
+        """
+        return True
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        """Return the names and values of all lines.
+
+        Raises:
+            DataError: with the line, if it has no label, no value or a bad one.
+
+        >>> DenseWeights().parse("LM0 0.5", "w"), DenseWeights().parse("TM0= 1 2  # tuned", "w")
+        ([('LM0', 0.5)], [('TM0[0]', 1.0), ('TM0[1]', 2.0)])
+        """
+        return parse_lines(enumerate(text.split("\n"), 1), origin)
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write the weights, one label a line, in full precision.
+
+        Raises:
+            DataError: if a name cannot be read back.
+
+        >>> import sys
+        >>> DenseWeights().write({"LM0": 0.1, "TM0[0]": 1.0, "TM0[1]": 2.0}, sys.stdout)
+        LM0= 0.1
+        TM0= 1 2
+        """
+        names = list(weights)
+        for name in names:
+            if not _NAME.fullmatch(name):
+                problem = f"the name {quoted(name)} has =, # or a space: write JSON"
+                raise DataError(problem, code="bad-name")
+        ordered = [names[i] for _, positions in grouped(names) for i in positions]
+        values = iter([shortest(float(weights[name])) for name in ordered])
+        for label, count in printed_labels(ordered):
+            file.write(f"{label}= {' '.join(next(values) for _ in range(count))}\n")
+
+
+class MosesIni(WeightFormat, frozen=True):
+    """The format of moses.ini, of which only the [weight] section is read."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".ini",)
+
+    def detect(self, text: str) -> bool:
+        """Return whether a file has sections.
+
+        >>> MosesIni().detect("[weight]"), MosesIni().detect("LM0= 0.5")
+        (True, False)
+        """
+        return any(_SECTION.match(line) for line in text.split("\n"))
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        r"""Return the names and values of the [weight] section.
+
+        Raises:
+            DataError: if there is no such section, or with the line, if one cannot be read.
+
+        >>> MosesIni().parse("[weight]\nLM0= 0.5\n[threads]\n4", "moses.ini")
+        [('LM0', 0.5)]
+        """
+        lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
+        if not lines:
+            problem = "no [weight] section: give the moses.ini that the lists were decoded with"
+            raise DataError(problem, origin, code="no-data")
+        return parse_lines(lines, origin)
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write a [weight] section.
+
+        >>> import sys
+        >>> MosesIni().write({"LM0": 0.5}, sys.stdout)
+        [weight]
+        LM0= 0.5
+        """
+        file.write("[weight]\n")
+        DenseWeights().write(weights, file)
+
+    def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
+        r"""Return a moses.ini with new weights, and everything else unchanged.
+
+        Args:
+            template: the content of the file.
+            weights: the new values; features without one keep theirs.
+            origin: the name of the file, for messages.
+
+        Raises:
+            DataError: as `parse`, and if the file has no weight of that name to renew.
+
+        >>> old = "[weight]\nLM0= 0.5 # mine\nTM0= 1.0 2"
+        >>> MosesIni().renewed(old, {"TM0[1]": 3}, "moses.ini")
+        '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
+        """
+        template_names = {name for name, _ in self.parse(template, origin)}
+        missing = [name for name in weights if name not in template_names]
+        if missing:
+            problem = f"no weight of {', '.join(missing)} to update"
+            advice = "add it to the [weight] section"
+            raise DataError(f"{problem}: {advice}", origin, code="missing-weight")
+        return "\n".join(
+            _renewed_line(line, weights, origin, number) if weighs else line
+            for number, line, weighs in _lines(template)
+        )
+
+
+def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str, float]]:
+    """Return the names and values of numbered lines.
+
+    Raises:
+        DataError: as `DenseWeights.parse`.
+
+    >>> parse_lines([(7, "LM0= 0.5")], "moses.ini")
+    [('LM0', 0.5)]
+    """
+    pairs: list[tuple[str, float]] = []
+    for number, line in lines:
+        label, tokens = split_line(line, origin, number)
+        if label:
+            try:
+                values = [finite(token) for token in tokens]
+            except ValueError as error:
+                problem = f"{error}: correct the weight"
+                raise DataError(problem, origin, number, code="bad-number") from error
+            pairs += zip(expand(label, len(tokens)), values, strict=True)
+    return pairs
+
+
+def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
+    """Return the label and the printed values of a line; both are empty for a blank line.
+
+    Raises:
+        DataError: if it has no label or no value.
+
+    >>> split_line("TM0= 0.5 1", "moses.ini", 7)
+    ('TM0', ['0.5', '1'])
+    """
+    code = line.partition("#")[0].strip()
+    if not code:
+        return "", []
+    match = _LABELLED.fullmatch(code)
+    label = "" if match is None else match["label"] or match["name"]
+    tokens = [] if match is None else (match["values"] or match["value"] or "").split()
+    if not label or not tokens:
+        problem = f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`"
+        raise DataError(problem, origin, number, code="bad-line")
+    return label, tokens
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield number and text of each line, and whether it is inside the [weight] section."""
+    inside = False
+    for number, line in enumerate(text.split("\n"), 1):
+        section = _SECTION.match(line)
+        if section:
+            inside = section["name"].strip() == "weight"
+        yield number, line, inside and not section
+
+
+def _renewed_line(line: str, weights: Mapping[str, float], origin: str, number: int) -> str:
+    label, tokens = split_line(line, origin, number)
+    if not label:
+        return line
+    new = iter(
+        token if weights.get(name, finite(token)) == finite(token) else shortest(weights[name])
+        for name, token in zip(expand(label, len(tokens)), tokens, strict=True)
+    )
+    start = line.index(tokens[0], line.index(label) + len(label))
+    end = line.index("#") if "#" in line else len(line)
+    return line[:start] + _TOKEN.sub(lambda _: next(new), line[start:end]) + line[end:]

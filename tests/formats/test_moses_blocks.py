@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import DataError, read_nbest
+from bpa_ppl import BpaWarning, DataError, read_nbest
 from bpa_ppl.formats import moses_blocks
 from bpa_ppl.formats.moses_blocks import LineParser
 
@@ -47,7 +47,6 @@ def read_by_arrow() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LineParser, "_row", recorded)
         patch.setattr(moses_blocks, "_ARROW_FROM", 0)
-        patch.setattr(moses_blocks, "_HALVED_ABOVE", 0)
         yield left
 
 
@@ -67,12 +66,38 @@ def test_usual_lines_are_read_by_arrow(name: str, line: str) -> None:
     assert left_by_arrow(lines, name) == []
 
 
-def test_only_the_odd_line_is_left() -> None:
+def test_odd_lines_that_arrow_reads() -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
-    odd = good.replace(b" a ", b" a ||| b ")
-    lines = [good, good, odd, good.replace(b" a ", b"  "), good.replace(b"= 1", b"=  7 ") + b"\r"]
-    assert left_by_arrow(lines) == [3]
-    assert left_by_arrow([good, good.replace(b" a ", b" a\rb ")]) == [1, 2]
+    odd = [(b" a ", b" a ||| b "), (b" a ", b" ||| a ||| "), (b" a ", b"  "), (b" a ", b" a\rb ")]
+    lines = [good, *(good.replace(*pair) for pair in odd), good.replace(b"= 1", b"=  7 ") + b"\r"]
+    assert left_by_arrow(lines) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| x ||| y",  # fields that are left out
+        b"0 ||| a ||| LM0= 1 WordScores= 2 3 ||| 2 ||| x",
+    ],
+)
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+def test_a_block_with_another_odd_line_is_left(odd: bytes) -> None:
+    good = b"0 ||| a ||| LM0= 1 ||| 2 ||| x"
+    assert left_by_arrow([good, odd, good]) == [1, 2, 3]
+
+
+def test_arrow_leaves_an_alignment_at_the_end_of_a_text_to_the_message() -> None:
+    lines = [b"0 ||| a ||| LM0= 1 ||| 2", b"0 ||| a ||| 0-0 ||| LM0= 1 ||| 2"]
+    with read_by_arrow(), raises(DataError, "bad-line", line=2, match="an alignment"):
+        read_nbest(lines, format="moses")
+
+
+def test_arrow_drops_what_is_not_finite() -> None:
+    values = [b"1", b"nan", b"1e99", b"-inf", b"2"]
+    lines = [b"0 ||| a ||| LM0= %s ||| 2" % value for value in values]
+    with read_by_arrow() as left, pytest.warns(BpaWarning, match="dropped|left out"):
+        nbest = read_nbest(lines, format="moses", bad="drop")
+    assert (left, nbest.features[:, 0].tolist()) == ([], [1.0, 2.0])
 
 
 @settings(max_examples=40, deadline=None)

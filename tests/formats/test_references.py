@@ -326,7 +326,6 @@ class TestIdsThatAreOneNumber:
     def test_moses(self, monkeypatch: pytest.MonkeyPatch, write: Write, by_arrow: bool) -> None:
         if by_arrow:
             monkeypatch.setattr("bpa_ppl.formats.moses_blocks._ARROW_FROM", 0)
-            monkeypatch.setattr("bpa_ppl.formats.moses_blocks._HALVED_ABOVE", 0)
         for ids in (["0", "00"], ["007", "7"], ["1", "2", "01"]):
             lines = [f"{i} ||| a ||| LM0= 1 ||| 1" for i in ids]
             with raises(DataError, "duplicate", line=len(ids)):

@@ -325,7 +325,7 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
     text = text if text.endswith(b"\n") else text + b"\n"
     one = outcome(lambda: _rows(format, [start + text], path), path.parent)
     # Arrow reads short blocks of Moses too, as otherwise only long ones.
-    with mock.patch.multiple(moses_blocks, _ARROW_FROM=0, _HALVED_ABOVE=0):
+    with mock.patch.object(moses_blocks, "_ARROW_FROM", 0):
         two = outcome(lambda: _rows(format, [start, text], path), path.parent)
     _same("in one block", one, "in two", two)
 
