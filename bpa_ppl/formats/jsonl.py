@@ -21,7 +21,6 @@ from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, Bloc
 from bpa_ppl.formats.format import PAIRS, TableFormat
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import InputFile, line_count
-from bpa_ppl.formats.uniform_lines import uniform_columns
 from bpa_ppl.formats.values import (
     NUMBER,
     has_all_keys,
@@ -65,8 +64,6 @@ class Jsonl(TableFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
-        Lines that all have the fields of the first one are decoded in less time.
-
         Raises:
             DataError: with file, line and field, if a line is not JSON, has a key twice, or has a
                 field of another type than the lines before.
@@ -76,21 +73,12 @@ class Jsonl(TableFormat, frozen=True):
         {'text': ['a cat'], 'scores.lm': array([-1.])}
         """
         reader, first = RecordReader(options), 1
-        uniform = None
         for block in pieces_of(file.chunks()):
             lines = range(first, first + line_count(block))
-            if first == 1 and not options.names.names:
-                with suppress(ValueError, RecursionError, TypeError):
-                    uniform = uniform_columns(_DECODER.decode(block[: block.index(b"\n")]))
             first = lines.stop
-            columns = None if uniform is None else uniform(block, lines)
-            if columns is None:
-                uniform = None
-                records, numbers = _values(block, lines, options.origin)
-                columns = reader.block(records, numbers) if records else None
-            if columns is not None:
-                reader.nested = columns.nested
-                yield columns
+            records, numbers = _values(block, lines, options.origin)
+            if records:
+                yield reader.block(records, numbers)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.

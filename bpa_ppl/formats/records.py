@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,11 +178,14 @@ class RecordReader:
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)
-            record = self._renamed(record)
-            if not records:
-                used = (ID, *([CANDIDATES] if CANDIDATES in record else []))
-                self._names.require([n for n in used if n in self._names.names], record, line)
-            record = self._with_candidates(record, line)
+            if self._names.names:
+                record = self._renamed(record)
+                if not records:
+                    used = (ID, *([CANDIDATES] if CANDIDATES in record else []))
+                    required = [n for n in used if n in self._names.names]
+                    self._names.require(required, record, line)
+            if type(record.get(TEXT)) is not str:
+                record = self._with_candidates(record, line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
@@ -210,10 +214,7 @@ class RecordReader:
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
         """Return an object with the usual names of its fields."""
-        names = self._names
-        if not names.names:
-            return record
-        return {usual: record[name] for name, usual in names.usual(record).items()}
+        return {usual: record[name] for name, usual in self._names.usual(record).items()}
 
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
@@ -242,7 +243,7 @@ class RecordReader:
         others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
 
-    def _candidates(self, value: Any, line: int) -> list[dict[str, Any]]:
+    def _candidates(self, value: Any, line: int) -> Sequence[dict[str, Any]]:
         candidates = value
         if isinstance(value, dict):  # columns, as some libraries keep lists of objects
             candidates = self._with_candidates({TEXT: None, **value}, line).get(CANDIDATES)
@@ -250,11 +251,12 @@ class RecordReader:
             return []
         if not isinstance(candidates, list | tuple):
             raise self._error(f"{CANDIDATES} is {shown(value)}, not a list of objects", line)
-        for place, candidate in enumerate(candidates):
-            if not isinstance(candidate, dict):
-                problem = f"{CANDIDATES}[{place}] is {shown(candidate)}, not an object with a text"
-                raise self._error(problem, line)
-        return list(map(self._renamed, candidates))
+        if not {dict}.issuperset(map(type, candidates)):
+            for place, candidate in enumerate(candidates):
+                if not isinstance(candidate, dict):
+                    problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
+                    raise self._error(f"{problem}, not an object with a text", line)
+        return list(map(self._renamed, candidates)) if self._names.names else candidates
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
@@ -263,8 +265,10 @@ class RecordReader:
         columns: dict[str, Any] = {}
         self._note_unused(objects, prefix)
         for name, values in self._values(objects, lines, prefix):
-            column, values = prefix + name, plain_members(values)
-            types = set(map(type, values))
+            column, types = prefix + name, set(map(type, values))
+            if not types <= {float, int}:
+                values = plain_members(values)
+                types = set(map(type, values))
             if types <= {float, int} and not is_of_sentence(column) and column != TEXT:
                 self._add(columns, column, self._numbers(values), lines)
                 continue
@@ -305,11 +309,11 @@ class RecordReader:
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""
     ) -> Iterator[tuple[str, list[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
-        names = dict.fromkeys(chain.from_iterable(objects))
-        if self._used is not None:
-            names = {name: None for name in names if f"{prefix}{name}" in self._used}
-        columns = ((name, [fields.get(name) for fields in objects]) for name in names)
-        for name, values in columns:
+        columns = _columns_of_alike(objects) if self._used is None else {}
+        for name in columns or dict.fromkeys(chain.from_iterable(objects)):
+            if self._used is not None and f"{prefix}{name}" not in self._used:
+                continue
+            values = columns[name] if columns else [fields.get(name) for fields in objects]
             if not isinstance(name, str):
                 line = next(n for of, n in zip(objects, lines, strict=True) if name in of)
                 problem = f"the name of a field must be a text, not {quoted(name)}"
@@ -334,6 +338,16 @@ class RecordReader:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
+
+
+def _columns_of_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the columns of objects that have the same fields; nothing if they differ."""
+    if len(set(map(len, objects))) > 1:
+        return {}
+    try:
+        return {name: list(map(itemgetter(name), objects)) for name in objects[0]}
+    except KeyError:
+        return {}
 
 
 def is_of_sentence(name: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import is_number, to_float
+from bpa_ppl._runtime.arrays import is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.streams import arrow_file, decoded
 from bpa_ppl.names import repeated
@@ -359,11 +359,12 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     False
     """
     keys, level = 0, [values]
-    while not {dict, list}.isdisjoint(map(type, level)):
+    while level:
         objects = [value for value in level if type(value) is dict]
         lists = [value for value in level if type(value) is list]
         keys += sum(map(len, objects))
-        level = list(chain.from_iterable([*map(dict.values, objects), *lists]))
+        types = set(map(type, chain(values_in(objects), *lists)))
+        level = list(chain(values_in(objects), *lists)) if types & {dict, list} else []
     return keys == key_count(data)
 
 

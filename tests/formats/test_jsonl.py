@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support.raising import raises
+from support.table_content import table_content
 
 from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -129,3 +133,51 @@ def test_the_text_of_a_list_is_not_that_of_its_candidates(tmp_path: Path) -> Non
     path.write_text('{"id": 0, "candidates": [{"lm": 1}], "text": "a source"}\n')
     with raises(DataError, "missing-column", parameter="format", line=1, match="no column text"):
         read_nbest(path)
+
+
+VALUES = st.sampled_from(
+    [-1.5, 2, 0, 1e39, 10**30, "a", "7", "", None, True, [], ["r"], {"x": 1}, [1], float("nan")]
+)
+NAMES = st.sampled_from(["lm", "by", "total", "id", "source", "references", "doc", "text", 'q"'])
+CANDIDATE = st.fixed_dictionaries({"text": st.sampled_from(["a cat", "été\n", ""])})
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[str]:
+    """Draw lines that mostly have the fields of the first one."""
+    more = draw(st.dictionaries(st.sampled_from(["lm", "by", "total"]), VALUES, max_size=2))
+    whole = draw(st.dictionaries(NAMES, VALUES, max_size=2))
+    long, lines = draw(st.booleans()), []
+    for number in range(draw(st.integers(1, 4))):
+        candidates = [{**draw(CANDIDATE), **more} for _ in range(draw(st.integers(0, 2)))]
+        if candidates and draw(st.integers(0, 3)) == 0:
+            candidates[-1][draw(NAMES)] = draw(VALUES)
+        record: dict[str, Any] = {"id": number, **whole, "candidates": candidates}
+        if long:
+            record = {"id": number, **whole, **(candidates or [{"text": "b", **more}])[0]}
+        if draw(st.integers(0, 5)) == 0:
+            record[draw(NAMES)] = draw(VALUES)
+        if draw(st.integers(0, 5)) == 0:
+            record.popitem()
+        line = json.dumps(record)
+        repeated = line.replace("{", '{"lm": 1, "lm": 1, ', 1)
+        lines.append(draw(st.sampled_from([line] * 9 + [repeated, "", line[:-1]])))
+    return lines
+
+
+def outcome(lines: list[str], bad: str) -> Any:
+    """Return what is read, or the error."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return table_content(read_nbest(lines, format="jsonl", bad=bad))
+    except DataError as error:
+        return error.code, error.line, error.parameter
+
+
+@pytest.mark.usefixtures("small_blocks")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files(), st.sampled_from(["error", "drop"]))
+def test_lines_with_blanks_before_colons(lines: list[str], bad: str) -> None:
+    """Python decodes them, since their keys are not counted; msgspec decodes all others."""
+    spaced = [line.replace('": ', '" : ') for line in lines]
+    assert outcome(lines, bad) == outcome(spaced, bad)
