@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 import msgspec
 from msgspec import Meta
 
-from bpa_ppl.errors import UsageError, nearest, quoted
+from bpa_ppl._runtime.arguments import nearest
+from bpa_ppl.errors import UsageError, quoted
 
 #: Types of settings that occur in several components.
 Count = Annotated[int, Meta(ge=1)]

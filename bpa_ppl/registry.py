@@ -20,8 +20,9 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import Any, Generic, TypeVar, cast
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.component import Component, name_in, settings_in
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.notes import warn_user
 
 C = TypeVar("C", bound=Component)

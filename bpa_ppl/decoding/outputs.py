@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.reranking import Reranked, Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
@@ -21,7 +22,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     sums_of_choices,
 )
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws

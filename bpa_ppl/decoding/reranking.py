@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.decider import Decider, Decisions
@@ -23,7 +24,7 @@ from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.diagnostics.checks import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest

@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.building import concatenate
 from bpa_ppl.component import Count
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.formats.reading import read_nbest, write_nbest

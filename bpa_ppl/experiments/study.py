@@ -18,10 +18,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl._runtime.arguments import checked_seed, one_of, require
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.component import Component, CountOrNone, name_in
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import (
     ACCURACY,
@@ -35,7 +36,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     system_column,
 )
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
-from bpa_ppl.errors import DataError, require
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe, criterion_of
 from bpa_ppl.nbest import NBest, demote_to_extras

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import unique_fields
 from bpa_ppl.names import places_of
