@@ -13,9 +13,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl.caching import prepare_jax
-from bpa_ppl.diagnostics.baselines.comparing import (
-    left_out_note,
-)
+from bpa_ppl.diagnostics.baseline_comparison import left_out_note
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators

@@ -46,7 +46,7 @@ def adapt(
         extra_references: References of the --extra lists.
     """
     from bpa_ppl.adapting import adapt_draws
-    from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+    from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.none import NoLikelihood

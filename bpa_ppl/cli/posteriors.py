@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics import checks
-from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import raters_of

@@ -10,26 +10,28 @@ import numpy as np
 
 from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
-from bpa_ppl.diagnostics.baselines.comparing import (
+from bpa_ppl.diagnostics.baseline_comparison import (
     compare_with_recorded,
     compared_by,
-    indicators_of,
     no_gains,
     recorded_comparison,
-    without_canonical,
 )
-from bpa_ppl.diagnostics.baselines.table import (
+from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
     ADAPTED,
-    CANONICAL,
-    FIRST,
-    RANDOM,
     SAME_SIGNS,
     TIE,
     BaselineComparison,
     BaselineRow,
+)
+from bpa_ppl.diagnostics.baselines import (
+    CANONICAL,
+    FIRST,
+    RANDOM,
     Baselines,
+    indicators_of,
     system_column,
+    without_canonical,
 )
 from bpa_ppl.diagnostics.choices import ChoiceChanges, explanations, system_shares
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict

@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.reranking import Reranked, Reranker
-from bpa_ppl.diagnostics.baselines.comparing import (
+from bpa_ppl.diagnostics.baseline_comparison import (
     criterion,
     has_inputs,
     name_of_gain,
@@ -21,7 +21,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     sums_of_choices,
 )
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, rows_of
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
