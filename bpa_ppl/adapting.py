@@ -14,7 +14,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baseline_comparison import left_out_note
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists

@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.baseline_comparison import (
     with_indicators_compared,
 )
 from bpa_ppl.diagnostics.baselines import system_column
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest

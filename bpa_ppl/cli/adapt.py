@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
+from bpa_ppl.diagnostics.check import checked, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import starting_weights

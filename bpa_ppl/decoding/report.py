@@ -56,7 +56,7 @@ def report_page(
     """
     from bpa_ppl.decoding.improvement import evaluate_improvement, improvement_section
     from bpa_ppl.decoding.reranking import without_features
-    from bpa_ppl.diagnostics.checks import checked
+    from bpa_ppl.diagnostics.check import checked
     from bpa_ppl.diagnostics.choices import changes_section, systems_section
 
     draws, answer = without_features(as_draws(posterior), without), None

@@ -22,7 +22,7 @@ from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.decider import Decider, Decisions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES, Rule
-from bpa_ppl.diagnostics.checks import refuse_unconverged
+from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipe import MovedFiles, Recipe

@@ -18,7 +18,7 @@ from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.check import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.experiments.results import claimed, result_row, write_json, write_tables

@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.decoding.reranking import rerank
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import UsageError
