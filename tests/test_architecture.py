@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "progress", "tables"),
     ("_runtime", "notes"),
-    ("caching", "component", "names", "workers"),
-    ("nbest", "registry"),
+    ("caching", "components", "names", "workers"),
+    ("nbest",),
     ("weights",),
     ("formats",),
     ("building",),

@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.component import Component
+from bpa_ppl.components import Component, Registry
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.pairs import most_probable, pairs_of
-from bpa_ppl.registry import Registry
 from bpa_ppl.weights import match
 
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this

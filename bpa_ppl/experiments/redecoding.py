@@ -20,7 +20,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.building import concatenate
-from bpa_ppl.component import Count
+from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate

@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import checked_seed, one_of, require
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl.component import Component, CountOrNone, name_in
+from bpa_ppl.components import Component, CountOrNone, Registry, name_in
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.experiments.redecoding import Decoder
@@ -30,7 +30,6 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, reported_metrics, text_metrics
-from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.arguments import PRESETS
 from bpa_ppl.sampling.base import SAMPLERS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl.component import name_in
+from bpa_ppl.components import name_in
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
 from bpa_ppl.formats.builder import Builder

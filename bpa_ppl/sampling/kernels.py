@@ -17,7 +17,7 @@ import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl.component import Count, CountOrNone
+from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.errors import UsageError, quoted
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
