@@ -1,4 +1,14 @@
-"""The exceptions and warnings of bpa_ppl, and the exit code of each."""
+"""The exceptions and warnings of bpa_ppl.
+
+    BpaError                       what is raised on purpose; exit code 2 of a command
+    ├── DataError                  also a ValueError: the content of a file or of an object
+    ├── UsageError                 also a ValueError: an argument or an option
+    │   └── NoSuchSentence         also an IndexError: a position in n-best lists
+    └── NotConverged               exit code 3: a posterior that failed its check
+    BpaWarning                     a UserWarning: a problem that does not stop the program
+
+Each error has a message for users and a code for programs, one of `CODES`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +17,42 @@ import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 
+#: The codes of errors and what they mean. A code stays the same when a message changes.
+CODES = {
+    "bad-data": "the content cannot be used, for a reason without a code of its own",
+    "bad-encoding": "a file is not UTF-8",
+    "bad-line": "a line, a record or an entry does not have the form of its format",
+    "bad-name": "a name is empty, or is not allowed here",
+    "bad-number": "a value is not a finite number, or is out of range",
+    "bad-usage": "the value of an argument is not allowed",
+    "cannot-read": "the operating system does not let a file be read",
+    "cannot-write": "the operating system does not let a file be written",
+    "conflict": "two arguments exclude each other",
+    "damaged": "a file is incomplete or was changed, or a component or process failed",
+    "duplicate": "a name, an id or a line occurs twice",
+    "error": "an error of another class",
+    "forked": "a process was forked after JAX had started",
+    "invalid-setting": "the value of a setting is not allowed, or its text has another form",
+    "mismatch": "two inputs do not belong together, such as lists and a posterior",
+    "missing-argument": "an argument is needed",
+    "missing-column": "the lists or the file have no such column",
+    "missing-feature": "the lists lack a feature",
+    "missing-file": "there is no such file",
+    "missing-package": "an optional package is not installed",
+    "missing-references": "references are needed",
+    "missing-setting": "a component needs a setting",
+    "missing-sources": "source sentences are needed",
+    "missing-weight": "a feature has no weight",
+    "no-data": "there is nothing to work with: no lists, no judgements, no differences",
+    "no-such-sentence": "there is no list at this position",
+    "not-converged": "the posterior failed its check",
+    "not-supported": "this format, model or component cannot do it",
+    "unknown-format": "the format of a file was not recognised",
+    "unknown-name": "there is no component or choice of this name",
+    "unknown-setting": "a component has no setting of this name",
+    "wrong-length": "two inputs should have the same number of lines or values",
+    "wrong-type": "a value has another type",
+}
 QUOTED = 80  # characters of a user's value that a message repeats
 _LONGEST = 2000  # characters of a message
 _LISTED = 5  # names in a message
@@ -91,7 +137,8 @@ class BpaError(Exception):
         message: one line that says what is wrong and how to correct it.
         parameter: the name of the parameter that the error is about, as in Python, or None. The
             command line prints the option of that name after the message.
-        code: a short name of the kind of error that stays the same when the message changes.
+        code: a short name of the kind of error, one of `CODES`. It stays the same when the message
+            changes.
 
     Args:
         message: one sentence that says what is wrong and how to correct it. Control characters are

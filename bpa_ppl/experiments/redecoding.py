@@ -175,7 +175,7 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for placeholder in ("{weights}", "{nbest}"):
             if placeholder not in self.command:
                 problem = f"the decoder command has no {placeholder}: write it for that file's name"
-                raise UsageError(problem, parameter="command", code="missing")
+                raise UsageError(problem, parameter="command", code="missing-argument")
 
     def function(
         self, sources: Sequence[str] | None = None, read: Callable[[Path], NBest] = read_nbest
@@ -192,7 +192,7 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if "{sources}" in self.command and not sources:
             problem = "the decoder command reads {sources}, and there are none: give source texts"
-            raise UsageError(problem, parameter="sources", code="missing")
+            raise UsageError(problem, parameter="sources", code="missing-argument")
         if "{sources}" in self.command and any("\n" in s or "\r" in s for s in sources or ()):
             problem = "a source has a line break, and the decoder command reads one source a line"
             raise DataError(f"{problem}: remove it", parameter="sources", code="not-supported")

@@ -490,7 +490,7 @@ def _check(study: Study) -> None:
     """Raise a UsageError if the parts of a study do not fit together."""
     if study.decoder is not None and "{sources}" not in study.decoder.command:
         message = "the decoder command has no {sources}: write it for that file's name"
-        raise UsageError(message, code="missing")
+        raise UsageError(message, code="missing-argument")
     if clash := [column for column in study.columns if column in METRICS]:
         message = f"columns: {clash[0]} is the name of a metric: rename the column"
         raise UsageError(message, code="duplicate")
