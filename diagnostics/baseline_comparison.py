@@ -115,10 +115,10 @@ def compare_baselines(
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         lacking = nbest.references is None and has_preferences(nbest)
-        gain = resolve(metric or default_metric(nbest, canonical=False), nbest)
-        if metric is None and lacking and "references" in gain.needs:
+        default = resolve(metric or default_metric(nbest, canonical=False), nbest)
+        if metric is None and lacking and "references" in default.needs:
             return _compare(nbest, None, None)
-        return _compare(demote_to_extras(nbest, gain.columns), gain, None)
+        return _compare(demote_to_extras(nbest, default.columns), default, None)
     draws = as_draws(posterior)
     gain = compared_by(nbest, draws) if metric is None else resolve(metric, nbest)
     if gain is None and not has_preferences(nbest):
