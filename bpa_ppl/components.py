@@ -298,7 +298,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """
         if problem := self._misfit(member):
             raise UsageError(f"{name} {problem}", parameter="member", code="wrong-type")
-        if name in self and self[name] is not member:
+        if name in self and self.registered.get(name) is not member:
             problem = f"there is a {self.kind} {name} already: choose another name"
             raise UsageError(problem, parameter="name", code="duplicate")
         self.registered[name] = member
