@@ -34,8 +34,9 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
-from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
-from bpa_ppl.diagnostics.baselines.table import gains_of_best, proportion_interval
+from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.baseline_table import proportion_interval
+from bpa_ppl.diagnostics.baselines import gains_of_best
 from bpa_ppl.quality.column import column_of
 
 SIZES = (10, 20, 50)

@@ -16,7 +16,7 @@ from measuring import Table, run_tables
 from scipy.stats import norm
 
 from bpa_ppl.adapting import build_problem
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.check import check
 from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
 from bpa_ppl.experiments.comparison.efficiency import efficiency, shown
 from bpa_ppl.experiments.estimates import mean_of, runs_together

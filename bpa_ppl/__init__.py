@@ -21,8 +21,8 @@ _MODULES = {
     "bpa_ppl.decoding.reranker": ("Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
     "bpa_ppl.describing": ("describe",),
-    "bpa_ppl.diagnostics.baselines.comparing": ("compare_baselines",),
-    "bpa_ppl.diagnostics.checks": ("Report", "check"),
+    "bpa_ppl.diagnostics.baseline_comparison": ("compare_baselines",),
+    "bpa_ppl.diagnostics.check": ("Report", "check"),
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
     "bpa_ppl.experiments.comparison.comparison": ("compare",),
     "bpa_ppl.experiments.samplers": ("compare_samplers",),
@@ -51,6 +51,7 @@ _MODULES = {
     "bpa_ppl.models.priors.sparse": ("Horseshoe",),
     "bpa_ppl.models.priors.learned": ("learn_prior",),
     "bpa_ppl.nbest": ("NBest",),
+    "bpa_ppl.notes": ("WarningsHandler", "warn_user"),
     "bpa_ppl.posterior.adapter": ("as_draws", "point_weights"),
     "bpa_ppl.posterior.draws": ("Draws",),
     "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
@@ -94,8 +95,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.decoding.reranker import Reranker as Reranker, rerank as rerank
     from bpa_ppl.decoding.rules import Mbr as Mbr, Rule as Rule
     from bpa_ppl.describing import describe as describe
-    from bpa_ppl.diagnostics.baselines.comparing import compare_baselines as compare_baselines
-    from bpa_ppl.diagnostics.checks import Report as Report, check as check
+    from bpa_ppl.diagnostics.baseline_comparison import compare_baselines as compare_baselines
+    from bpa_ppl.diagnostics.check import Report as Report, check as check
     from bpa_ppl.errors import (
         BpaError as BpaError,
         BpaWarning as BpaWarning,
@@ -133,6 +134,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.priors.sparse import Horseshoe as Horseshoe
     from bpa_ppl.models.priors.learned import learn_prior as learn_prior
     from bpa_ppl.nbest import NBest as NBest
+    from bpa_ppl.notes import WarningsHandler as WarningsHandler, warn_user as warn_user
     from bpa_ppl.posterior.adapter import as_draws as as_draws, point_weights as point_weights
     from bpa_ppl.posterior.draws import Draws as Draws
     from bpa_ppl.posterior.files import (

@@ -11,12 +11,11 @@ import jax
 import numpy as np
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl.caching import prepare_jax
-from bpa_ppl.diagnostics.baselines.comparing import (
-    left_out_note,
-)
-from bpa_ppl.diagnostics.checks import checked
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.diagnostics.baseline_comparison import left_out_note
+from bpa_ppl.diagnostics.check import checked
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood

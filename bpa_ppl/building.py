@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
-from bpa_ppl.errors import DataError, UsageError, called, location_of, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, called, location_of, quoted
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
 from bpa_ppl.formats.records import IN_MEMORY, block_of_records

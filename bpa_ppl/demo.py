@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import checked_seed
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
-from bpa_ppl.diagnostics.checks import Report, checked
-from bpa_ppl.errors import checked_seed
+from bpa_ppl.diagnostics.check import Report, checked
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import location_of, quoted, require
+from bpa_ppl.errors import location_of, quoted
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of

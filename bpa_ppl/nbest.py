@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import (
     PLAIN,
     Float32,
@@ -30,7 +31,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
     wrong_type,
 )
-from bpa_ppl.errors import MEMORY, DataError, UsageError, one_of, printable, quoted
+from bpa_ppl.errors import MEMORY, DataError, UsageError, printable, quoted
 from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
 from bpa_ppl.notes import counted
 

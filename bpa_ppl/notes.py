@@ -47,7 +47,13 @@ _captured: ContextVar[list[Note] | None] = ContextVar("bpa_ppl_notes", default=N
 
 
 def warn_user(message: str) -> None:
-    """Log a warning about a problem that does not stop the program."""
+    """Log a warning about a problem that does not stop the program.
+
+    >>> with capture_notes() as notes:
+    ...     warn_user("two lists are empty")
+    >>> [note.message for note in notes]
+    ['two lists are empty']
+    """
     _log(Note(logging.WARNING, message))
 
 
@@ -91,6 +97,9 @@ class WarningsHandler(logging.Handler):
     """Issue records of level WARNING and above as Python warnings of the class `BpaWarning`.
 
     Their location is the line outside the package that called it.
+
+    >>> WarningsHandler().level == logging.WARNING
+    True
     """
 
     def __init__(self) -> None:

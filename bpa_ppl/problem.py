@@ -14,16 +14,17 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl.diagnostics.baselines.comparing import (
+from bpa_ppl.diagnostics.baseline_comparison import (
     recorded_comparison,
     with_baselines,
     with_indicators_compared,
 )
-from bpa_ppl.diagnostics.baselines.table import system_column
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.baselines import system_column
+from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.drift import feature_scales
-from bpa_ppl.errors import DataError, UsageError, checked_seed, require
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior.adapter import to_arviz

@@ -9,28 +9,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
-from bpa_ppl.diagnostics.baselines.comparing import (
+from bpa_ppl.diagnostics.baseline_comparison import (
     compare_with_recorded,
     compared_by,
-    indicators_of,
     no_gains,
     recorded_comparison,
-    without_canonical,
 )
-from bpa_ppl.diagnostics.baselines.table import (
+from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
     ADAPTED,
-    CANONICAL,
-    FIRST,
-    RANDOM,
     SAME_SIGNS,
     TIE,
     BaselineComparison,
     BaselineRow,
-    Baselines,
-    system_column,
 )
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.baselines import (
+    CANONICAL,
+    FIRST,
+    RANDOM,
+    Baselines,
+    indicators_of,
+    system_column,
+    without_canonical,
+)
+from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.diagnostics.explanations import (
     ChoiceChanges,
     changes_section,

@@ -11,17 +11,9 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl.errors import (
-    MEMORY,
-    DataError,
-    UsageError,
-    called,
-    listed,
-    location_of,
-    quoted,
-    require,
-)
+from bpa_ppl.errors import MEMORY, DataError, UsageError, called, listed, location_of, quoted
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, warn_user

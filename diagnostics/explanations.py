@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, to_array
-from bpa_ppl.diagnostics.baselines.table import system_column
+from bpa_ppl.diagnostics.baselines import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe

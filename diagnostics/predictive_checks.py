@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import checked_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, checked_seed
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import NBest

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.baselines.comparing import (
-    notes_on_indicators,
-    recorded_comparison,
-)
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison, BaselineRow
-from bpa_ppl.diagnostics.checks import Report, check, sampled_components
+from bpa_ppl.diagnostics.baseline_comparison import notes_on_indicators, recorded_comparison
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.check import Report, check, sampled_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.checks import check, sampled_components
+from bpa_ppl.diagnostics.check import check, sampled_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, label, write_figure
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, drawn, page, write_page
 from bpa_ppl.diagnostics.provenance import signature

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_floats
-from bpa_ppl.errors import DataError, require
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Match
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, from_lists, read_nbest
+from bpa_ppl.components import Registry
 from bpa_ppl.notes import LOGGER, WarningsHandler
-from bpa_ppl.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -123,9 +123,9 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> list[Registry]:
 
     result = list(REGISTRIES.values())
     for one in result:
-        for name, value in {"_members": dict, "registered": dict, "_left_out": set}.items():
+        for name, value in {"registered": dict, "_left_out": set}.items():
             monkeypatch.setattr(one, name, value(getattr(one, name)))
-        monkeypatch.setattr(one, "_searched", False)
+        monkeypatch.setattr(one, "_points", None)
     return result
 
 

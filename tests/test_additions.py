@@ -16,12 +16,12 @@ from support.registries import REGISTRIES
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
+from bpa_ppl.components import Registry
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import text_metrics
 from bpa_ppl.quality.ter import TER
-from bpa_ppl.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "docs/how-to/additions.md"

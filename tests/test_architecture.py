@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import Draws, from_lists, write_nbest, write_posterior
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.check import checked
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "progress", "tables"),
     ("_runtime", "notes"),
-    ("caching", "component", "names", "workers"),
-    ("nbest", "registry"),
+    ("caching", "components", "names", "workers"),
+    ("nbest",),
     ("weights",),
     ("formats",),
     ("building",),

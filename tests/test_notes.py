@@ -75,7 +75,8 @@ class TestWithoutLogging:
 
 
 def test_warnings_on_standard_error(tmp_path: Path) -> None:
-    script = "import bpa_ppl.notes as n\nn.warn_user('the list is short')\nn.log_info('done')\n"
+    script = "import bpa_ppl.notes as n\n"
+    script += "n.warn_user('the list is short')\nn.log_info('done')\n"
     for more, expected in (
         ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),
         ("import logging; logging.basicConfig()\n", "WARNING:bpa_ppl:the list is short"),

@@ -13,8 +13,8 @@ from support.raising import raises
 
 import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
+from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.demo import run_demo
-from bpa_ppl.errors import SEEDS, checked_seed
 from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
+from bpa_ppl.diagnostics.check import checked, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import starting_weights
@@ -46,7 +46,7 @@ def adapt(
         extra_references: References of the --extra lists.
     """
     from bpa_ppl.adapting import adapt_draws
-    from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+    from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.none import NoLikelihood

@@ -69,7 +69,7 @@ def oracle(
         weights: Canonical weights, to break ties.
     """
     from bpa_ppl.decoding.writing import text_lines
-    from bpa_ppl.diagnostics.baselines.comparing import compare_baselines
+    from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.progress import reporter

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import msgspec
 from cyclopts import UNSET, Group, Parameter, Token
 
-from bpa_ppl.component import number_or_text
+from bpa_ppl.components import number_or_text
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES

@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics import checks
-from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.check import check as check_posterior
+from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import raters_of
@@ -39,7 +40,7 @@ def check(
         as_json: Print JSON instead of a table.
     """
     draws = read_draws(posterior)
-    report, raters = checks.check(draws), raters_of(draws)
+    report, raters = check_posterior(draws), raters_of(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
@@ -207,6 +208,6 @@ def weights(
     """
     draws = read_draws(posterior)
     if not unchecked:
-        checks.refuse_unconverged(draws)
+        refuse_unconverged(draws)
     chosen = point_weights(draws, point, draw).normalised(draws.features)
     write_weights(chosen, output, template=template)

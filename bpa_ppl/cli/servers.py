@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import UsageError, require_extra
+from bpa_ppl.errors import UsageError
 
 #: A box of help.
 SERVER = Group("Server", sort_key=8)

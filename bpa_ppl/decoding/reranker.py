@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Rule
-from bpa_ppl.diagnostics.checks import refuse_unconverged
+from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest

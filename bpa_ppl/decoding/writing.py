@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.baselines.comparing import (
+from bpa_ppl.diagnostics.baseline_comparison import (
     criterion,
     has_inputs,
     name_of_gain,
@@ -21,8 +22,8 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     sums_of_choices,
 )
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, rows_of
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import jax
 import numpy as np
 
-from bpa_ppl.component import Count
+from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, unflatten

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.component import number_or_text
+from bpa_ppl.components import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS

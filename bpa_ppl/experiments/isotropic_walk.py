@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import jax
 
-from bpa_ppl.component import CountOrNone, Positive
+from bpa_ppl.components import CountOrNone, Positive
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.rwm import random_walk

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
-from bpa_ppl.errors import checked_seed, one_of
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.oracle import Oracles

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -22,7 +23,6 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
     write_page,
 )
-from bpa_ppl.errors import one_of
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.comparison.efficiency import table_of
 from bpa_ppl.experiments.results import (

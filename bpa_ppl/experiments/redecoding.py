@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.building import concatenate
-from bpa_ppl.component import Count
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.components import Count
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.tuning.base import TuningProblem, tuning_lists
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.formats.reading import read_nbest
@@ -175,7 +176,7 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for placeholder in ("{weights}", "{nbest}"):
             if placeholder not in self.command:
                 problem = f"the decoder command has no {placeholder}: write it for that file's name"
-                raise UsageError(problem, parameter="command", code="missing")
+                raise UsageError(problem, parameter="command", code="missing-argument")
 
     def function(
         self, sources: Sequence[str] | None = None, read: Callable[[Path], NBest] = read_nbest
@@ -192,7 +193,7 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if "{sources}" in self.command and not sources:
             problem = "the decoder command reads {sources}, and there are none: give source texts"
-            raise UsageError(problem, parameter="sources", code="missing")
+            raise UsageError(problem, parameter="sources", code="missing-argument")
         if "{sources}" in self.command and any("\n" in s or "\r" in s for s in sources or ()):
             problem = "a source has a line break, and the decoder command reads one source a line"
             raise DataError(f"{problem}: remove it", parameter="sources", code="not-supported")

@@ -16,9 +16,10 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl.adapting import adapt_draws
+from bpa_ppl.components import Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.check import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.experiments.results import claimed, result_row, write_json, write_tables
@@ -46,7 +47,6 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, statistics
-from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import parallel_workers

@@ -13,16 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
+from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.adapting import build_problem, gain_of
-from bpa_ppl.errors import (
-    SEEDS,
-    BpaError,
-    NotConverged,
-    UsageError,
-    checked_seed,
-    interruption,
-    printable,
-)
+from bpa_ppl.errors import BpaError, NotConverged, UsageError, interruption, printable
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
     FAILED,

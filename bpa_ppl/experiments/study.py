@@ -18,10 +18,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl._runtime.arguments import checked_seed, one_of, require
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl.component import Component, CountOrNone, name_in
+from bpa_ppl.components import Component, CountOrNone, Registry, name_in
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text
@@ -29,7 +30,6 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, reported_metrics, text_metrics
-from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.arguments import PRESETS
 from bpa_ppl.sampling.base import SAMPLERS
 
@@ -490,7 +490,7 @@ def _check(study: Study) -> None:
     """Raise a UsageError if the parts of a study do not fit together."""
     if study.decoder is not None and "{sources}" not in study.decoder.command:
         message = "the decoder command has no {sources}: write it for that file's name"
-        raise UsageError(message, code="missing")
+        raise UsageError(message, code="missing-argument")
     if clash := [column for column in study.columns if column in METRICS]:
         message = f"columns: {clash[0]} is the name of a metric: rename the column"
         raise UsageError(message, code="duplicate")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.decoding.reranker import rerank
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import SEEDS, UsageError, checked_seed
+from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.page import settings_figure
 from bpa_ppl.experiments.results import write_rows

@@ -8,7 +8,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from bpa_ppl.component import Count, Positive
+from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.heuristic import reweighted, weighted_vectors
 from bpa_ppl.experiments.tuning.reestimation import reestimate

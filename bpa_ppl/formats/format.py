@@ -1,6 +1,6 @@
 """The base classes of formats: components that detect, read and write files.
 
-See `bpa_ppl.registry` for formats in other packages.
+See `bpa_ppl.components` for formats in other packages.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar
 
-from bpa_ppl.component import Component, name_in
-from bpa_ppl.errors import BpaError, UsageError, one_of
+from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl.components import Component, Registry, name_in
+from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.preference_rows import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import Registry
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"

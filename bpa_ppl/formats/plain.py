@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import CountOrNone
+from bpa_ppl.components import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, location_of, quoted
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format

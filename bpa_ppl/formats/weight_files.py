@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,

@@ -25,7 +25,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.streams import denied
 from bpa_ppl.notes import log_info
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
+from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.adapting import adapt
-from bpa_ppl.errors import DataError, UsageError, checked_seed, listed, quoted, require
+from bpa_ppl.errors import DataError, UsageError, listed, quoted
 from bpa_ppl.features.prepared import prepare_lists
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior

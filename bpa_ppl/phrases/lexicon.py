@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Share
+from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines

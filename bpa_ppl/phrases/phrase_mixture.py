@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bpa_ppl.component import Share
+from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest

@@ -33,7 +33,7 @@ from scipy.special import logsumexp
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.caching import compiled
-from bpa_ppl.component import Component, CountOrNone, NotNegative
+from bpa_ppl.components import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter

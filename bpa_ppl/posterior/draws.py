@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, checked_seed, listed, one_of
+from bpa_ppl.errors import DataError, listed
 from bpa_ppl.names import places_of, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Component
-from bpa_ppl.registry import Registry
+from bpa_ppl.components import Component, Registry
 
 #: One tuple of references per sentence, which may differ in length.
 References = Sequence[Sequence[str]]

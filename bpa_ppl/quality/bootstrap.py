@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import checked_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import checked_seed
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.gains import resolve
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Count, CountOrNone
+from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.quality.base import Lists, Metric, References, Score, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary
 

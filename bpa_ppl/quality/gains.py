@@ -9,10 +9,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, members
 from bpa_ppl.building import from_lists
-from bpa_ppl.component import name_in
-from bpa_ppl.errors import DataError, UsageError, quoted, require
+from bpa_ppl.components import name_in
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import METRICS, Lists, Metric, References, Score

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import one_of, require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, one_of, require
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted
 from bpa_ppl.progress import Reporter

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import one_of
 from bpa_ppl.text.words import Ragged, Vocabulary
 
 #: The metrics that can compare the texts of a list.

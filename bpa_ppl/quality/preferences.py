@@ -33,8 +33,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, location_of, quoted, require
+from bpa_ppl.errors import DataError, location_of, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, log_info
 

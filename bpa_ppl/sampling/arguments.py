@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bpa_ppl.errors import UsageError, checked_seed, one_of
+from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.likelihoods.none import NoLikelihood
 from bpa_ppl.quality.oracle import Oracles

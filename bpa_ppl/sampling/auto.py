@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl.component import Count
-from bpa_ppl.diagnostics.checks import checked, shortage_of
+from bpa_ppl.components import Count
+from bpa_ppl.diagnostics.check import checked, shortage_of
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from bpa_ppl.component import Component
-from bpa_ppl.errors import UsageError, require_extra
+from bpa_ppl._runtime.arguments import require_extra
+from bpa_ppl.components import Component, Registry
+from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import Registry
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.draws import Draws

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
 
-from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.errors import UsageError, one_of, quoted
+from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl.components import Count, CountOrNone
+from bpa_ppl.errors import UsageError, quoted
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Count, Positive
+from bpa_ppl.components import Count, Positive
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 from numpyro.infer import NUTS
 
-from bpa_ppl.component import Positive
+from bpa_ppl.components import Positive
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, starting_points

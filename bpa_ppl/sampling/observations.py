@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, require
+from bpa_ppl.errors import DataError
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle

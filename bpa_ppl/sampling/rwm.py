@@ -13,7 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import potential_energy
 
-from bpa_ppl.component import Count, CountOrNone, Positive
+from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import Chains, run_chains
 from bpa_ppl.sampling.laplace import typical_moments

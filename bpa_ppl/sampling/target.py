@@ -24,8 +24,9 @@ from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, potential_energy
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl.errors import UsageError, require
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists, in_order
 from bpa_ppl.models.log_linear import log_linear

@@ -10,10 +10,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Component
+from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.registry import Registry
 
 if TYPE_CHECKING:
     from bpa_ppl.nbest import NBest

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bpa_ppl.component import NotNegative
+from bpa_ppl.components import NotNegative
 from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists

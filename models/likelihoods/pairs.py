@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bpa_ppl._runtime.arrays import Float32
-from bpa_ppl.component import Positive
+from bpa_ppl.components import Positive
 from bpa_ppl.models.likelihoods.base import (
     Likelihood,
     Observations,

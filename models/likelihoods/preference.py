@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.component import CountOrNone, Positive
+from bpa_ppl.components import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import Likelihood, Observations, buckets_with
 from bpa_ppl.models.lists import Lists

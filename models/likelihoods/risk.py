@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from bpa_ppl.component import Positive
+from bpa_ppl.components import Positive
 from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, ScoreFactor, buckets_with
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.components import Component, Registry
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import unique_fields
 from bpa_ppl.names import places_of
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.registry import Registry
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:

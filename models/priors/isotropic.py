@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import force_setattr
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Positive
+from bpa_ppl.components import Positive
 from bpa_ppl.errors import DataError, UsageError, listed
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.names import matches, with_labels

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.component import Positive
+from bpa_ppl.components import Positive
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.weights import Match

@@ -31,8 +31,8 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
-from bpa_ppl.diagnostics import checks
-from bpa_ppl.diagnostics.checks import checked, recorded_report
+from bpa_ppl.diagnostics import check as check_module
+from bpa_ppl.diagnostics.check import checked, recorded_report
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
@@ -159,7 +159,7 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
     for name in ("weights", "diverging"):
         with raises(NotConverged, parameter="unchecked", match="NOT converged"):
             Reranker(copies[name])
-    monkeypatch.setattr(checks, "check", lambda *_: pytest.fail("it is checked again"))
+    monkeypatch.setattr(check_module, "check", lambda *_: pytest.fail("it is checked again"))
     Reranker(tmp_path / "posterior.nc")
     Reranker(copies["other"], defaults={"Other": 0.0})
     with raises(NotConverged, parameter="unchecked", match="R-hat"):

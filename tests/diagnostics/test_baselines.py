@@ -33,13 +33,16 @@ from bpa_ppl import (
 )
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baselines.comparing import (
-    association,
-    recorded_comparison,
-    with_baselines,
-)
-from bpa_ppl.diagnostics.baselines.table import (
+from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison, with_baselines
+from bpa_ppl.diagnostics.baseline_table import (
     ADAPTED,
+    BaselineComparison,
+    BaselineRow,
+    mean_interval,
+    moments,
+    proportion_interval,
+)
+from bpa_ppl.diagnostics.baselines import (
     BEST,
     CANONICAL,
     FEATURE,
@@ -49,12 +52,8 @@ from bpa_ppl.diagnostics.baselines.table import (
     RIDGE,
     SYSTEM,
     TOTAL,
-    BaselineComparison,
-    BaselineRow,
     Baselines,
-    mean_interval,
-    moments,
-    proportion_interval,
+    association,
     system_column,
 )
 from bpa_ppl.diagnostics.report import posterior_page, ways_figure

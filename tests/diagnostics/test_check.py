@@ -17,7 +17,7 @@ from support.html_outline import Outline
 from support.records import with_record
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics.checks import Remedies, Report, Thresholds, _z_score, chain_differences
+from bpa_ppl.diagnostics.check import Remedies, Report, Thresholds, _z_score, chain_differences
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws, pooled

@@ -12,12 +12,13 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, from_lists, rerank
-from bpa_ppl.diagnostics.baselines.comparing import (
+from bpa_ppl.diagnostics.baseline_comparison import (
     left_out_note,
     notes_on_indicators,
     recorded_comparison,
 )
-from bpa_ppl.diagnostics.baselines.table import ADAPTED, WITHOUT, BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.baseline_table import ADAPTED, BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.baselines import WITHOUT
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.notes import Note, capture_notes
 

@@ -29,25 +29,20 @@ from bpa_ppl import (
     write_posterior,
 )
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
-from bpa_ppl.diagnostics.baselines.table import (
+from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.baseline_table import (
     _ADDED,
     _ADDED_DIFFERENCES,
     ACCURACY,
     ADAPTED,
-    CANONICAL,
-    FEATURE,
-    FIRST,
     LEFT_OUT,
-    LOGISTIC,
-    MEAN,
     NEW,
     BaselineComparison,
     BaselineRow,
-    Baselines,
     mean_interval,
     moments,
 )
+from bpa_ppl.diagnostics.baselines import CANONICAL, FEATURE, FIRST, LOGISTIC, MEAN, Baselines
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights

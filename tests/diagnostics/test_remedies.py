@@ -13,7 +13,7 @@ import pytest
 
 from bpa_ppl import check, from_lists
 from bpa_ppl.adapting import build_problem
-from bpa_ppl.diagnostics.checks import Remedies
+from bpa_ppl.diagnostics.check import Remedies
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.problem import Problem

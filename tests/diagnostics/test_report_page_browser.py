@@ -14,7 +14,8 @@ import pytest
 from support.browser import CHROMIUM, OPTIONS
 from support.external_posterior import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.baselines import SYSTEM, Baselines
 from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
 from bpa_ppl.diagnostics.report import posterior_page
 

@@ -16,7 +16,7 @@ from xarray import DataArray, DataTree
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import arviz_data, import_arviz

@@ -10,10 +10,9 @@ import pytest
 
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.adapting import build_problem
-from bpa_ppl.component import Count
+from bpa_ppl.components import Count, Registry
 from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
-from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 

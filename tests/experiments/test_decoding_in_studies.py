@@ -148,7 +148,7 @@ def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> N
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("{nbest}", "nbest", "missing"),
+        ("{nbest}", "nbest", "missing-argument"),
         ('like = "map"', 'like = "map"\nredecode = true', "not-supported"),
         ('like = "map"', 'like = "canonical"', "not-supported"),
     ],
@@ -160,5 +160,5 @@ def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -
 
 def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     study = edited(study_file, ('adapt_sources = "src"\n', ""))
-    with raises(UsageError, "missing", parameter="sources"):
+    with raises(UsageError, "missing-argument", parameter="sources"):
         run_study(study, study_file.parent / "results")

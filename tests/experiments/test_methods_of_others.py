@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl.component import Count, Positive
+from bpa_ppl.components import Count, Positive, Registry
 from bpa_ppl.decoding.rules import RULES, Viterbi
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import run_study
 from bpa_ppl.experiments.study import read_study
 from bpa_ppl.experiments.tuning.base import TUNERS, Tuned, Tuner, TuningProblem
-from bpa_ppl.registry import Registry
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 

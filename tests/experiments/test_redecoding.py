@@ -111,7 +111,7 @@ def test_a_command_reads_its_files_in_its_folder(command: str, tmp_path: Path) -
     assert written == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
     assert (tmp_path / "texts").read_text() == "a b\nc\n"
     assert not Path((tmp_path / "name").read_text().strip()).parent.exists()
-    with raises(UsageError, "missing", parameter="sources"):
+    with raises(UsageError, "missing-argument", parameter="sources"):
         decoder.function()
     with raises(DataError, "not-supported", parameter="sources"):
         decoder.function(["a b", "c\nd"])

@@ -11,12 +11,11 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, NBest, add_features
-from bpa_ppl.component import Positive
+from bpa_ppl.components import Positive, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import FEATURES, Features, FeatureSource, fold_of
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
-from bpa_ppl.registry import Registry
 
 
 class Scaled(FeatureSource, frozen=True):

@@ -24,12 +24,12 @@ from bpa_ppl import (
     read_posterior,
     rerank,
 )
+from bpa_ppl.components import Registry
 from bpa_ppl.features.base import FEATURES, SELF, FeatureSource, TextSource, of_each_string
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, record_of
-from bpa_ppl.registry import Registry
 from bpa_ppl.weights import StartingWeights
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")

@@ -10,7 +10,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
-from bpa_ppl.component import Count
+from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat, WeightFormat
@@ -69,8 +69,8 @@ def registered() -> Iterator[None]:
     NBEST_FORMATS.register("toy", Toy)
     WEIGHT_FORMATS.register("toy", ToyWeights)
     yield
-    del NBEST_FORMATS._members["toy"]
-    del WEIGHT_FORMATS._members["toy"]
+    del NBEST_FORMATS.registered["toy"]
+    del WEIGHT_FORMATS.registered["toy"]
 
 
 def test_it_is_written_by_name_and_with_settings(write: Write, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, corpus_score, from_lists, oracles
-from bpa_ppl.component import Count
+from bpa_ppl.components import Count
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.quality.base import METRICS, Averaged, Metric
 from bpa_ppl.quality.gains import gains, reported_metrics, statistics
@@ -87,7 +87,7 @@ def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
 def test_counts_and_value_are_enough_to_tune(
     tuner: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    monkeypatch.setattr(METRICS, "registered", {})
     METRICS.register("lengths", Lengths)
     worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
     result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **settings)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
-from bpa_ppl.diagnostics.checks import Thresholds, check
+from bpa_ppl.diagnostics.check import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError, UsageError

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.caching import compiled
-from bpa_ppl.component import Count, CountOrNone, NotNegative
+from bpa_ppl.components import Count, CountOrNone, NotNegative
 from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 
 # Narrower intervals are ignored, because of rounding errors (as in Moses).

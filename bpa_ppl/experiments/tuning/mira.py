@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.component import Count, Positive, Share
+from bpa_ppl.components import Count, Positive, Share
 from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 
 

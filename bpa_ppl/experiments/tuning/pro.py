@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.component import Count, NotNegative, Positive, Share
+from bpa_ppl.components import Count, NotNegative, Positive, Share
 from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import checked_seed, require
 from bpa_ppl.experiments.tuning.base import TUNERS, Tuner, TuningProblem, tuning_lists
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter, reporter

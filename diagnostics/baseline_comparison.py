@@ -1,54 +1,56 @@
-"""Compare adapted weights with baselines, on the adaptation sentences and on new lists.
+"""Compare adapted weights with simple ways to choose, by leave-one-out or on new lists.
 
 The metric None stands for preferences, whose gain is the accuracy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baselines.table import (
+from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
     ADAPTED,
-    BEST,
-    FIRST,
     IN_SAMPLE,
     LEFT_OUT,
-    MEAN,
-    RANDOM,
-    WITHOUT,
     WORSE,
     BaselineComparison,
-    Baselines,
     gain_sums,
-    gains_of_best,
     rows_of,
-    select_baselines,
-    system_column,
 )
-from bpa_ppl.diagnostics.leave_one_out import leave_one_out
-from bpa_ppl.errors import DataError, require
-from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.diagnostics.baselines import (
+    FIRST,
+    MEAN,
+    WITHOUT,
+    Answers,
+    Baselines,
+    Gains,
+    canonical_scores,
+    indicators_of,
+    judge,
+    prior_signs,
+    select_baselines,
+    without_canonical,
+)
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, criterion_of
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import Draws, importance_weights
 from bpa_ppl.posterior.record import IndicatorsRecord
-from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, loo_log_weights
 from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import Column, with_judged
+from bpa_ppl.quality.column import Column
 from bpa_ppl.quality.gains import default_metric, resolve
 from bpa_ppl.quality.gains import gains as gains_in
-from bpa_ppl.quality.preferences import Comparisons, compared_lists, has_preferences
+from bpa_ppl.quality.preferences import compared_lists, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 _MIN_LISTS = 10
 #: Metrics whose gains are numbers of words.
 _IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
+_MAX_DRAWS = 1000  # for leave-one-out
+_TINY = np.finfo(np.float64).tiny
 
 
 def compare_baselines(
@@ -111,18 +115,18 @@ def compare_baselines(
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         lacking = nbest.references is None and has_preferences(nbest)
-        gain = resolve(metric or default_metric(nbest, canonical=False), nbest)
-        if metric is None and lacking and "references" in gain.needs:
-            return _compared(nbest, None, None)
-        return _compared(demote_to_extras(nbest, gain.columns), gain, None)
+        default = resolve(metric or default_metric(nbest, canonical=False), nbest)
+        if metric is None and lacking and "references" in default.needs:
+            return _compare(nbest, None, None)
+        return _compare(demote_to_extras(nbest, default.columns), default, None)
     draws = as_draws(posterior)
-    goal = compared_by(nbest, draws) if metric is None else resolve(metric, nbest)
-    if goal is None and not has_preferences(nbest):
+    gain = compared_by(nbest, draws) if metric is None else resolve(metric, nbest)
+    if gain is None and not has_preferences(nbest):
         raise no_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compared(recipe.for_training(nbest).nbest, goal, draws)
-    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), goal)
+        return _compare(recipe.for_training(nbest).nbest, gain, draws)
+    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), gain)
     if not comparison.rows:
         raise no_gains(nbest, draws)
     return comparison
@@ -141,18 +145,17 @@ def with_baselines(
         draws: from `adapt`.
         lists: the adaptation sentences, prepared, with their preferences.
         metric: of the gains; None for preferences.
-        gains: (hypotheses,) if they are available.
+        gains: (candidates,) if they are available.
     """
-    judged = isinstance(metric, Column) or (gains is not None and without_canonical(draws))
-    if not (judged or of_preferences(draws)) or len(_judged(lists, metric, gains)[0]) < 2:
+    given = isinstance(metric, Column) or (gains is not None and without_canonical(draws))
+    if not (given or of_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
         return draws
-    comparison = _compared(lists, metric, draws, gains)
+    comparison = _compare(lists, metric, draws, gains)
     if comparison.warning:
         warn_user(comparison.warning)
     if message := comparison.share_of_best if comparison.warning else comparison.summary:
         log_info(message)
-    record = structs.replace(draws.record, comparison=comparison.record())
-    return replace(draws, record=record)
+    return _record(draws, comparison)
 
 
 def with_indicators_compared(
@@ -168,38 +171,21 @@ def with_indicators_compared(
         without: the posterior of the same lists where the weights of indicators are 0.
         lists: the adaptation sentences, prepared.
         metric: of the gains.
-        gains: (hypotheses,) if they are available.
+        gains: (candidates,) if they are available.
     """
-    comparison = recorded_comparison(draws)
-    if comparison is None or metric is None or comparison.evaluation != LEFT_OUT:
+    recorded = recorded_comparison(draws)
+    if recorded is None or metric is None or recorded.evaluation != LEFT_OUT:
         return draws
-    all_gains = gains_in(lists, metric) if gains is None else gains
-    nbest, judged = with_judged(lists, np.isfinite(all_gains))
-    gains, by_mean = all_gains[judged], not draws.record.canonical
-    with_them, of_others = (
-        gains_of_best(nbest, np.concatenate(leave_one_out(one, nbest, by_mean=by_mean)[0]), gains)
-        for one in (draws, without)
-    )
-    row = next(
-        row
-        for row in rows_of(gain_sums(_bounds(nbest, gains), {WITHOUT: of_others}, {}, with_them))
-        if row.name == WITHOUT
-    )
-    baselines = replace(
-        comparison.baselines,
-        indicators=", ".join(source.column for source in indicators_of(draws)),
-        without={name: w for name, w in without.at_point("mean").items() if w},
-    )
-    at = next((k for k, r in enumerate(comparison.rows) if r.kind == "feature"), None)
-    position = len(comparison.rows) - 2 if at is None else at  # before features and bounds
-    rows = (*comparison.rows[:position], row, *comparison.rows[position:])
-    comparison = replace(comparison, rows=rows, baselines=baselines)
-    if row.verdict == WORSE:
-        warn_user(comparison.of_indicators)
-    else:
-        log_info(comparison.of_indicators)
-    record = structs.replace(draws.record, comparison=comparison.record())
-    return replace(draws, record=record)
+    comparison = _compare(lists, metric, draws, gains, without)
+    row = comparison.row(WITHOUT)
+    log = warn_user if row is not None and row.verdict == WORSE else log_info
+    log(comparison.of_indicators)
+    return _record(draws, comparison)
+
+
+def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
+    """Return the posterior with the comparison in its record."""
+    return replace(draws, record=structs.replace(draws.record, comparison=comparison.record()))
 
 
 def left_out_note(indicators: IndicatorsRecord) -> str:
@@ -233,18 +219,18 @@ def recorded_comparison(draws: Draws) -> BaselineComparison | None:
 
 
 def criterion(nbest: NBest, draws: Draws) -> Metric | None:
-    """Return the criterion of a posterior, which choices from lists are judged by.
+    """Return the gain by which choices from lists are judged: the one that a posterior records.
 
     If the posterior records none that is installed, or the lists lack its column, it is the gain
     that `adapt` uses by default.
 
     Returns:
-        None if the lists lack what the criterion needs.
+        None if the lists lack what the gain needs.
     """
-    goal = criterion_of(draws.record)
-    if goal is None or not set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
-        goal = resolve(default_metric(nbest, canonical=draws.record.canonical))
-    return goal if has_inputs(nbest, goal) else None
+    gain = criterion_of(draws.record)
+    if gain is None or not set(gain.columns) <= {*nbest.feature_names, *nbest.extras}:
+        gain = resolve(default_metric(nbest, canonical=draws.record.canonical))
+    return gain if has_inputs(nbest, gain) else None
 
 
 def of_preferences(draws: Draws) -> bool:
@@ -253,7 +239,7 @@ def of_preferences(draws: Draws) -> bool:
 
 
 def compared_by(nbest: NBest, draws: Draws) -> Metric | None:
-    """Return the criterion, or None to compare choices by the preferences that lists have.
+    """Return the gain, or None to compare choices by the preferences that lists have.
 
     These come first if the posterior was adapted to preferences.
     """
@@ -271,84 +257,64 @@ def has_inputs(nbest: NBest, metric: Metric) -> bool:
 
 def no_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `criterion`."""
-    goal, code = criterion_of(draws.record), "missing-references"
+    gain, code = criterion_of(draws.record), "missing-references"
     message = "the lists have no references, and the posterior has no column of judgements: "
     message += "give references or preferences"
     if of_preferences(draws):
         message = "the lists have no preferences or rankings, and no references: add one of them"
-    elif goal is not None and goal.columns:
-        columns = ", ".join(goal.columns)
+    elif gain is not None and gain.columns:
+        columns = ", ".join(gain.columns)
         message = f"the lists have neither references nor the column {columns}: add one"
-    elif goal is not None and "sources" in goal.needs and nbest.sources is None:
-        message, code = f"{goal.key} needs the source of each sentence", "missing-sources"
+    elif gain is not None and "sources" in gain.needs and nbest.sources is None:
+        message, code = f"{gain.key} needs the source of each sentence", "missing-sources"
     return DataError(message, nbest.origin, parameter=code.partition("-")[2], code=code)
 
 
-def _judged(
-    lists: NBest, metric: Metric | None, gains: Float64 | None = None
-) -> tuple[NBest, Float64 | Comparisons, int]:
-    """Return the judged lists, their gains or preferences, and the number of those left out."""
-    if metric is None:
-        compared, pairs = compared_lists(lists)
-        return compared, pairs, pairs.undecided
-    gains = gains_in(lists, metric) if gains is None else gains
-    nbest, judged = with_judged(lists, np.isfinite(gains))
-    return nbest, gains[judged], int(np.sum(~np.isfinite(gains)))
-
-
-def _compared(
-    lists: NBest, metric: Metric | None, draws: Draws | None, gains: Float64 | None = None
+def _compare(
+    lists: NBest,
+    metric: Metric | None,
+    draws: Draws | None,
+    gains: Float64 | None = None,
+    without: Draws | None = None,
 ) -> BaselineComparison:
     """Return the comparison on adaptation sentences, by leave-one-out.
+
+    Args:
+        lists: the adaptation sentences, prepared.
+        metric: of the gains; None for preferences.
+        draws: the posterior; None compares only the baselines.
+        gains: (candidates,) if they are available.
+        without: the posterior whose weights of indicators are 0, if that is compared too.
 
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    nbest, judged, unjudged = _judged(lists, metric, gains)
+    judged, unit = judge(lists, metric, gains), name_of_gain(metric)
+    nbest = judged.lists
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
-    indicators = [] if draws is None else indicators_of(draws)
-    selected = select_baselines(
-        nbest,
-        judged,
-        signs={} if draws is None else _signs(draws),
-        canonical=None if draws is None else canonical_scores(draws, nbest),
-        column=system_column(nbest, [source.column for source in indicators]),
-        ignore=[f"{source.column}={value}" for source in indicators for value in source.values],
-    )
-    adapted, doubtful, related, evaluation, best = None, 0, None, LEFT_OUT, None
-    losses = selected.log_loss
+    baselines, ways, log_loss = select_baselines(judged, draws)
+    in_sample, doubtful, related, best = False, 0, None, None
     if draws is not None:
-        if draws.kind == "point" or draws.pointwise is None:
-            evaluation = IN_SAMPLE
-        in_sample = evaluation == IN_SAMPLE
+        in_sample = draws.kind == "point" or draws.pointwise is None
         scores, k_hat = _scores(draws, nbest, in_sample=in_sample)
-        if isinstance(judged, Comparisons):
-            adapted = judged.accuracy(scores)
-            losses = losses | _log_loss(draws, nbest, judged, in_sample=in_sample)
-            related = accuracy_association(adapted, judged.list_weight)
-        else:
-            adapted = gains_of_best(nbest, scores, judged)
-            related = association(scores, judged, nbest.offsets)
-            best = None if in_sample else _chosen_best(nbest, scores, judged)
-        related = None if in_sample or len(nbest) < _MIN_LISTS else related
         doubtful = int(np.sum(k_hat > POOR_PARETO_K))
-    sums = _sums(nbest, judged, selected.gains, selected.features, adapted, losses)
-    rows, unit = rows_of(sums, accuracy=metric is None), name_of_gain(metric)
-    return BaselineComparison(
-        rows, selected.baselines, unit, evaluation, unjudged, doubtful, related, best
-    )
-
-
-def _chosen_best(nbest: NBest, scores: Float64, gains: Float64) -> tuple[float, int]:
-    """Return in how many lists the choice is among the best candidates, and how many there are.
-
-    Candidates of equal score share the choice.
-    """
-    best = np.repeat(_bounds(nbest, gains)[BEST], nbest.sizes)
-    among_best = (gains == best).astype(np.float64)
-    return float(gains_of_best(nbest, scores, among_best).sum()), len(nbest)
+        ways["adapted", ADAPTED] = judged.of_scores(scores)
+        if isinstance(judged, Answers):
+            log_loss |= _log_loss(draws, judged, in_sample=in_sample)
+        if not in_sample:
+            best = judged.count_best(scores)
+            related = judged.association(scores) if len(nbest) >= _MIN_LISTS else None
+    if draws is not None and without is not None:
+        ways["baseline", WITHOUT] = judged.of_scores(_scores(without, nbest, in_sample=False)[0])
+        weights = {name: w for name, w in without.at_point("mean").items() if w}
+        columns = ", ".join(source.column for source in indicators_of(draws))
+        baselines = replace(baselines, indicators=columns, without=weights)
+    sums = gain_sums(ways, judged.bounds(), judged.weight, log_loss)
+    evaluation = IN_SAMPLE if in_sample else LEFT_OUT
+    rows, left_out = rows_of(sums, accuracy=metric is None), judged.left_out
+    return BaselineComparison(rows, baselines, unit, evaluation, left_out, doubtful, related, best)
 
 
 def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
@@ -360,103 +326,72 @@ def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Fl
     return np.concatenate(by_list), k_hat
 
 
-def _log_loss(
-    draws: Draws, lists: NBest, pairs: Comparisons, *, in_sample: bool
-) -> dict[str, Float64]:
+def _log_loss(draws: Draws, judged: Answers, *, in_sample: bool) -> dict[str, Float64]:
     """Return the mean −log p of the preferences about each list by the posterior."""
+    pairs = judged.pairs
     rows = np.stack([pairs.better, pairs.worse], axis=1).ravel()
-    of_two = lists.regroup(pairs.of_list, rows, np.full(len(pairs.weight), 2))
+    of_two = judged.lists.regroup(pairs.of_list, rows, np.full(len(pairs.weight), 2))
     p = np.concatenate(leave_one_out(draws, of_two, in_sample=in_sample)[0])[::2]
-    return {ADAPTED: pairs.mean_of_lists(-np.log(np.maximum(p, np.finfo(np.float64).tiny)))}
+    return {ADAPTED: pairs.mean_of_lists(-np.log(np.maximum(p, _TINY)))}
 
 
-def _sums(
-    nbest: NBest,
-    judged: Float64 | Comparisons,
-    baselines: Mapping[str, Float64],
-    features: Mapping[str, Float64],
-    adapted: Float64 | None,
-    losses: Mapping[str, Float64],
-) -> dict[tuple[str, str], Float64]:
-    """Return sums of gains: see `gain_sums`."""
-    if not isinstance(judged, Comparisons):
-        return gain_sums(_bounds(nbest, judged), baselines, features, adapted)
-    ones, weight = np.ones(len(nbest)), judged.list_weight
-    bounds = {RANDOM: ones / 2, BEST: ones}
-    return gain_sums(bounds, baselines, features, adapted, weight=weight, log_loss=losses)
+def leave_one_out(
+    draws: Draws, lists: NBest, *, in_sample: bool = False, by_mean: bool = False
+) -> tuple[list[Float64], Float64]:
+    """Return scores of candidates by the posterior without their list, and k̂ of each list.
 
-
-def indicators_of(draws: Draws) -> list[Indicators]:
-    """Return the indicators of categories, such as systems, that a posterior has weights for."""
-    sources = Recipe.of(draws).sources
-    return [source for source in sources if isinstance(source, Indicators)]
-
-
-def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
-    """Return how far scores explain gains within lists, in standard errors.
-
-    The sum of the products of standardised scores and ranks of gains, over its standard deviation
-    if the gains of each list were permuted: the stratified rank test of van Elteren (1960).
-
-    >>> offsets = np.array([0, 3, 6])
-    >>> round(association(np.arange(6.0), np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), offsets), 6)
-    2.0
-    """
-    total, variance = 0.0, 0.0
-    for first, end in pairwise(offsets.tolist()):
-        _, place, counts = np.unique(gains[first:end], return_inverse=True, return_counts=True)
-        ranks = np.cumsum(counts) - (counts - 1) / 2  # ties get their mean rank
-        ranked = ranks[place] - (end - first + 1) / 2
-        centred = scores[first:end] - scores[first:end].mean()
-        unit = np.sqrt(centred @ centred * (ranked @ ranked) / max(end - first - 1, 1))
-        if unit > 0:
-            total += float(centred @ ranked / unit)
-            variance += 1.0
-    return float(total / np.sqrt(variance)) if variance else 0.0
-
-
-def accuracy_association(accuracy: Float64, weight: Float64) -> float:
-    """Return how far an accuracy is above ½, in standard errors if there is no association.
+    The posterior without a list is that of at most 1000 evenly spaced draws, by Pareto-smoothed
+    importance sampling. The likelihood need not be p(e*|f): whatever it was is removed.
 
     Args:
-        accuracy: (sentences,) of each list.
-        weight: (sentences,) of each list.
+        draws: with the log-likelihood of each sentence.
+        lists: the adaptation sentences, prepared. All preferences about a list are left out
+            together; two lists may be of the same sentence.
+        in_sample: Use the posterior of all lists instead, which need not have log-likelihoods.
+        by_mean: Score by the mean weights, not by the predictive probability.
 
-    >>> accuracy_association(np.array([1.0, 1.0, 0.0, 1.0]), np.ones(4))
-    1.0
+    Returns:
+        (N,) scores for each list; and (sentences,) Pareto k̂, above 0.7 they are unreliable.
+
+    Raises:
+        DataError: if the draws belong to other lists.
     """
-    above = weight * (accuracy - 0.5)
-    size = float(np.sqrt(above @ above))
-    return float(above.sum()) / size if size else 0.0
+    from bpa_ppl.models.probabilities import normalised
+
+    chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
+    likelihood = None if in_sample else _of_lists(draws, lists, chosen)
+    log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
+    weights, scores, pareto_k = draws.aligned(lists)[chosen], [], np.zeros(len(lists))
+    for s in range(len(lists)):
+        left_out = log_weight
+        if likelihood is not None:
+            smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood[:, s])
+            left_out = smoothed if np.isfinite(pareto_k[s]) else log_weight  # else too few draws
+        share = importance_weights(left_out)
+        features = lists.features[lists.rows(s)].astype(np.float64)
+        if by_mean:
+            scores.append(features @ (share @ weights))
+        else:
+            p = normalised((features - features[:1]) @ weights.T, axis=0)[1]
+            scores.append(p @ share)
+    return scores, pareto_k
 
 
-def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
-    """Return the mean and the highest gain of each list, over its judged candidates."""
-    starts, judged = nbest.offsets[:-1], np.isfinite(gains)
-    count = np.add.reduceat(judged.astype(np.float64), starts)
-    with np.errstate(invalid="ignore"):
-        mean = np.add.reduceat(np.where(judged, gains, 0.0), starts) / count
-    best = np.maximum.reduceat(np.where(judged, gains, -np.inf), starts)
-    return {RANDOM: mean, BEST: np.where(count > 0, best, np.nan)}
-
-
-def without_canonical(draws: Draws) -> bool:
-    """Return whether a posterior has no canonical weights, or does not record them."""
-    return draws.canonical is None or not draws.record.canonical
-
-
-def canonical_scores(draws: Draws, lists: NBest) -> Float64 | None:
-    """Return (hypotheses,) scores by the canonical weights; None if there are none."""
-    if draws.canonical is None or without_canonical(draws):
-        return None
-    return lists.scores(draws.aligned(lists, draws.canonical[None])[0])
-
-
-def _signs(draws: Draws) -> dict[str, int]:
-    """Return the signs of the prior means of the weights; 1 if one is 0."""
-    mean = draws.constants.get("prior_mean", draws.canonical)
-    free = {} if mean is None else dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
-    return {name: -1 if value < 0 else 1 for name, value in {**draws.fixed, **free}.items()}
+def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
+    """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
+    # Weighted draws may have a likelihood with an exponent (Eq. 11).
+    exponent = draws.record.figures.likelihood_exponent
+    likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen]
+    count, ids = likelihood.shape[1], draws.sentence_ids
+    if count == len(lists) and draws.record.observed.kind != "preferences":
+        return likelihood
+    if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
+        message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
+        raise DataError(message, lists.origin, code="mismatch")
+    names, number = np.unique(ids, return_inverse=True)
+    by_name = np.zeros((len(names), len(likelihood)))
+    np.add.at(by_name, number, likelihood.T)
+    return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)].T)
 
 
 def compare_with_recorded(
@@ -480,7 +415,7 @@ def compare_with_recorded(
     else:
         spread = zip(lists.feature_names, lists.spread.tolist(), strict=True)
         varying = {name: value for name, value in spread if value > 0}
-        signs = _signs(draws)
+        signs = prior_signs(draws)
         baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
     sums, unjudged = sums_of_choices(draws, baselines, lists, choice, metric)
     rows = rows_of(sums, accuracy=metric is None)
@@ -498,32 +433,39 @@ def sums_of_choices(
     For equal scores a baseline chooses the first. Preferences are compared by scores: those of the
     posterior, with each chosen candidate above the others.
     """
+    judged: Gains | Answers
     if metric is None:
-        lists, pairs = compared_lists(lists)
+        judged = Answers(*compared_lists(lists))
+        lists, choice = judged.lists, choice[judged.pairs.sentences]
         if not len(lists):
-            return {}, pairs.undecided
-        choice = choice[pairs.sentences]
+            return {}, judged.left_out
     else:
         gains = gains_in(lists, metric)
+        judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
     first = lists.offsets[:-1]
+
+    def gains_by(scores: Float64) -> Float64:
+        if isinstance(judged, Answers):
+            return judged.of_scores(scores)
+        return np.asarray(judged.gains[first + lists.best(scores)])
+
     scores = baselines.scores(lists, canonical_scores(draws, lists))
     single = {name: baselines.feature_scores(lists, name) for name in baselines.directions}
-
-    def of(ways: Mapping[str, Float64]) -> dict[str, Float64]:
-        if metric is None:
-            return {name: pairs.accuracy(values) for name, values in ways.items()}
-        return {name: gains[first + lists.best(values)] for name, values in ways.items()}
-
-    if metric is not None:
-        sums = _sums(lists, gains, of(scores), of(single), gains[first + choice], {})
-        return sums, int(np.sum(~np.isfinite(gains)))
-    losses = {name: pairs.log_loss(u) for name, u in baselines.utilities(scores).items()}
-    losses |= _log_loss(draws, lists, pairs, in_sample=True)
-    adapted = _scores(draws, lists, in_sample=True)[0]
-    best = np.maximum.reduceat(adapted, first)
-    adapted[first + choice] = np.where(adapted[first + choice] < best, np.inf, best)
-    adapted_accuracy = pairs.accuracy(adapted)
-    return _sums(lists, pairs, of(scores), of(single), adapted_accuracy, losses), pairs.undecided
+    log_loss = dict[str, Float64]()
+    if isinstance(judged, Answers):
+        utilities = baselines.utilities(scores)
+        log_loss = {name: judged.pairs.log_loss(values) for name, values in utilities.items()}
+        log_loss |= _log_loss(draws, judged, in_sample=True)
+        adapted = _scores(draws, lists, in_sample=True)[0]
+        best = np.maximum.reduceat(adapted, first)
+        adapted[first + choice] = np.where(adapted[first + choice] < best, np.inf, best)
+        of_choice = judged.of_scores(adapted)
+    else:
+        of_choice = judged.gains[first + choice]
+    ways = {("adapted", ADAPTED): of_choice}
+    ways |= {("baseline", name): gains_by(values) for name, values in scores.items()}
+    ways |= {("feature", name): gains_by(values) for name, values in single.items()}
+    return gain_sums(ways, judged.bounds(), judged.weight, log_loss), judged.left_out
 
 
 def name_of_gain(metric: Metric | None) -> str:

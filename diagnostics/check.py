@@ -45,6 +45,7 @@ _STEP = 2.0  # factor for steps of another walk that are too small or too large
 #: The steps of `rwm`, in posterior standard deviations, and of the published walk.
 _SCALE, _ISOTROPIC = "scale", "proposal_variance"
 _OTHER_WALK = "use rwm, whose steps have the shape of the posterior"
+_LONGER = "raise warmup (burn-in), then draws"
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
 _FEWEST = 4  # draws per chain, whose halves have a variance
@@ -333,16 +334,18 @@ class Remedies:
 
     def __init__(self, draws: Draws):
         sampler, figures = draws.record.sampler, draws.record.figures
-        self._known = sampler.settings is not None
+        self._draws, self._known = draws, sampler.settings is not None
         self._settings = dict(sampler.settings or {})
         # The sampler may have drawn more than its settings say.
         if figures.drawn_again_because is not None and "draws" in self._settings:
             self._settings["draws"] = draws.shape[1]
-        self._draws = draws
-        self._nuts = "diverging" in draws.statistics
-        self._step = figures.step_setting
         # Its warm-up tunes the proposals, and no draw depends on it.
         self._independent = "imh" in (sampler.name, figures.chosen)
+        self._nuts, self._step = "diverging" in draws.statistics, figures.step_setting
+        self._isotropic = self._known and self._step == _ISOTROPIC and not self._nuts
+        self._rate = float(np.mean(draws.statistics.get("acceptance_rate", _BEST_RATE)))
+        sound = _WALK[0] <= self._rate <= _WALK[1]
+        self._steps_are_wrong = self._known and bool(self._step) and not sound
 
     def more_draws(self, shortage: float = _MORE) -> str:
         """Return how to get more effective draws.
@@ -350,16 +353,15 @@ class Remedies:
         Args:
             shortage: how many times as many effective draws are needed; infinite if unknown.
         """
-        if self._steps_are_wrong:
+        if self._steps_are_wrong or (self._isotropic and shortage > _MORE):
             return self.other_steps(larger=self._rate > _BEST_RATE)
-        more = self._draw_more(shortage)
+        better = _OTHER_WALK if self._isotropic else "use a sampler that mixes better (nuts)"
         if self._nuts:
-            shorter = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
-            return more or f"raising draws is not enough; {shorter}"
-        if self._known and self._step == _ISOTROPIC:
-            return f"{more}, or {_OTHER_WALK}" if shortage <= _MORE else self._isotropic_walk()
-        better = "use a sampler that mixes better (nuts)"
-        return f"{more}, or {better}" if more else f"raising draws is not enough; {better}"
+            better = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
+        more = self._draw_more(shortage)
+        if not more:
+            return f"raising draws is not enough; {better}"
+        return more if self._nuts else f"{more}, or {better}"
 
     def more_samples(self, shortage: float) -> str:
         """Return how to get importance weights with a larger effective sample size.
@@ -379,7 +381,7 @@ class Remedies:
                 a longer warm-up helps.
         """
         if not self._known:
-            return "raise warmup (burn-in), then draws"
+            return _LONGER
         warmup = None if self._independent else self._settings.get("warmup")
         if warmup is None or not settled or self._steps_are_wrong:
             return self.more_draws(shortage)
@@ -387,44 +389,27 @@ class Remedies:
 
     def movement(self) -> str:
         """Return how to keep chains from staying where they are."""
-        if not self._known:
-            return "raise warmup (burn-in), then draws"
-        return self.other_steps(larger=False)
+        return self.other_steps(larger=False) if self._known else _LONGER
 
     def other_steps(self, larger: bool) -> str:
         """Return how to change the step size."""
         if self._nuts:
             return self.of_nuts(_ACCEPT, "let the warm-up find it")
+        if self._isotropic:
+            return self._isotropic_walk()
         if not self._step:
             return "use nuts"
-        if self._known and self._step == _ISOTROPIC:
-            return self._isotropic_walk()
-        change, factor = ("raise", _STEP) if larger else ("lower", 1 / _STEP)
-        value = self._value(self._step, factor)
-        if self._step == _SCALE and self._known and not self._has_best_scale:
-            value = f" ({_SCALE}={_BEST_STEP})"
-        return f"{change} {self._step}{value}, or use nuts"
+        value = self._value(self._step, _STEP if larger else 1 / _STEP)
+        if self._known and self._step == _SCALE:
+            scale = self._settings.get(_SCALE, np.nan)
+            is_best = np.isclose(scale, _BEST_STEP, rtol=0.05)  # for a Gaussian
+            value = value if is_best else f" ({_SCALE}={_BEST_STEP})"
+        return f"{'raise' if larger else 'lower'} {self._step}{value}, or use nuts"
 
     def of_nuts(self, target: float, action: str) -> str:
         """Return an action with the target acceptance of NUTS to try."""
         name = "" if "target_accept" in self._settings or not self._known else "nuts with "
         return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
-
-    @property
-    def _rate(self) -> float:
-        """The acceptance rate; the best one if it is unknown."""
-        return float(np.mean(self._draws.statistics.get("acceptance_rate", _BEST_RATE)))
-
-    @property
-    def _has_best_scale(self) -> bool:
-        """Whether the steps of `rwm` are those that are best for a Gaussian."""
-        return bool(np.isclose(self._settings.get(_SCALE, np.nan), _BEST_STEP, rtol=0.05))
-
-    @property
-    def _steps_are_wrong(self) -> bool:
-        """Whether the acceptance rate of a random walk says that its steps do not suit it."""
-        low, high = _WALK
-        return bool(self._known and self._step and not low <= self._rate <= high)
 
     def _isotropic_walk(self) -> str:
         """Return what to do instead of a walk with the same steps in all directions, or its steps.
@@ -452,16 +437,12 @@ class Remedies:
         return f"draw more{self._value('draws', shortage * _RESERVE)}" if useful else ""
 
     def _value(self, name: str, factor: float) -> str:
-        """Return a value to try, in brackets; an empty text if the setting is unknown.
-
-        Whole numbers are rounded up to two digits.
-        """
+        """Return a value to try, in brackets, to two digits; empty if the setting is unknown."""
         value = self._settings.get(name)
-        if not (value and isinstance(value, int | float)):
+        if not value or not isinstance(value, int | float):
             return ""
-        if isinstance(value, int):
-            return f" ({name}={_rounded_up(value * factor)})"
-        return f" ({name}={_two_digits(value * factor)})"
+        tried = _rounded_up if isinstance(value, int) else _two_digits
+        return f" ({name}={tried(value * factor)})"
 
 
 def _two_digits(value: float) -> str:

@@ -1,0 +1,102 @@
+"""Checks of arguments: what is not allowed is an error that says what is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from importlib.util import find_spec
+from typing import Any
+
+from bpa_ppl.errors import UsageError, quoted
+
+SEEDS = 2**32  # seeds are 0 to SEEDS - 1
+
+
+def one_of(value: str, allowed: Collection[str], what: str, parameter: str | None = None) -> str:
+    """Return `value` when it is allowed, else raise a UsageError that lists the allowed values.
+
+    Args:
+        value: what was given.
+        allowed: the names to choose from.
+        what: the kind of thing in words, for the message.
+        parameter: the parameter; by default `what`, where that is one word.
+
+    >>> one_of("ter", ("ter", "bleu"), "metric")
+    'ter'
+    """
+    if not isinstance(value, str) or value not in allowed:
+        problem = f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}"
+        parameter = parameter or (what if what.isidentifier() else None)
+        raise UsageError(problem, parameter=parameter, code="unknown-name")
+    return value
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message that a name is unknown: the one that was probably meant.
+
+    >>> nearest("metrc", ["sampler", "metric"]), nearest("other", ["sampler"])
+    (': did you mean metric?', '')
+    """
+    matches = get_close_matches(name, names, n=1)
+    return f": did you mean {matches[0]}?" if matches else ""
+
+
+def require_extra(problem: str, extra: str, *packages: str, parameter: str | None = None) -> None:
+    """Raise a UsageError unless the packages of an optional extra are installed; none is imported.
+
+    For an installed package, pip takes the packages of its extras from its metadata. So the command
+    in the message is right wherever the package came from: a clone, a wheel or an index.
+
+    Args:
+        problem: what needs which package.
+        extra: the name of the extra in `pyproject.toml`.
+        packages: names to import.
+        parameter: the parameter, where there is one.
+
+    >>> require_extra("numbers need NumPy", "numbers", "numpy")
+    >>> require_extra("serving needs Starlette", "serve", "no_such_package")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: serving needs Starlette: install the extra serve with pip install ...
+    """
+    if any(find_spec(package) is None for package in packages):
+        remedy = f"install the extra {extra} with pip install 'bpa_ppl[{extra}]'"
+        raise UsageError(f"{problem}: {remedy}", parameter=parameter, code="missing-package")
+
+
+def require(
+    value: Any, kind: type | tuple[type, ...], what: str, parameter: str | None = None
+) -> None:
+    """Raise a UsageError unless a value is of some type.
+
+    Args:
+        value: what was given.
+        kind: the type that it should have, or several.
+        what: what is expected, in words, and how to get one.
+        parameter: the parameter, where there is one.
+
+    >>> require("dev.nbest", list, "files are given as a list")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: files are given as a list, not 'dev.nbest'
+    """
+    if not isinstance(value, kind):
+        raise UsageError(f"{what}, not {quoted(value)}", parameter=parameter, code="wrong-type")
+
+
+def checked_seed(seed: Any) -> int:
+    """Return a seed, if it is one that every random generator in use takes: 0 to 2³² − 1.
+
+    Raises:
+        UsageError: if it is not.
+
+    >>> checked_seed(7)
+    7
+    >>> checked_seed(-1)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: a seed is an integer from 0 to 4294967295, not -1
+    """
+    # NumPy's integers count as integers, booleans do not.
+    is_integer = hasattr(seed, "__index__") and not isinstance(seed, bool)
+    if not is_integer or not 0 <= int(seed) < SEEDS:
+        problem = f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}"
+        raise UsageError(problem, parameter="seed")
+    return int(seed)

@@ -1,0 +1,399 @@
+"""Components: objects with settings that are chosen by name, such as samplers and metrics.
+
+A component is a class derived from `Component`; its fields are its settings. All components of a
+kind are in a `Registry`, by name, as texts `module:Class` that are imported on first use. One is
+chosen by a text, in Python, on the command line and in study files alike: its name, with settings
+after a colon, `nuts:warmup=500,chains=2`. A component with variants is named with one of them,
+`numpyro:BarkerMH,step_size=0.5`; it is registered with a placeholder, `numpyro:NAME`, for help. The
+main setting of a component may follow an equals sign, `lm=domain.txt,order=5`.
+
+Another package can offer a component in its metadata,
+
+    [project.entry-points."bpa_ppl.samplers"]
+    mine = "my_package.sampler:Mine"
+
+and a program can register one for its own process: `SAMPLERS.register("mine", Mine)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from re import split
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
+
+import msgspec
+from msgspec import Meta
+
+from bpa_ppl._runtime.arguments import nearest, one_of
+from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.notes import warn_user
+
+#: Types of settings that occur in several components.
+Count = Annotated[int, Meta(ge=1)]
+CountOrNone = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A component with its settings: the fields are the settings, the methods do the work.
+
+    Immutable, compared and hashed by its settings. Each value is validated against the type of its
+    field, which may have bounds.
+
+    Raises:
+        UsageError: if a value is not of the type of its field, or not finite.
+
+    >>> class Sampler(Component, frozen=True):
+    ...     draws: Count = 1000
+    >>> Sampler(draws=5)
+    Sampler(draws=5)
+    >>> Sampler(draws=0)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: draws must be an integer ≥ 1, not 0
+    """
+
+    #: The setting that is a part of the name of the component: `numpyro:BarkerMH`.
+    variant: ClassVar[str] = ""
+    #: The setting that may be written without its name: `lm=domain.txt`.
+    main: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            # Settings of the type Any are validated by the component itself.
+            valid = field.type is Any or not isinstance(value, float) or math.isfinite(value)
+            try:
+                msgspec.convert(value, field.type)
+            except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
+                valid = False
+            if not valid:
+                problem = f"{field.name} must be {_described(field.type)}, not {quoted(value)}"
+                raise UsageError(problem, parameter=field.name, code="invalid-setting")
+
+    @classmethod
+    def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
+        """Return the component with some settings, the others at their defaults.
+
+        Args:
+            title: the component in words, for messages: `sampler imh`.
+            settings: by name; NumPy's numbers count as Python's.
+
+        Raises:
+            UsageError: if it has no such setting, lacks one, or a value makes no sense.
+        """
+        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        for name in settings:
+            if name not in fields:
+                meant = nearest(name, fields) or f": it has {', '.join(fields) or 'none'}"
+                problem = f"the {title} has no setting {name}{meant}"
+                raise UsageError(problem, parameter=name, code="unknown-setting")
+        for name, field in fields.items():
+            if field.required and name not in settings:
+                problem = f"the {title} needs {name}: give {_described(field.type)}"
+                raise UsageError(problem, parameter=name, code="missing-setting")
+        plain = {n: v.item() for n, v in settings.items() if getattr(v, "ndim", None) == 0}
+        return cls(**{**settings, **plain})
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings by name."""
+        return msgspec.structs.asdict(self)
+
+
+def settings_in(text: str, title: str) -> dict[str, Any]:
+    """Read settings as they are written after a name: `list_size=50,scores=lm.npy,tm.npy`.
+
+    A value that looks like a number becomes one; several values of a setting make a tuple.
+
+    Args:
+        text: the settings, separated by commas; may be empty.
+        title: what they belong to, for messages.
+
+    Raises:
+        UsageError: if a setting has no name.
+
+    >>> settings_in("list_size=50,scores=lm.npy,tm.npy", "the format plain")
+    {'list_size': 50, 'scores': ('lm.npy', 'tm.npy')}
+    """
+    values: dict[str, list[Any]] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals and values:
+            values[list(values)[-1]].append(number_or_text(part))
+        elif name and value:
+            values[name] = [number_or_text(value)]
+        else:
+            problem = f"settings of {title} are written NAME=VALUE, not {quoted(part)}"
+            raise UsageError(problem, code="invalid-setting")
+    return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
+
+
+def name_in(text: str) -> str:
+    """Return the name of a component in a text that may have settings after it.
+
+    >>> name_in("margin:gamma=2"), name_in("lm=domain.txt,order=5"), name_in("nuts")
+    ('margin', 'lm', 'nuts')
+    """
+    return split("[:=]", text, maxsplit=1)[0]
+
+
+def number_or_text(text: str) -> Any:
+    """Return a boolean or a number where a text looks like one, else the text.
+
+    >>> number_or_text("50"), number_or_text("2.5"), number_or_text("true"), number_or_text("lm")
+    (50, 2.5, True, 'lm')
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+_NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
+
+
+def _described(kind: Any) -> str:
+    """Describe the values that a field takes.
+
+    >>> _described(Share), _described(Count | None), _described(Literal["a", "b"])
+    ('a number > 0 and ≤ 1', 'an integer ≥ 1 or nothing', 'one of a, b')
+    >>> _described(tuple[str, ...] | str)
+    'a list or a text'
+    """
+    if get_origin(kind) is Annotated:
+        base, *metas = get_args(kind)
+        bounds = [_bounds(meta) for meta in metas if isinstance(meta, Meta)]
+        return " ".join([_described(base), *filter(None, bounds)])
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) is tuple:
+        return "a list"
+    choices = get_args(kind) if get_origin(kind) not in (list, tuple, dict) else ()
+    if choices:
+        return " or ".join("nothing" if c is type(None) else _described(c) for c in choices)
+    return _NAMES.get(kind, str(kind).removeprefix("<class '").removesuffix("'>"))
+
+
+def _bounds(meta: Meta) -> str:
+    bounds = {">": meta.gt, "≥": meta.ge, "<": meta.lt, "≤": meta.le}
+    return " and ".join(f"{sign} {value:g}" for sign, value in bounds.items() if value is not None)
+
+
+C = TypeVar("C", bound=Component)
+
+
+class Registry(Mapping[str, type[C]], Generic[C]):
+    """The components of one kind by name: built-in ones, those of plug-ins, and registered ones.
+
+    Args:
+        kind: a name of the kind, for messages: `sampler`.
+        group: the group of entry points in which other packages offer theirs.
+        base: the base class of all members.
+        members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
+            of a component with variants.
+
+    >>> from bpa_ppl.sampling.base import SAMPLERS
+    >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
+    (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
+    """
+
+    def __init__(self, kind: str, group: str, base: type[C], members: Mapping[str, str]):
+        self.kind, self.group, self.base = kind, group, base
+        self._own = _by_name(EntryPoint(title, at, group) for title, at in members.items())
+        self._points: dict[str, EntryPoint] | None = None  # until they are searched
+        #: Those registered in this process; worker processes need them registered again.
+        self.registered: dict[str, type[C]] = {}
+        self._left_out: set[str] = set()  # names of plug-ins that cannot be used
+
+    def _members(self) -> dict[str, EntryPoint | type[C]]:
+        """Return all members by name; those of this package come before plug-ins of that name."""
+        if self._points is None:
+            theirs = _by_name(entry_points(group=self.group))
+            self._points = self._own | theirs | self._own  # in this order, and none is replaced
+        return {**self._points, **self.registered}
+
+    def __getitem__(self, name: str) -> type[C]:
+        """Return the class of that name.
+
+        Raises:
+            DataError: if it cannot be loaded, or is of another kind.
+            UsageError: if there is none of that name; a `KeyError` would not name the others.
+        """
+        if name not in self:
+            one_of(name, self.titles, self.kind)
+        member = self._members()[name.partition(":")[0]]
+        if isinstance(member, type):
+            return member
+        package = f" of the package {member.dist.name}" if member.dist else ""
+        title = f"the {self.kind} {name}, {member.value}{package},"
+        try:
+            loaded = member.load()
+        except Exception as error:  # any error of a third-party module on import
+            raise DataError(f"{title} cannot be loaded: {error}", code="damaged") from error
+        if problem := self._misfit(loaded):
+            raise DataError(f"{title} {problem}", code="wrong-type")
+        return cast("type[C]", loaded)
+
+    def __contains__(self, name: object) -> bool:
+        base, colon, _ = str(name).partition(":")
+        return base in self._members() and (not colon or bool(self[base].variant))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members())
+
+    def __len__(self) -> int:
+        return len(self._members())
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The names as help shows them, such as `numpyro:NAME` for a component with variants."""
+        members = self._members().items()
+        return tuple(name if isinstance(one, type) else one.name for name, one in members)
+
+    def loaded(self) -> Iterator[tuple[str, type[C]]]:
+        """Yield names and classes, loading each of them.
+
+        Entry points of other packages that cannot be used are left out, with one warning.
+
+        Raises:
+            DataError: if a member of this package cannot be loaded.
+
+        >>> from bpa_ppl.quality.base import METRICS
+        >>> next(METRICS.loaded())[1].__name__
+        'TER'
+        """
+        for name, member in self._members().items():
+            try:
+                yield name, self[name]
+            except DataError as error:
+                if not getattr(member, "dist", None):
+                    raise
+                if name not in self._left_out:
+                    self._left_out.add(name)
+                    warn_user(f"left out: {error}")
+
+    def register(self, name: str, member: type[C]) -> None:
+        """Add a component for this process.
+
+        Raises:
+            UsageError: if there is one of that name already, or it is of another kind.
+        """
+        if problem := self._misfit(member):
+            raise UsageError(f"{name} {problem}", parameter="member", code="wrong-type")
+        if name in self and self.registered.get(name) is not member:
+            problem = f"there is a {self.kind} {name} already: choose another name"
+            raise UsageError(problem, parameter="name", code="duplicate")
+        self.registered[name] = member
+
+    def resolve(self, chosen: Any, settings: Mapping[str, Any] | None = None) -> C:
+        """Return a component with its settings.
+
+        Args:
+            chosen: its name, with settings after it or without, or the component itself.
+            settings: of the component, if it is given by name; they replace those after the name.
+
+        Raises:
+            UsageError: if there is no such component, or a setting is invalid.
+
+        >>> from bpa_ppl.quality.base import METRICS
+        >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
+        True
+        >>> METRICS.resolve("chrf:word_order=2,beta=3")
+        CHRF(char_order=6, word_order=2, beta=3)
+        """
+        if isinstance(chosen, str):
+            name, written = self.parsed(chosen)
+            member, variant = self[name], name.partition(":")[2]
+            fixed = {member.variant: variant} if variant else {}
+            values = {**written, **(settings or {}), **fixed}
+            return member.configured(f"{self.kind} {name}", values)
+        if settings:
+            name = next(iter(settings))
+            problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
+            raise UsageError(problem, parameter=name, code="conflict")
+        if not isinstance(chosen, Component):
+            names = ", ".join(self.titles)
+            rule = f"a {self.kind} is a name ({names}) or a component with its settings"
+            raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
+        return cast("C", chosen)
+
+    def parsed(self, text: str) -> tuple[str, dict[str, Any]]:
+        """Return the name in a text, with that of a variant, and the settings after it.
+
+        Raises:
+            UsageError: if there is no such component, or the text has another form.
+
+        >>> from bpa_ppl.features.base import FEATURES
+        >>> FEATURES.parsed("lm=domain.txt,order=5"), FEATURES.parsed("length:ratio=true")
+        (('lm', {'text': 'domain.txt', 'order': 5}), ('length', {'ratio': True}))
+        """
+        name = name_in(text)
+        mark, written = text[len(name) : len(name) + 1], text[len(name) + 1 :]
+        member = self[name]
+        if mark == "=":
+            if member.main is None:
+                problem = f"settings of the {self.kind} {name} are written {name}:NAME=VALUE"
+                raise UsageError(f"{problem}, not {quoted(text)}", code="invalid-setting")
+            written = f"{member.main}={written}"
+        elif member.variant:
+            variant, _, written = written.partition(",")
+            name = f"{name}:{variant}" if variant else name
+        return name, settings_in(written, f"the {self.kind} {name}")
+
+    def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
+        """Return a component that a posterior records, with its settings.
+
+        Raises:
+            UsageError: as `resolve`; for an unknown name it says how to register a component.
+
+        >>> from bpa_ppl.quality.base import METRICS
+        >>> METRICS.recorded("mine")
+        Traceback (most recent call last):
+        bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...
+        """
+        if name not in self:
+            raise UsageError(
+                f"the posterior uses the {self.kind} {name}, which is unknown here: install the "
+                f"package that offers it (entry points {self.group}), or register its class "
+                "before, with the method `register` of this registry",
+                code="unknown-name",
+            )
+        return self.resolve(name, settings)
+
+    def name_of(self, component: C) -> str:
+        """Return the name under which a component is registered, else that of its class."""
+        kind = type(component)
+        value = f"{kind.__module__}:{kind.__qualname__}"
+        for name, member in self._members().items():
+            if member is kind or getattr(member, "value", None) == value:
+                return f"{name}:{getattr(component, kind.variant)}" if kind.variant else name
+        return kind.__name__
+
+    def _misfit(self, member: object) -> str | None:
+        """Return why an object cannot be a member; None if it can."""
+        if isinstance(member, type) and issubclass(member, self.base):
+            return None
+        return f"is {member!r}, not a subclass of {self.base.__module__}.{self.base.__name__}"
+
+
+def _by_name(points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
+    """Return entry points by name, without the placeholder of a variant."""
+    return {name_in(point.name): point for point in points}

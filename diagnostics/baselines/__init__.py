@@ -1,1 +1,0 @@
-"""Comparison of adapted weights with simple baselines."""
