@@ -34,9 +34,9 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
-from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
-from bpa_ppl.diagnostics.baseline_table import proportion_interval
-from bpa_ppl.diagnostics.baselines import gains_of_best
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
+from bpa_ppl.diagnostics.baseline_table import estimate_proportion
+from bpa_ppl.diagnostics.baselines import find_best_gains
 from bpa_ppl.quality.column import column_of
 
 SIZES = (10, 20, 50)
@@ -130,7 +130,7 @@ def share_of_best(lists: NBest, posterior: bpa.Draws) -> float:
     gain, first = column_of(lists, "gain"), lists.offsets[:-1]
     best = gain == np.repeat(np.maximum.reduceat(gain, first), lists.sizes)
     scores = lists.scores(posterior.aligned(lists, posterior.mean[None])[0])
-    return float(gains_of_best(lists, scores, best.astype(np.float64)).mean())
+    return float(find_best_gains(lists, scores, best.astype(np.float64)).mean())
 
 
 def lists(options: Any) -> None:
@@ -146,11 +146,11 @@ def lists(options: Any) -> None:
                 predicted = bpa.rerank(half.test, posterior, rule="predictive", unchecked=True)
                 choice = bpa.rerank(half.test, posterior, unchecked=True).choice
                 p = predicted.probabilities[half.test.offsets[:-1] + choice]
-                comparison = recorded_comparison(posterior)
+                comparison = read_comparison(posterior)
                 assert comparison is not None
                 assert comparison.best is not None
                 share, (count, total) = share_of_best(half.test, posterior), comparison.best
-                low, high = proportion_interval(count, total)
+                low, high = estimate_proportion(count, total)
                 results.append((share, p.mean(), count / total, low <= share <= high))
             table.row(
                 f"{file}, {size} lists", *(f"{value:.3f}" for value in np.mean(results, axis=0))

@@ -41,7 +41,7 @@ from sklearn.linear_model import BayesianRidge
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic, adapting, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baselines import gains_of_best
+from bpa_ppl.diagnostics.baselines import find_best_gains
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of, headroom_won
@@ -555,7 +555,7 @@ def shared_headroom(half: Half, posterior: Any) -> float:
     starts = test.offsets[:-1]
     mean = np.add.reduceat(mqm, starts) / test.sizes
     best = np.maximum.reduceat(mqm, starts)
-    return float((gains_of_best(test, scores, mqm) - mean).mean() / (best - mean).mean())
+    return float((find_best_gains(test, scores, mqm) - mean).mean() / (best - mean).mean())
 
 
 def checks(options: Any) -> None:

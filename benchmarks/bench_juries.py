@@ -75,7 +75,7 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import ADAPTED
 from bpa_ppl.diagnostics.baselines import LOGISTIC, MEAN
 from bpa_ppl.nbest import NBest
@@ -279,7 +279,7 @@ def left_out_cells(halves: Sequence[Half], size: int) -> dict[str, str]:
         warned += any(note.level == logging.WARNING for note in notes)
         new = half.test.without("gain", "mqm")
         choice = bpa.rerank(new, posterior, unchecked=True).choice
-        inside = recorded_comparison(bpa.as_draws(posterior))
+        inside = read_comparison(bpa.as_draws(posterior))
         outside = bpa.compare_baselines(new, posterior, choice=choice)
         pairs.append([[of.row(name) for name in names] for of in (inside, outside)])
 

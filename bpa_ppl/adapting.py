@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl.caching import prepare_jax
-from bpa_ppl.diagnostics.baseline_comparison import left_out_note
+from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
@@ -454,7 +454,7 @@ def _compare_indicators(
         return setup, others, IndicatorsRecord(difference)
     columns = tuple(s.column for s in prepared.recipe.sources if isinstance(s, Indicators))
     left_out = IndicatorsRecord(difference, columns)
-    warn_user(left_out_note(left_out))
+    warn_user(describe_left_out(left_out))
     observed = setup.observed.without_features(names)
     rest = prepared.without_indicators()
     kept = others._replace(prepared=rest, observed=observed, table=observed.table(rest.match))

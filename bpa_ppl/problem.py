@@ -17,11 +17,11 @@ from msgspec import structs
 from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.diagnostics.baseline_comparison import (
-    recorded_comparison,
-    with_baselines,
-    with_indicators_compared,
+    read_comparison,
+    record_comparison,
+    record_comparison_without_indicators,
 )
-from bpa_ppl.diagnostics.baselines import system_column
+from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
@@ -161,7 +161,7 @@ class Problem:
         record = structs.replace(draws.record, shift=shift, feature_scales=scales)
         draws = replace(draws, record=record)
         lists = self.lists if isinstance(observed, Compared) else observed.lists
-        return with_baselines(draws, lists, observed.gain, observed.gains)
+        return record_comparison(draws, lists, observed.gain, observed.gains)
 
     def compare_indicators(self, draws: Draws) -> Draws:
         """Return draws with a comparison to the weights without indicators, and log the result.
@@ -174,7 +174,7 @@ class Problem:
         """
         if self.without_indicators is None or draws.kind == "point":
             return draws
-        if recorded_comparison(draws) is None:
+        if read_comparison(draws) is None:
             return draws
         with NUMPYRO_LOCK, jax.enable_x64(True):
             target = self.without_indicators()
@@ -183,7 +183,7 @@ class Problem:
             sampled = SAMPLERS.resolve("laplace").sample(target)
         observed = self.observed
         without = replace(self, target=target).plain_draws(sampled, SamplerRecord())
-        return with_indicators_compared(
+        return record_comparison_without_indicators(
             draws, without, observed.lists, observed.gain, observed.gains
         )
 
@@ -254,7 +254,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
     # Comparisons are not lists of candidates.
     if isinstance(observed, Compared) or len(nbest) < _MIN_LISTS:
         return
-    if not (column := system_column(nbest, categorical)):
+    if not (column := find_system_column(nbest, categorical)):
         return
     systems, first = np.array(nbest.extras[column], str), nbest.offsets[:-1]
     several = np.logical_or.reduceat(systems != np.repeat(systems[first], nbest.sizes), first)

@@ -10,10 +10,10 @@ import numpy as np
 
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baseline_comparison import (
+    choose_compared_gain,
     compare_with_recorded,
-    compared_by,
-    no_gains,
-    recorded_comparison,
+    explain_missing_gains,
+    read_comparison,
 )
 from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
@@ -28,9 +28,9 @@ from bpa_ppl.diagnostics.baselines import (
     FIRST,
     RANDOM,
     Baselines,
-    indicators_of,
-    system_column,
-    without_canonical,
+    find_indicators,
+    find_system_column,
+    lacks_canonical,
 )
 from bpa_ppl.diagnostics.check import checked
 from bpa_ppl.diagnostics.explanations import (
@@ -267,13 +267,13 @@ def evaluate_improvement(
     (('qe',), 'unknown')
     """
     draws = with_defaults(as_draws(posterior), defaults)
-    goal = compared_by(nbest, draws)
+    goal = choose_compared_gain(nbest, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
     choices, comparison = _find_changes(nbest, reranker, goal)
     if goal is None and comparison is not None and comparison.rows:
         return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
-        reason = no_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
+        reason = explain_missing_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
     if isinstance(goal, Column):
@@ -319,8 +319,8 @@ def _find_changes(
     """Return the choices before and after, and their comparison with all baselines if needed."""
     draws, chosen = reranker.draws, reranker(nbest)
     before, after = chosen.canonical, chosen.choice
-    baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None
-    unknown = without_canonical(draws)
+    baseline, recorded, comparison = CANONICAL, read_comparison(draws), None
+    unknown = lacks_canonical(draws)
     by_answers = goal is None and has_preferences(nbest)
     if by_answers or (goal is not None and (unknown or recorded is not None)):
         comparison = compare_with_recorded(draws, chosen.lists, after, goal)
@@ -329,7 +329,7 @@ def _find_changes(
         selected = Baselines(best=FIRST) if compared is None else compared.baselines
         before = selected.choice(chosen.lists, selected.best)
         baseline = selected.named(selected.best)
-    column = system_column(nbest, [source.column for source in indicators_of(draws)])
+    column = find_system_column(nbest, [source.column for source in find_indicators(draws)])
     why = explanations(chosen.lists, draws, after, before)
     shares = system_shares(nbest, before, after, column=column)
     return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison

@@ -21,8 +21,8 @@ from bpa_ppl.diagnostics.baseline_table import (
     LEFT_OUT,
     WORSE,
     BaselineComparison,
-    gain_sums,
-    rows_of,
+    make_rows,
+    sum_gains,
 )
 from bpa_ppl.diagnostics.baselines import (
     FIRST,
@@ -31,12 +31,12 @@ from bpa_ppl.diagnostics.baselines import (
     Answers,
     Baselines,
     Gains,
-    canonical_scores,
-    indicators_of,
+    find_indicators,
+    find_prior_signs,
     judge,
-    prior_signs,
+    lacks_canonical,
+    score_by_canonical,
     select_baselines,
-    without_canonical,
 )
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, criterion_of
@@ -120,19 +120,19 @@ def compare_baselines(
             return _compare(nbest, None, None)
         return _compare(demote_to_extras(nbest, default.columns), default, None)
     draws = as_draws(posterior)
-    gain = compared_by(nbest, draws) if metric is None else resolve(metric, nbest)
+    gain = choose_compared_gain(nbest, draws) if metric is None else resolve(metric, nbest)
     if gain is None and not has_preferences(nbest):
-        raise no_gains(nbest, draws)
+        raise explain_missing_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
         return _compare(recipe.for_training(nbest).nbest, gain, draws)
     comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), gain)
     if not comparison.rows:
-        raise no_gains(nbest, draws)
+        raise explain_missing_gains(nbest, draws)
     return comparison
 
 
-def with_baselines(
+def record_comparison(
     draws: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
 ) -> Draws:
     """Return a posterior with its comparison recorded, and log the result.
@@ -147,8 +147,8 @@ def with_baselines(
         metric: of the gains; None for preferences.
         gains: (candidates,) if they are available.
     """
-    given = isinstance(metric, Column) or (gains is not None and without_canonical(draws))
-    if not (given or of_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
+    given = isinstance(metric, Column) or (gains is not None and lacks_canonical(draws))
+    if not (given or uses_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
         return draws
     comparison = _compare(lists, metric, draws, gains)
     if comparison.warning:
@@ -158,7 +158,7 @@ def with_baselines(
     return _record(draws, comparison)
 
 
-def with_indicators_compared(
+def record_comparison_without_indicators(
     draws: Draws, without: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
 ) -> Draws:
     """Return a posterior whose comparison has a row of the weights without indicators.
@@ -167,13 +167,13 @@ def with_indicators_compared(
     without indicators are clearly better.
 
     Args:
-        draws: from `with_baselines`.
+        draws: from `record_comparison`.
         without: the posterior of the same lists where the weights of indicators are 0.
         lists: the adaptation sentences, prepared.
         metric: of the gains.
         gains: (candidates,) if they are available.
     """
-    recorded = recorded_comparison(draws)
+    recorded = read_comparison(draws)
     if recorded is None or metric is None or recorded.evaluation != LEFT_OUT:
         return draws
     comparison = _compare(lists, metric, draws, gains, without)
@@ -188,10 +188,10 @@ def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
     return replace(draws, record=structs.replace(draws.record, comparison=comparison.record()))
 
 
-def left_out_note(indicators: IndicatorsRecord) -> str:
+def describe_left_out(indicators: IndicatorsRecord) -> str:
     """Return a sentence on indicators that `adapt` has left out.
 
-    >>> left_out_note(IndicatorsRecord(-4.1, ("system",)))[:43]
+    >>> describe_left_out(IndicatorsRecord(-4.1, ("system",)))[:43]
     'the indicators of system are left out: they'
     """
     return (
@@ -201,14 +201,14 @@ def left_out_note(indicators: IndicatorsRecord) -> str:
     )
 
 
-def notes_on_indicators(draws: Draws) -> list[str]:
+def describe_indicators(draws: Draws) -> list[str]:
     """Return the sentences on the indicators of a posterior, such as those of systems."""
-    indicators, comparison = draws.record.indicators, recorded_comparison(draws)
-    left_out = left_out_note(indicators) if indicators and indicators.left_out else ""
+    indicators, comparison = draws.record.indicators, read_comparison(draws)
+    left_out = describe_left_out(indicators) if indicators and indicators.left_out else ""
     return [note for note in (left_out, comparison and comparison.of_indicators) if note]
 
 
-def recorded_comparison(draws: Draws) -> BaselineComparison | None:
+def read_comparison(draws: Draws) -> BaselineComparison | None:
     """Return the comparison on the adaptation sentences that a posterior records, or None.
 
     Raises:
@@ -218,7 +218,7 @@ def recorded_comparison(draws: Draws) -> BaselineComparison | None:
     return None if record is None else BaselineComparison.from_record(record)
 
 
-def criterion(nbest: NBest, draws: Draws) -> Metric | None:
+def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
     """Return the gain by which choices from lists are judged: the one that a posterior records.
 
     If the posterior records none that is installed, or the lists lack its column, it is the gain
@@ -233,18 +233,18 @@ def criterion(nbest: NBest, draws: Draws) -> Metric | None:
     return gain if has_inputs(nbest, gain) else None
 
 
-def of_preferences(draws: Draws) -> bool:
+def uses_preferences(draws: Draws) -> bool:
     """Return whether a posterior was adapted to preferences."""
     return draws.record.observed.kind == "preferences"
 
 
-def compared_by(nbest: NBest, draws: Draws) -> Metric | None:
+def choose_compared_gain(nbest: NBest, draws: Draws) -> Metric | None:
     """Return the gain, or None to compare choices by the preferences that lists have.
 
     These come first if the posterior was adapted to preferences.
     """
-    first = of_preferences(draws) and has_preferences(nbest)
-    return None if first else criterion(nbest, draws)
+    first = uses_preferences(draws) and has_preferences(nbest)
+    return None if first else choose_gain(nbest, draws)
 
 
 def has_inputs(nbest: NBest, metric: Metric) -> bool:
@@ -255,12 +255,12 @@ def has_inputs(nbest: NBest, metric: Metric) -> bool:
     return has_columns and all(inputs.get(name, True) for name in metric.needs)
 
 
-def no_gains(nbest: NBest, draws: Draws) -> DataError:
-    """Return the error for lists that cannot be evaluated: see `criterion`."""
+def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
+    """Return the error for lists that cannot be evaluated: see `choose_gain`."""
     gain, code = criterion_of(draws.record), "missing-references"
     message = "the lists have no references, and the posterior has no column of judgements: "
     message += "give references or preferences"
-    if of_preferences(draws):
+    if uses_preferences(draws):
         message = "the lists have no preferences or rankings, and no references: add one of them"
     elif gain is not None and gain.columns:
         columns = ", ".join(gain.columns)
@@ -289,7 +289,7 @@ def _compare(
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    judged, unit = judge(lists, metric, gains), name_of_gain(metric)
+    judged, unit = judge(lists, metric, gains), name_gain(metric)
     nbest = judged.lists
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
@@ -309,11 +309,11 @@ def _compare(
     if draws is not None and without is not None:
         ways["baseline", WITHOUT] = judged.of_scores(_scores(without, nbest, in_sample=False)[0])
         weights = {name: w for name, w in without.at_point("mean").items() if w}
-        columns = ", ".join(source.column for source in indicators_of(draws))
+        columns = ", ".join(source.column for source in find_indicators(draws))
         baselines = replace(baselines, indicators=columns, without=weights)
-    sums = gain_sums(ways, judged.bounds(), judged.weight, log_loss)
+    sums = sum_gains(ways, judged.bounds(), judged.weight, log_loss)
     evaluation = IN_SAMPLE if in_sample else LEFT_OUT
-    rows, left_out = rows_of(sums, accuracy=metric is None), judged.left_out
+    rows, left_out = make_rows(sums, accuracy=metric is None), judged.left_out
     return BaselineComparison(rows, baselines, unit, evaluation, left_out, doubtful, related, best)
 
 
@@ -408,27 +408,27 @@ def compare_with_recorded(
         choice: (sentences,) positions.
         metric: of the gains; None for preferences.
     """
-    recorded = recorded_comparison(draws)
+    recorded = read_comparison(draws)
     best = None if recorded is None else recorded.best
     if recorded is not None:
         baselines = recorded.baselines
     else:
         spread = zip(lists.feature_names, lists.spread.tolist(), strict=True)
         varying = {name: value for name, value in spread if value > 0}
-        signs = prior_signs(draws)
+        signs = find_prior_signs(draws)
         baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
-    sums, unjudged = sums_of_choices(draws, baselines, lists, choice, metric)
-    rows = rows_of(sums, accuracy=metric is None)
+    sums, unjudged = sum_gains_of_choices(draws, baselines, lists, choice, metric)
+    rows = make_rows(sums, accuracy=metric is None)
     if not baselines.best:
         gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
         baselines = replace(baselines, best=max(gain, key=lambda name: gain[name], default=FIRST))
-    return BaselineComparison(rows, baselines, name_of_gain(metric), unjudged=unjudged, best=best)
+    return BaselineComparison(rows, baselines, name_gain(metric), unjudged=unjudged, best=best)
 
 
-def sums_of_choices(
+def sum_gains_of_choices(
     draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, metric: Metric | None
 ) -> tuple[dict[tuple[str, str], Float64], int]:
-    """Return sums of gains as `gain_sums`, and the number of candidates without a gain.
+    """Return sums of gains as `sum_gains`, and the number of candidates without a gain.
 
     For equal scores a baseline chooses the first. Preferences are compared by scores: those of the
     posterior, with each chosen candidate above the others.
@@ -449,7 +449,7 @@ def sums_of_choices(
             return judged.of_scores(scores)
         return np.asarray(judged.gains[first + lists.best(scores)])
 
-    scores = baselines.scores(lists, canonical_scores(draws, lists))
+    scores = baselines.scores(lists, score_by_canonical(draws, lists))
     single = {name: baselines.feature_scores(lists, name) for name in baselines.directions}
     log_loss = dict[str, Float64]()
     if isinstance(judged, Answers):
@@ -465,10 +465,10 @@ def sums_of_choices(
     ways = {("adapted", ADAPTED): of_choice}
     ways |= {("baseline", name): gains_by(values) for name, values in scores.items()}
     ways |= {("feature", name): gains_by(values) for name, values in single.items()}
-    return gain_sums(ways, judged.bounds(), judged.weight, log_loss), judged.left_out
+    return sum_gains(ways, judged.bounds(), judged.weight, log_loss), judged.left_out
 
 
-def name_of_gain(metric: Metric | None) -> str:
+def name_gain(metric: Metric | None) -> str:
     """Return the name of a gain, as tables print it; None is that of preferences."""
     if metric is None:
         return ACCURACY

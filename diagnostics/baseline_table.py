@@ -270,7 +270,7 @@ class BaselineComparison:
         if self.best is None:
             return ""
         count, lists = self.best
-        low, high = proportion_interval(count, lists)
+        low, high = estimate_proportion(count, lists)
         return (
             f"of {counted(lists, 'adaptation list')}, {100 * count / lists:.0f}% have a choice "
             f"among the best candidates ({LEFT_OUT}, {_PERCENT} interval {100 * low:.0f}% to "
@@ -386,13 +386,13 @@ class BaselineComparison:
         return baselines.described(row.name) if row.kind == "feature" else baselines.named(row.name)
 
 
-def gain_sums(
+def sum_gains(
     ways: Mapping[tuple[str, str], Float64],
     bounds: Mapping[str, Float64],
     weight: Float64,
     log_loss: Mapping[str, Float64] | None = None,
 ) -> dict[tuple[str, str], Float64]:
-    """Return sums over lists for `rows_of`; those of more lists can be added to them.
+    """Return sums over lists for `make_rows`; those of more lists can be added to them.
 
     All arrays are (sentences,), NaN where a choice is not judged.
 
@@ -408,7 +408,7 @@ def gain_sums(
 
     >>> bounds = {RANDOM: np.zeros(2), BEST: np.full(2, 4.0)}
     >>> ways = {("adapted", ADAPTED): np.array([3.0, 3.0]), ("baseline", FIRST): np.array([1.0, 3])}
-    >>> row = rows_of(gain_sums(ways, bounds, np.ones(2)))[1]
+    >>> row = make_rows(sum_gains(ways, bounds, np.ones(2)))[1]
     >>> row.name, row.gain, row.share, row.difference
     ('first candidate', 2.0, 0.5, 1.0)
     """
@@ -422,15 +422,15 @@ def gain_sums(
         sums = [np.sum(part, where=np.isfinite(gains)) for part in parts]
         difference = missing if kind == "adapted" else adapted - gains
         result[kind, name] = np.array(
-            [*sums, *moments(gains, weight), *moments(difference, weight)]
+            [*sums, *sum_moments(gains, weight), *sum_moments(difference, weight)]
         )
     return result
 
 
-def moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
+def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
     """Return Σ w, Σ w², Σ w x, Σ w² x and Σ w² x² of finite values x with weights w.
 
-    >>> moments([1.0, np.nan, 3.0], np.array([1.0, 1.0, 2.0]))
+    >>> sum_moments([1.0, np.nan, 3.0], np.array([1.0, 1.0, 2.0]))
     [3.0, 5.0, 7.0, 13.0, 37.0]
     """
     x = np.asarray(values, np.float64)
@@ -438,13 +438,13 @@ def moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
     return [float(part.sum()) for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)]
 
 
-def rows_of(
+def make_rows(
     sums: Mapping[tuple[str, str], Float64], *, accuracy: bool = False
 ) -> tuple[BaselineRow, ...]:
     """Return the rows of the adapted weights, baselines, single features and bounds.
 
     Args:
-        sums: from `gain_sums`.
+        sums: from `sum_gains`.
         accuracy: whether the gain is the accuracy. The first candidate is left out if its order
             was made from the answers.
     """
@@ -457,10 +457,10 @@ def rows_of(
             continue
         weight, _, gain, *_ = of_gain.tolist()
         headroom = (gain - random) / (best - random) if best > random else math.nan
-        interval = mean_interval(of_difference, _ADDED_DIFFERENCES if accuracy else ())
+        interval = estimate_mean(of_difference, _ADDED_DIFFERENCES if accuracy else ())
         row = BaselineRow(name, kind, int(count), gain / weight, headroom, *interval)
         if accuracy:
-            _, low, high = mean_interval(of_gain, _ADDED)
+            _, low, high = estimate_mean(of_gain, _ADDED)
             low, high = max(low, 0.0), min(high, 1.0)
             row = row._replace(gain_low=low, gain_high=high, log_loss=loss / weight)
         if not (accuracy and name == FIRST and is_ordered(row.gain, row.lists)):
@@ -468,7 +468,7 @@ def rows_of(
     return tuple(rows)
 
 
-def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
+def estimate_mean(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
     """Return the weighted mean of numbers and its 95% interval by Student's t.
 
     Equal numbers have no interval, NaN: that of a few would be of no width.
@@ -477,10 +477,10 @@ def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     the numbers.
 
     Args:
-        sums: (5,) from `moments`.
+        sums: (5,) from `sum_moments`.
         added: further numbers of a typical weight, for the interval only.
 
-    >>> [round(x, 3) for x in mean_interval(moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
+    >>> [round(x, 3) for x in estimate_mean(sum_moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
     [2.5, 0.446, 4.554]
     """
     from scipy.special import stdtrit
@@ -489,7 +489,7 @@ def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     if not sums[0]:
         return math.nan, math.nan, math.nan
     mean, typical = float(sums[2] / sums[0]), float(sums[1] / sums[0])
-    sums = sums + moments(added, np.full(len(added), typical))
+    sums = sums + sum_moments(added, np.full(len(added), typical))
     weight, squared, total, weighted, squares = sums.tolist()
     freedom, centre = weight**2 / squared - 1, total / weight
     if freedom < 1e-9:
@@ -504,14 +504,14 @@ def mean_interval(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     return mean, centre - reach, centre + reach
 
 
-def proportion_interval(count: float, total: int) -> tuple[float, float]:
+def estimate_proportion(count: float, total: int) -> tuple[float, float]:
     """Return the 95% score interval of a proportion (Wilson 1927).
 
     Args:
         count: of successes.
         total: of trials, at least 1.
 
-    >>> [round(end, 3) for end in proportion_interval(8, 10)]
+    >>> [round(end, 3) for end in estimate_proportion(8, 10)]
     [0.49, 0.943]
     """
     from scipy.special import ndtri

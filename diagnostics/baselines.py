@@ -198,12 +198,12 @@ class Gains:
         return np.ones(len(self.lists))
 
     def of_scores(self, scores: Float64) -> Float64:
-        """Return the gain of each list if scores choose, (sentences,): see `gains_of_best`."""
-        return gains_of_best(self.lists, scores, self.gains)
+        """Return the gain of each list if scores choose, (sentences,): see `find_best_gains`."""
+        return find_best_gains(self.lists, scores, self.gains)
 
     def association(self, scores: Float64) -> float:
-        """Return how far scores explain the gains, in standard errors (`association`)."""
-        return association(scores, self.gains, self.lists.offsets)
+        """Return how far scores explain the gains, in standard errors (`measure_association`)."""
+        return measure_association(scores, self.gains, self.lists.offsets)
 
     def count_best(self, scores: Float64) -> tuple[float, int]:
         """Return in how many lists the choice is one of the best, and the number of lists.
@@ -211,7 +211,7 @@ class Gains:
         Candidates of equal score share the choice.
         """
         is_best = self.gains == np.repeat(self.bounds()[BEST], self.lists.sizes)
-        shares = gains_of_best(self.lists, scores, is_best.astype(np.float64))
+        shares = find_best_gains(self.lists, scores, is_best.astype(np.float64))
         return float(shares.sum()), len(self.lists)
 
     def bounds(self) -> dict[str, Float64]:
@@ -324,8 +324,8 @@ def select_baselines(judged: Gains | Answers, draws: Draws | None = None) -> Sel
     >>> baselines.directions, ways["baseline", "best single feature"].tolist()
     ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
     """
-    signs = {} if draws is None else prior_signs(draws)
-    sources = [] if draws is None else indicators_of(draws)
+    signs = {} if draws is None else find_prior_signs(draws)
+    sources = [] if draws is None else find_indicators(draws)
     ignored = {f"{source.column}={value}" for source in sources for value in source.values}
     nbest, weight = judged.lists, judged.weight
     varying = zip(nbest.feature_names, nbest.spread.tolist(), strict=True)
@@ -344,7 +344,7 @@ def select_baselines(judged: Gains | Answers, draws: Draws | None = None) -> Sel
     )
     selected, log_loss = dict[str, Float64](), dict[str, Float64]()
     if by_sign:
-        selected[FEATURE] = left_out_gains(np.column_stack(list(by_sign.values())), weight)
+        selected[FEATURE] = _select_left_out(np.column_stack(list(by_sign.values())), weight)
     if isinstance(judged, Answers):
         baselines, left_out = _logistic(judged, of_all, baselines)
         log_loss = {name: judged.pairs.log_loss(scores) for name, scores in left_out.items()}
@@ -352,49 +352,49 @@ def select_baselines(judged: Gains | Answers, draws: Draws | None = None) -> Sel
         left_out.pop(MEAN, None)
     else:
         ridge, left_out = _ridge(judged, of_all)
-        column = system_column(nbest, [source.column for source in sources])
+        column = find_system_column(nbest, [source.column for source in sources])
         systems, of_systems = _systems(judged, column)
         baselines = replace(
             baselines, column=column if systems else "", systems=systems, ridge=ridge
         )
         selected |= of_systems
-    canonical = None if draws is None else canonical_scores(draws, nbest)
+    canonical = None if draws is None else score_by_canonical(draws, nbest)
     scores = baselines.scores(nbest, canonical) | left_out
     gains = {name: judged.of_scores(values) for name, values in scores.items()} | selected
     if isinstance(judged, Answers) and is_ordered(gains[FIRST].mean(), len(nbest)):
         del gains[FIRST]
     best = max(gains, key=lambda name: weight @ gains[name], default="")
     ways = {("baseline", name): values for name, values in gains.items()}
-    ways |= {("feature", name): left_out_gains(pair, weight) for name, pair in by_sign.items()}
+    ways |= {("feature", name): _select_left_out(pair, weight) for name, pair in by_sign.items()}
     return Selected(replace(baselines, best=best), ways, log_loss)
 
 
-def indicators_of(draws: Draws) -> list[Indicators]:
+def find_indicators(draws: Draws) -> list[Indicators]:
     """Return the indicators of categories, such as systems, that a posterior has weights for."""
     sources = Recipe.of(draws).sources
     return [source for source in sources if isinstance(source, Indicators)]
 
 
-def without_canonical(draws: Draws) -> bool:
+def lacks_canonical(draws: Draws) -> bool:
     """Return whether a posterior has no canonical weights, or does not record them."""
     return draws.canonical is None or not draws.record.canonical
 
 
-def canonical_scores(draws: Draws, lists: NBest) -> Float64 | None:
+def score_by_canonical(draws: Draws, lists: NBest) -> Float64 | None:
     """Return (candidates,) scores by the canonical weights; None if there are none."""
-    if draws.canonical is None or without_canonical(draws):
+    if draws.canonical is None or lacks_canonical(draws):
         return None
     return lists.scores(draws.aligned(lists, draws.canonical[None])[0])
 
 
-def prior_signs(draws: Draws) -> dict[str, int]:
+def find_prior_signs(draws: Draws) -> dict[str, int]:
     """Return the signs of the prior means of the weights; 1 if one is 0."""
     mean = draws.constants.get("prior_mean", draws.canonical)
     free = {} if mean is None else dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
     return {name: -1 if value < 0 else 1 for name, value in {**draws.fixed, **free}.items()}
 
 
-def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
+def find_best_gains(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
     """Return the gain of the highest score of each list, (sentences,).
 
     For candidates of equal score it is their mean. Candidates without a gain (NaN) are ignored; if
@@ -407,7 +407,7 @@ def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0]] * 3], ["LM0"])
-    >>> gains_of_best(lists, np.array([1.0, 2.0, 2.0]), np.array([9.0, 4.0, 5.0])).tolist()
+    >>> find_best_gains(lists, np.array([1.0, 2.0, 2.0]), np.array([9.0, 4.0, 5.0])).tolist()
     [4.5]
     """
     starts = nbest.offsets[:-1]
@@ -419,14 +419,14 @@ def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
     return result
 
 
-def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
+def measure_association(scores: Float64, gains: Float64, offsets: Int64) -> float:
     """Return how far scores explain gains within lists, in standard errors.
 
     The sum of the products of standardised scores and ranks of gains, over its standard deviation
     if the gains of each list were permuted: the stratified rank test of van Elteren (1960).
 
     >>> gains, offsets = np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), np.array([0, 3, 6])
-    >>> round(association(np.arange(6.0), gains, offsets), 6)
+    >>> round(measure_association(np.arange(6.0), gains, offsets), 6)
     2.0
     """
     total, variance = 0.0, 0.0
@@ -452,14 +452,14 @@ def is_ordered(accuracy: float, lists: int) -> bool:
     return lists >= _ORDERED and accuracy == 1
 
 
-def left_out_gains(gains: Float64, weight: Float64) -> Float64:
+def _select_left_out(gains: Float64, weight: Float64) -> Float64:
     """Return the gain of each list by the way with the highest mean gain on the other lists.
 
     Args:
         gains: (sentences, ways) gain of each list by several ways to choose.
         weight: (sentences,) of each list.
 
-    >>> left_out_gains(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), np.ones(3)).tolist()
+    >>> _select_left_out(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), np.ones(3)).tolist()
     [0.0, 1.0, 0.0]
     """
     weighted = weight[:, None] * gains
@@ -467,7 +467,7 @@ def left_out_gains(gains: Float64, weight: Float64) -> Float64:
     return np.asarray(gains[np.arange(len(gains)), chosen])
 
 
-def system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
+def find_system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
     """Return the extra that names the system of each candidate; empty if there is none.
 
     Args:
@@ -476,7 +476,7 @@ def system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0]] * 2] * 2, ["LM0"])
-    >>> system_column(lists), system_column(lists.with_extras(system=["X", "Y"] * 2))
+    >>> find_system_column(lists), find_system_column(lists.with_extras(system=["X", "Y"] * 2))
     ('', 'system')
     """
     for column in (*categorical, *_SYSTEM_COLUMNS):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, to_array
-from bpa_ppl.diagnostics.baselines import system_column
+from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
@@ -297,7 +297,7 @@ def system_shares(
     Y 0.0 0.5
     """
     choices = _checked(nbest, before, "before"), _checked(nbest, after, "after")
-    column = system_column(nbest) if column is None else column
+    column = find_system_column(nbest) if column is None else column
     if not column:
         return []
     if column not in nbest.extras:

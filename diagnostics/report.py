@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.baseline_comparison import notes_on_indicators, recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.check import Report, check, sampled_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
@@ -130,13 +130,13 @@ def _verdict(report: Report) -> Verdict:
 
 def _comparison(draws: Draws) -> list[Section]:
     """Return the comparison with simple baselines on the adaptation sentences, if recorded."""
-    comparison = recorded_comparison(draws)
+    comparison = read_comparison(draws)
     if comparison is None:
         return []
     warned = [comparison.warning, comparison.share_of_best]
     notes = warned if comparison.warning else [comparison.summary]
     sentences = [
-        f"{note[:1].upper()}{note[1:]}." for note in (*notes, *notes_on_indicators(draws)) if note
+        f"{note[:1].upper()}{note[1:]}." for note in (*notes, *describe_indicators(draws)) if note
     ]
     return [Section("Compared with simple baselines", (*sentences, comparison.block()))]
 
@@ -279,7 +279,7 @@ def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     caption = f"{_capitalised(unit)}. {_FOREST}{suffix}"
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
     figures = [drawn(forest_figure(scaled, shown, unit), alternative, caption, "svg")]
-    comparison = recorded_comparison(draws)
+    comparison = read_comparison(draws)
     if comparison is not None and _ways(comparison):
         image, alternative = ways_figure(comparison), "Simple ways to choose, compared with ours"
         figures.append(drawn(image, alternative, f"{_WAYS} {comparison.evaluation}.", "svg"))

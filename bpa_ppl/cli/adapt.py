@@ -46,7 +46,7 @@ def adapt(
         extra_references: References of the --extra lists.
     """
     from bpa_ppl.adapting import adapt_draws
-    from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+    from bpa_ppl.diagnostics.baseline_comparison import read_comparison
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.none import NoLikelihood
@@ -79,7 +79,7 @@ def adapt(
             arguments["likelihood"] = "preference"
     posterior, report = checked(adapt_draws(lists, start, **arguments))
     write_posterior(posterior, output, timed=timed)
-    if (comparison := recorded_comparison(posterior)) is not None:
+    if (comparison := read_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
     if repeated is not None:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.check import check as check_posterior
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
@@ -178,7 +178,7 @@ def rerank(
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         shared.print_result(f"\n{summary.baselines}\n{summary.baselines.summary}", output)
-    elif (recorded := recorded_comparison(reranker.draws)) is not None and recorded.best:
+    elif (recorded := read_comparison(reranker.draws)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
     rule = RULES.name_of(reranker.rule)
     shared.echo_status(f"{signature(reranker.draws)}|rule:{rule}", quiet)

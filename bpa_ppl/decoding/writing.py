@@ -15,14 +15,14 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.baseline_comparison import (
-    criterion,
+    choose_gain,
     has_inputs,
-    name_of_gain,
-    of_preferences,
-    recorded_comparison,
-    sums_of_choices,
+    name_gain,
+    read_comparison,
+    sum_gains_of_choices,
+    uses_preferences,
 )
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, rows_of
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, make_rows
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
@@ -326,7 +326,7 @@ class Summary:
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
-        self._recorded = recorded_comparison(draws)
+        self._recorded = read_comparison(draws)
         #: Sums of gains of each way to choose, and the number of candidates without a gain.
         self._gains: dict[tuple[str, str], Float64] = {}
         self._unjudged = 0
@@ -335,8 +335,8 @@ class Summary:
         """Count some more choices."""
         lists = choices.lists
         if not self.sentences:
-            gain = criterion(lists, self._draws)
-            self._gain = None if of_preferences(self._draws) else gain
+            gain = choose_gain(lists, self._draws)
+            self._gain = None if uses_preferences(self._draws) else gain
             metrics = () if gain is None else metrics_of(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
@@ -353,7 +353,9 @@ class Summary:
         if self._recorded is None or (self._gain is None and not has_preferences(lists)):
             return
         baselines = self._recorded.baselines
-        sums, unjudged = sums_of_choices(self._draws, baselines, lists, choices.choice, self._gain)
+        sums, unjudged = sum_gains_of_choices(
+            self._draws, baselines, lists, choices.choice, self._gain
+        )
         self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
         self._unjudged += unjudged
 
@@ -383,9 +385,9 @@ class Summary:
         """
         if self._recorded is None or not self._gains:
             return None
-        rows = rows_of(self._gains, accuracy=self._gain is None)
+        rows = make_rows(self._gains, accuracy=self._gain is None)
         unit, baselines, best = (
-            name_of_gain(self._gain),
+            name_gain(self._gain),
             self._recorded.baselines,
             self._recorded.best,
         )

@@ -11,7 +11,7 @@ from support.command_line import Outcome, refused, succeed
 from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.posterior.files import read_draws
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
@@ -49,7 +49,7 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     assert "system eve: take its candidates alone" in note
     assert "leave out categorical system" in note
     pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
-    assert str(recorded_comparison(draws)) in adapted.err.replace("note: ", "")
+    assert str(read_comparison(draws)) in adapted.err.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
     shown = succeed(*RERANK).out
     assert shown.endswith(f"\n\n{expected}\n{expected.summary}\n")
@@ -63,7 +63,7 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
 
 def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(adapted: Outcome) -> None:
     noted = succeed("adapt", "lists.jsonl", "-o", "l.nc", *ADAPT[4:-1], "laplace").err
-    comparison = recorded_comparison(read_draws("l.nc"))
+    comparison = read_comparison(read_draws("l.nc"))
     assert comparison is not None
     assert comparison.share_of_best.startswith("of 30 adaptation lists, ")
     assert comparison.share_of_best in noted

@@ -33,14 +33,14 @@ from bpa_ppl import (
 )
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison, with_baselines
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
 from bpa_ppl.diagnostics.baseline_table import (
     ADAPTED,
     BaselineComparison,
     BaselineRow,
-    mean_interval,
-    moments,
-    proportion_interval,
+    estimate_mean,
+    estimate_proportion,
+    sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import (
     BEST,
@@ -53,8 +53,8 @@ from bpa_ppl.diagnostics.baselines import (
     SYSTEM,
     TOTAL,
     Baselines,
-    association,
-    system_column,
+    find_system_column,
+    measure_association,
 )
 from bpa_ppl.diagnostics.report import posterior_page, ways_figure
 from bpa_ppl.notes import capture_notes
@@ -224,7 +224,7 @@ def check_row(
 )
 def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
     """A sign test decides, which five lists do not satisfy."""
-    interval = mean_interval(moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count)))
+    interval = estimate_mean(sum_moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count)))
     row = BaselineRow(FIRST, "baseline", count, 1.0, 0.5, *interval)
     assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
     comparison = BaselineComparison((row,), Baselines(best=FIRST), "mqm")
@@ -333,7 +333,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
 def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_path: Path) -> None:
     pool, new = lists(1), lists(2, 30, missing=missing)
     draws = recorded(pool)
-    comparison = recorded_comparison(draws)
+    comparison = read_comparison(draws)
     assert comparison is not None
     selected = comparison.baselines
     choice = rerank(new, draws, unchecked=True).choice
@@ -397,7 +397,7 @@ def test_a_record_is_read_back_as_it_was() -> None:
     earlier = {name: value for name, value in record.items() if name != "best"}
     assert BaselineComparison.from_record(earlier) == replace(again, best=None)
     with raises(DataError, "damaged"):
-        recorded_comparison(with_record(draws, comparison={"rows": 3}))
+        read_comparison(with_record(draws, comparison={"rows": 3}))
 
 
 def test_ridge_regression_where_nothing_varies() -> None:
@@ -465,7 +465,7 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
         stuck = as_draws(
             adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior": "isotropic:variance=3e-3"})
         )
-    comparison = recorded_comparison(stuck)
+    comparison = read_comparison(stuck)
     assert comparison is not None
     assert comparison.baseline is not None
     assert comparison.baseline.verdict == "worse"
@@ -473,7 +473,7 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     noisy = judged(60, 5, noise=1.0)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
-    fine = recorded_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
+    fine = read_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
     assert fine is not None
     verdicts = {name: row.verdict for name in (FEATURE, RIDGE) if (row := fine.row(name))}
     assert verdicts == {FEATURE: "better", RIDGE: "tie"}
@@ -483,7 +483,7 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
 def test_canonical_weights_and_references_need_no_comparison() -> None:
     pool = judged(4, 6, noise=1.0).with_references(["0 0"] * 4)
     draws = as_draws(adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
-    assert recorded_comparison(draws) is None
+    assert read_comparison(draws) is None
 
 
 NUMBERED = [f"s{k}" for k in range(6)] * 4
@@ -502,15 +502,15 @@ NUMBERED = [f"s{k}" for k in range(6)] * 4
 )
 def test_columns_of_systems(extra: str, names: list, column: str) -> None:
     pool = judged(4, 6, noise=1.0).with_extras(**{extra: names})
-    assert system_column(pool) == column
-    assert system_column(pool, ["origin"]) == (extra if extra == "origin" else column)
+    assert find_system_column(pool) == column
+    assert find_system_column(pool, ["origin"]) == (extra if extra == "origin" else column)
 
 
 def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     pool = judged(12, 6, noise=1.0).with_extras(engine=NUMBERED * 3)
     options = {"gain": "mqm", "sampler": "laplace", "categorical": "engine"}
     draws = as_draws(adapt(pool, None, **options))
-    comparison = recorded_comparison(draws)
+    comparison = read_comparison(draws)
     assert comparison is not None
     assert comparison.baselines.column == "engine"
     assert set(comparison.baselines.systems) == set(NUMBERED)
@@ -552,12 +552,12 @@ def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
         np.concatenate([rng.permutation(part) for part in np.split(gains, offsets[1:-1])])
         for _ in range(800)
     ]
-    values = [association(scores, one, offsets) for one in permuted]
+    values = [measure_association(scores, one, offsets) for one in permuted]
     assert np.mean(values) == pytest.approx(0, abs=5 / np.sqrt(800))
     assert np.std(values) == pytest.approx(1, abs=5 / np.sqrt(1600))
     one = slice(offsets[1], offsets[2])
     expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
-    assert association(scores[one], gains[one], np.array([0, 9])) == pytest.approx(expected)
+    assert measure_association(scores[one], gains[one], np.array([0, 9])) == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("without_drawing")
@@ -567,7 +567,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     html = posterior_page(draws, top=1)
     section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])
-    comparison = recorded_comparison(draws)
+    comparison = read_comparison(draws)
     assert comparison is not None
     block = comparison.block()
     expected = [[block.header, *block.rows]]
@@ -581,7 +581,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
 
 def test_too_few_lists() -> None:
     pool = judged(1, 6, noise=1.0)
-    assert with_baselines(posterior(pool), pool, MQM, None).record == JUDGED
+    assert record_comparison(posterior(pool), pool, MQM, None).record == JUDGED
     with raises(DataError, "no-data"):
         compare_baselines(pool, metric="mqm")
     with raises(DataError, "mismatch"):
@@ -603,7 +603,7 @@ def test_equal_candidates_share_the_choice_of_the_best() -> None:
 def test_the_interval_of_a_share_is_that_of_wilson(total: int) -> None:
     """Its coverage is 95 % on average over shares, and nowhere below 83 %."""
     counts = np.arange(total + 1)
-    found = np.array([proportion_interval(int(count), total) for count in counts])
+    found = np.array([estimate_proportion(int(count), total) for count in counts])
     expected = [binomtest(count, total).proportion_ci(0.95, "wilson") for count in counts.tolist()]
     np.testing.assert_allclose(found, np.array(expected), atol=1e-12)
     shares = np.linspace(0.01, 0.99, 99)[:, None]
@@ -623,7 +623,7 @@ def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
         else:
             values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=200)
             mean = 0.2 - 0.15 - 0.25
-        _, low, high = mean_interval(moments(values, np.ones(len(values))))
+        _, low, high = estimate_mean(sum_moments(values, np.ones(len(values))))
         covered += low <= mean <= high
     low, high = binom.interval(0.999, trials, 0.95)
     assert low <= covered <= high

@@ -13,9 +13,9 @@ from scipy.special import expit
 
 from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, from_lists, rerank
 from bpa_ppl.diagnostics.baseline_comparison import (
-    left_out_note,
-    notes_on_indicators,
-    recorded_comparison,
+    describe_indicators,
+    describe_left_out,
+    read_comparison,
 )
 from bpa_ppl.diagnostics.baseline_table import ADAPTED, BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.baselines import WITHOUT
@@ -52,10 +52,10 @@ def compared(nbest: NBest, **options: Any) -> tuple[Draws, BaselineComparison, N
     """Adapt, and return the draws, the comparison, and the only note on indicators."""
     with capture_notes() as notes:
         draws = as_draws(adapt(nbest, None, **{**WITH, **options}))
-    comparison = recorded_comparison(draws)
+    comparison = read_comparison(draws)
     assert comparison is not None
     (note,) = [note for note in notes if "the indicators of system" in note.message]
-    assert notes_on_indicators(draws) == [note.message]
+    assert describe_indicators(draws) == [note.message]
     return draws, comparison, note
 
 
@@ -97,7 +97,7 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     assert record.left_out == ("system",)
     assert record.log_bayes_factor < -3
     assert note.level == logging.WARNING
-    assert note.message == left_out_note(record)
+    assert note.message == describe_left_out(record)
     assert comparison.row(WITHOUT) is None
     assert note.message[1:] in posterior_page(draws)
     # The posterior is that of the lists without the column.
@@ -161,13 +161,13 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
 def test_lists_without_a_comparison() -> None:
     pool = lists(effect=1.0, noise=1.0)
     plain = as_draws(adapt(pool, None, **LAPLACE))
-    comparison = recorded_comparison(plain)
+    comparison = read_comparison(plain)
     assert comparison is not None
-    assert notes_on_indicators(plain) == []
+    assert describe_indicators(plain) == []
     assert "indicators" not in comparison.record()["baselines"]
     assert plain.record.indicators is None
     # A single point is evaluated in-sample, and systems alone leave no other feature.
-    assert notes_on_indicators(as_draws(adapt(pool, None, **{**WITH, "sampler": "map"}))) == []
+    assert describe_indicators(as_draws(adapt(pool, None, **{**WITH, "sampler": "map"}))) == []
     with capture_notes():  # of choices from one system
         alone = as_draws(adapt(pool, None, **WITH, exclude=["comet"]))
-    assert notes_on_indicators(alone) == []
+    assert describe_indicators(alone) == []

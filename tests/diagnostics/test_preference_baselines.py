@@ -29,7 +29,7 @@ from bpa_ppl import (
     write_posterior,
 )
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baseline_comparison import recorded_comparison
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import (
     _ADDED,
     _ADDED_DIFFERENCES,
@@ -39,8 +39,8 @@ from bpa_ppl.diagnostics.baseline_table import (
     NEW,
     BaselineComparison,
     BaselineRow,
-    mean_interval,
-    moments,
+    estimate_mean,
+    sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import CANONICAL, FEATURE, FIRST, LOGISTIC, MEAN, Baselines
 from bpa_ppl.notes import capture_notes
@@ -288,7 +288,7 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
         lists = pool.with_sentence_extras(preferences=preferences)
         with capture_notes():
             result = adapt(lists, None, sampler="laplace", prior="isotropic:variance=0.1")
-        comparison = recorded_comparison(as_draws(result))
+        comparison = read_comparison(as_draws(result))
         assert comparison is not None
         rows.append(comparison.block().rows)
     assert rows[0] == rows[1]
@@ -316,7 +316,7 @@ def test_the_slope_of_the_mean_does_not_change_its_choices() -> None:
 def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
     result = adapt(judged(4, 60, size=3, answers=2), None, sampler="laplace")
-    recorded = recorded_comparison(as_draws(result))
+    recorded = read_comparison(as_draws(result))
     assert recorded is not None
     new = judged(5, 2000, size=3, answers=2)
     comparison = compare_baselines(new, result, choice=rerank(new, result).choice)
@@ -336,7 +336,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     # Files, JSON, the summary of `rerank_to`, and the report.
     write_posterior(result, tmp_path / "p.nc")
     again = read_posterior(tmp_path / "p.nc")
-    reread = recorded_comparison(as_draws(again))
+    reread = read_comparison(as_draws(again))
     assert str(reread) == str(recorded)
     text = json.dumps(recorded.record(), allow_nan=False)
     assert str(BaselineComparison.from_record(json.loads(text))) == str(recorded)
@@ -371,7 +371,7 @@ def test_choices_count_as_they_were_made() -> None:
 
 
 def test_canonical_weights_are_compared_too() -> None:
-    comparison = recorded_comparison(as_draws(adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")))
+    comparison = read_comparison(as_draws(adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")))
     assert comparison is not None
     assert comparison.evaluation == "in-sample"
     assert comparison.row(CANONICAL) is not None
@@ -390,7 +390,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         answers = [[[first, 1 - first]] for first in better]
         with capture_notes() as notes:
             result = adapt(lists.with_sentence_extras(preferences=answers), None, sampler="laplace")
-        comparison = recorded_comparison(as_draws(result))
+        comparison = read_comparison(as_draws(result))
         assert comparison is not None
         baseline = comparison.baseline
         assert baseline is not None
@@ -409,7 +409,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
     first = [table[::-1] if place[0] else table for table, place in tables]
     pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
     result = adapt(pairs, None, sampler="laplace")
-    comparison = recorded_comparison(as_draws(result))
+    comparison = read_comparison(as_draws(result))
     assert comparison is not None
     assert comparison.row(FIRST) is None
     assert comparison.baselines.best != FIRST
@@ -421,7 +421,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
 def test_answers_of_no_difference_are_left_out_and_counted() -> None:
     pool = judged(8, 20)
     with_ties = pool.with_sentence_extras(ties=[[[0, 1]]] * 4 + [None] * 16)
-    found = recorded_comparison(as_draws(adapt(with_ties, None, sampler="laplace")))
+    found = read_comparison(as_draws(adapt(with_ties, None, sampler="laplace")))
     assert found is not None
     assert "4 answers of “no difference” left out." in found.notes
     rows = [compare_baselines(lists).block().rows for lists in (with_ties, pool)]
@@ -458,11 +458,11 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
 def test_weights_of_lists_repeat_them() -> None:
     """The mean is that of repeated lists, and the interval that of as many equal ones."""
     values = np.array([0.0, 1.0, 0.5, 1.0])
-    mean, *_ = mean_interval(moments(values, np.array([1.0, 2.0, 1.0, 1.0])))
+    mean, *_ = estimate_mean(sum_moments(values, np.array([1.0, 2.0, 1.0, 1.0])))
     assert mean == pytest.approx(np.mean([0.0, 1.0, 1.0, 0.5, 1.0]))
     expected = ttest_rel(values, np.zeros(4)).confidence_interval(0.95)
     for weight in (1.0, 3.0):
-        _, low, high = mean_interval(moments(values, np.full(4, weight)))
+        _, low, high = estimate_mean(sum_moments(values, np.full(4, weight)))
         assert (low, high) == pytest.approx((expected.low, expected.high))
 
 
@@ -476,7 +476,7 @@ def test_intervals_of_accuracies_cover_at_least_at_their_level(
     for _ in range(trials):
         number = rng.integers(1, answers + 1, count)
         values = rng.binomial(number, rng.beta(4 * p, 4 * (1 - p), count)) / number
-        _, low, high = mean_interval(moments(values, number.astype(float)), _ADDED)
+        _, low, high = estimate_mean(sum_moments(values, number.astype(float)), _ADDED)
         covered += low <= p <= high
     assert covered >= binom.ppf(1e-3, trials, 0.945)
 
@@ -487,7 +487,7 @@ def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
     rng, trials, wrong = np.random.default_rng(4), 1500, 0
     for _ in range(trials):
         values = rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count)
-        _, low, high = mean_interval(moments(values, np.ones(count)), _ADDED_DIFFERENCES)
+        _, low, high = estimate_mean(sum_moments(values, np.ones(count)), _ADDED_DIFFERENCES)
         wrong += low > 0 or high < 0
     assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
 
