@@ -32,7 +32,7 @@ from scipy.stats import norm
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import build_problem
-from bpa_ppl.diagnostics.check import burn_in
+from bpa_ppl.diagnostics.check import compare_beginning
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.imh import accept
@@ -141,7 +141,7 @@ def levels(options: argparse.Namespace) -> None:
         for seed in range(options.runs):
             values = sample(np.random.default_rng(seed))
             each = [level / (2 * values.shape[-1]) for level in LEVELS]
-            largest = [np.abs(burn_in(values, level)).max() for level in each]
+            largest = [np.abs(compare_beginning(values, level)).max() for level in each]
             refusals += np.array(largest) > norm.isf(each)
         table.row(name, *(f"{share:.1%}" for share in refusals / options.runs))
 

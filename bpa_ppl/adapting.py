@@ -14,7 +14,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
-from bpa_ppl.diagnostics.check import checked
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
@@ -208,7 +208,7 @@ def adapt(
         progress=progress,
     )
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-        return to_arviz(checked(posterior)[0])
+        return to_arviz(check_and_record(posterior)[0])
 
 
 def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws:

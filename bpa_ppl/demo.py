@@ -17,7 +17,7 @@ from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
-from bpa_ppl.diagnostics.check import Report, checked
+from bpa_ppl.diagnostics.check import Report, check_and_record
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
@@ -93,7 +93,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         rest = pool.select(np.sort(order[_ADAPTATION:]))
         draw = partial(adapt_draws, adaptation, canonical, sampler="imh", seed=seed)
         (first, _), (posterior, report) = (
-            checked(draw(add=add, progress=progress)) for add in ((), text)
+            check_and_record(draw(add=add, progress=progress)) for add in ((), text)
         )
         baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))

@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.baseline_comparison import (
     record_comparison_without_indicators,
 )
 from bpa_ppl.diagnostics.baselines import find_system_column
-from bpa_ppl.diagnostics.check import checked
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
@@ -335,7 +335,7 @@ def to_posterior(
         figures=Figures(pareto_k=k_hat),
     )
     draws = density.recorder.draws(sampled, SamplerRecord(name=str(sampler)))
-    return to_arviz(checked(draws)[0])
+    return to_arviz(check_and_record(draws)[0])
 
 
 def _draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:

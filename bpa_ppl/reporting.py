@@ -32,7 +32,7 @@ from bpa_ppl.diagnostics.baselines import (
     find_system_column,
     lacks_canonical,
 )
-from bpa_ppl.diagnostics.check import checked
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.explanations import (
     ChoiceChanges,
     changes_section,
@@ -420,7 +420,7 @@ def report_page(
     """
     draws, answer = without_features(as_draws(posterior), without), None
     if lists is not None:
-        caveats = [] if checked(draws)[1] else [_FAILED]
+        caveats = [] if check_and_record(draws)[1] else [_FAILED]
         caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
         result = evaluate_improvement(lists, draws, moved_files=moved_files)
         verdict, sections = improvement_section(result, caveats)

@@ -240,17 +240,17 @@ def _report(draws: Draws, findings: list[Finding]) -> Report:
     return Report(sampler, draws.shape, tuple(findings), burn_in)
 
 
-def checked(draws: Draws) -> tuple[Draws, Report]:
+def check_and_record(draws: Draws) -> tuple[Draws, Report]:
     """Return draws that record the verdict and the figures of their check, and the report on them.
 
     Draws that record it already are not checked again.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
-    >>> recorded, report = checked(Draws({"weights": drawn}, ("LM0",)))
+    >>> recorded, report = check_and_record(Draws({"weights": drawn}, ("LM0",)))
     >>> bool(report), str(recorded.record.verdict)
     (True, 'passed')
     """
-    report = recorded_report(draws)
+    report = read_report(draws)
     if report is None:
         report = check(draws)
         verdict = Verdict(report.passed, _checksum(draws), report.findings)
@@ -258,14 +258,14 @@ def checked(draws: Draws) -> tuple[Draws, Report]:
     return draws, report
 
 
-def recorded_report(draws: Draws) -> Report | None:
+def read_report(draws: Draws) -> Report | None:
     """Return the report that draws record, if they are those that were checked, else None.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
-    >>> recorded, report = checked(Draws({"weights": drawn}, ("LM0",)))
-    >>> recorded_report(recorded) == report
+    >>> recorded, report = check_and_record(Draws({"weights": drawn}, ("LM0",)))
+    >>> read_report(recorded) == report
     True
-    >>> recorded_report(replace(recorded, values={"weights": drawn + 1}))
+    >>> read_report(replace(recorded, values={"weights": drawn + 1}))
     """
     verdict = draws.record.verdict
     if verdict is None or verdict.checksum != _checksum(draws):
@@ -305,7 +305,7 @@ def refuse_unconverged(posterior: Posterior) -> None:
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
     draws = as_draws(posterior, finite=False)
-    report = recorded_report(draws)
+    report = read_report(draws)
     report = check(draws) if report is None else report
     if not report:
         raise NotConverged(
@@ -464,13 +464,13 @@ def _rounded_up(value: float) -> int:
     return -(-int(np.ceil(value)) // unit) * unit
 
 
-def shortage_of(report: Report) -> float:
+def find_shortage(report: Report) -> float:
     """Return how many times as many draws the failed diagnostics of a report call for.
 
     1 if none failed; infinite if one failed that more draws do not help.
 
     >>> few = Finding("bulk ESS", 200.0, "LM0", "≥ 400", False, "draw more")
-    >>> shortage_of(Report("nuts", (4, 1000), (few,)))
+    >>> find_shortage(Report("nuts", (4, 1000), (few,)))
     2.0
     """
     limits = Thresholds()
@@ -500,7 +500,7 @@ def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
         advice = f"{count} draws per chain cannot be checked: draw at least {_SHORT}"
         yield Finding("draws per chain", float(count), "", limit, False, advice)
         return
-    names, values = sampled_components(draws)
+    names, values = list_components(draws)
     flat = values.reshape(chains * count, -1)
     broken = np.isnan(flat).sum(axis=0)
     if broken.any():
@@ -523,7 +523,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     """Return the findings on all components of all sites."""
     from scipy.special import ndtri
 
-    names, values = sampled_components(draws)
+    names, values = list_components(draws)
     chains, count = draws.shape
     min_ess = limits.ess
     deviation = _deviation(values)
@@ -557,28 +557,28 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
         _worst("bulk ESS", bulk, names, min_ess, few, -1),
         _worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _worst("burn-in (|z|)", np.abs(burn_in(values, level)), names, max_z, early),
+        _worst("burn-in (|z|)", np.abs(compare_beginning(values, level)), names, max_z, early),
     ]
     if chains > 1:
-        z = np.abs(chain_differences(values, level)).max(axis=0)
+        z = np.abs(compare_chains(values, level)).max(axis=0)
         findings.append(_worst("chain means (|z|)", z, names, max_z, differ))
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
     k_hat = tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
     findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
-    stays = longest_equal(draws.weights) / max(count, _SHORT)
+    stays = _count_longest_equal(draws.weights) / max(count, _SHORT)
     labels = [f"chain {c}" for c in range(chains)]
     findings.append(_worst("equal draws", stays, labels, limits.equal_draws, stuck))
     return findings
 
 
-def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
+def list_components(draws: Draws) -> tuple[list[str], Float64]:
     """Return the names and draws, (C, D, components), of all components; NaN if not finite.
 
     A constant component of a site whose other components vary is left out: it is structural, such
     as the diagonal of a correlation matrix.
 
     >>> draws = Draws({"weights": np.ones((1, 2, 1)), "s": [[3, 4]]}, ("LM0",), sites=("s",))
-    >>> sampled_components(draws)[0]
+    >>> list_components(draws)[0]
     ['LM0', 's']
     """
     components = draws.components()
@@ -592,7 +592,7 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
     return names, np.where(np.isfinite(values), values, np.nan)
 
 
-def burn_in(values: Float64, level: float = 0.005) -> Float64:
+def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
     """Return the z-score of the first tenth of the draws against the second half, (C, D, …) ↦ (…).
 
     It is the difference of their means, over all chains, in units of its Monte-Carlo standard error
@@ -608,7 +608,7 @@ def burn_in(values: Float64, level: float = 0.005) -> Float64:
 
     >>> values = np.random.default_rng(0).normal(size=(4, 1000, 2))
     >>> values[..., 0] += 4 * np.exp(-np.arange(1000) / 50)
-    >>> np.abs(burn_in(values)).round().tolist()
+    >>> np.abs(compare_beginning(values)).round().tolist()
     [27.0, 1.0]
     """
     count = values.shape[1]
@@ -619,18 +619,18 @@ def burn_in(values: Float64, level: float = 0.005) -> Float64:
     return _z_score(shift, both[None], _effective(_deviation(second), error)[None], level)
 
 
-def chain_differences(values: Float64, level: float = 0.005) -> Float64:
+def compare_chains(values: Float64, level: float = 0.005) -> Float64:
     """Return the z-score of each chain's mean minus that of the others, (C, D, …) ↦ (C, …).
 
     Args:
         values: the draws of several chains.
-        level: as for `burn_in`.
+        level: as for `compare_beginning`.
 
     A chain of 1000 independent draws that is 0.25 standard deviations away:
 
     >>> values = np.random.default_rng(0).normal(size=(4, 1000))
     >>> values[2] += 0.25
-    >>> chain_differences(values).round(1).tolist()
+    >>> compare_chains(values).round(1).tolist()
     [-3.5, -1.9, 5.6, -0.2]
     """
     chains = len(values)
@@ -665,10 +665,10 @@ def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) 
         return np.asarray(z * ndtri(level) / stdtrit(degrees, level))
 
 
-def longest_equal(values: Float64) -> Float64:
+def _count_longest_equal(values: Float64) -> Float64:
     """Return how long each chain repeats one draw at most, (C, D, Q) ↦ (C,).
 
-    >>> longest_equal(np.array([[[1.0], [2.0], [2.0], [2.0], [1.0]]])).tolist()
+    >>> _count_longest_equal(np.array([[[1.0], [2.0], [2.0], [2.0], [1.0]]])).tolist()
     [3]
     """
     moved = (np.diff(values, axis=1) != 0).any(axis=2)

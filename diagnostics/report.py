@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
-from bpa_ppl.diagnostics.check import Report, check, sampled_components
+from bpa_ppl.diagnostics.check import Report, check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -290,7 +290,7 @@ def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
 
 def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
     """Return the figure of the chains of the components that mix worst."""
-    names, worst = sampled_components(draws)[0], worst_mixing(draws, top)
+    names, worst = list_components(draws)[0], worst_mixing(draws, top)
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     if draws.shape[0] > MAX_CHAINS:

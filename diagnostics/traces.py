@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.check import check, sampled_components
+from bpa_ppl.diagnostics.check import check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, label, write_figure
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, drawn, page, write_page
 from bpa_ppl.diagnostics.provenance import signature
@@ -94,7 +94,7 @@ def worst_mixing(draws: Draws, top: int) -> list[str]:
     """
     if top < 1:
         raise UsageError(f"the traces of at least 1 weight are shown, not {top}", parameter="top")
-    names, values = sampled_components(draws)
+    names, values = list_components(draws)
     varies = np.ptp(values, axis=(0, 1)) > 0
     size = np.where(varies, np.nan_to_num(ess(values)), 0.0)
     return [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]

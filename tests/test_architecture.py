@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import Draws, from_lists, write_nbest, write_posterior
-from bpa_ppl.diagnostics.check import checked
+from bpa_ppl.diagnostics.check import check_and_record
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -184,7 +184,7 @@ def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     features = ("LM0", "human")
     drawn = np.random.default_rng(0).normal(size=(4, 1000, 2))
-    write_posterior(checked(Draws({"weights": drawn}, features))[0], "posterior.nc")
+    write_posterior(check_and_record(Draws({"weights": drawn}, features))[0], "posterior.nc")
     lists = from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     command = [sys.executable, "-c", IMPORT + RUN + PRINT_MODULES]

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.diagnostics.check import checked, refuse_unconverged
+from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import starting_weights
@@ -77,7 +77,7 @@ def adapt(
         lists = with_judgements(lists, [read_journal(path) for path in judgements])
         if arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
             arguments["likelihood"] = "preference"
-    posterior, report = checked(adapt_draws(lists, start, **arguments))
+    posterior, report = check_and_record(adapt_draws(lists, start, **arguments))
     write_posterior(posterior, output, timed=timed)
     if (comparison := read_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)

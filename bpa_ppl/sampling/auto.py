@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl.components import Count
-from bpa_ppl.diagnostics.check import checked, shortage_of
+from bpa_ppl.diagnostics.check import check_and_record, find_shortage
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
@@ -171,6 +171,6 @@ def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdic
         sites=model_info(target).latent,
         record=Record(figures=sampled.figures),
     )
-    recorded, report = checked(draws)
+    recorded, report = check_and_record(draws)
     names = [finding.name for finding in report.failures]
-    return names, shortage_of(report), None if names else recorded.record.verdict
+    return names, find_shortage(report), None if names else recorded.record.verdict

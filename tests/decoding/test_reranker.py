@@ -32,7 +32,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import check as check_module
-from bpa_ppl.diagnostics.check import checked, recorded_report
+from bpa_ppl.diagnostics.check import check_and_record, read_report
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
@@ -143,7 +143,7 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
     draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statistics = {"diverging": np.zeros((4, 500), bool)}
-    recorded, report = checked(replace(draws, statistics=statistics))
+    recorded, report = check_and_record(replace(draws, statistics=statistics))
     assert report
     write_posterior(recorded, tmp_path / "posterior.nc")
     copies = {name: tmp_path / f"{name}.nc" for name in ("weights", "diverging", "other")}
@@ -155,7 +155,7 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
         file["sample_stats/diverging"][0, 0] = 1
     with h5py.File(copies["other"], "r+") as file:
         file.attrs["note"] = "nothing that is checked has changed"
-    write_posterior(checked(read_draws(copies["weights"]))[0], tmp_path / "failed.nc")
+    write_posterior(check_and_record(read_draws(copies["weights"]))[0], tmp_path / "failed.nc")
     for name in ("weights", "diverging"):
         with raises(NotConverged, parameter="unchecked", match="NOT converged"):
             Reranker(copies[name])
@@ -170,8 +170,8 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 
 @pytest.mark.parametrize("findings", [None, "none", [{"name": "R-hat"}], [1]])
 def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
-    recorded, report = checked(draws)
-    assert recorded_report(recorded) == report
+    recorded, report = check_and_record(draws)
+    assert read_report(recorded) == report
     attrs = attributes(recorded.record)
     with raises(DataError, "damaged", parameter="attrs", match="check"):
         record_of({"check": attrs["check"] | {"findings": findings}})

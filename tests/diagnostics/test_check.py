@@ -17,7 +17,7 @@ from support.html_outline import Outline
 from support.records import with_record
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics.check import Remedies, Report, Thresholds, _z_score, chain_differences
+from bpa_ppl.diagnostics.check import Remedies, Report, Thresholds, _z_score, compare_chains
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws, pooled
@@ -274,7 +274,7 @@ def test_differences_of_chains_are_z_scores() -> None:
     """Their spread is that of a normal distribution, for independent and correlated draws."""
     for correlation in (0.0, 0.6):
         values = autoregressive(correlation, CHAINS, DRAWS, 200, seed=2)
-        assert chain_differences(values).std() == pytest.approx(1.0, abs=0.1)  # 2.8 standard errors
+        assert compare_chains(values).std() == pytest.approx(1.0, abs=0.1)  # 2.8 standard errors
 
 
 @pytest.mark.parametrize("degrees", [1.0, 1.2])
