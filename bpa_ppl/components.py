@@ -114,7 +114,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
-def settings_in(text: str, title: str) -> dict[str, Any]:
+def _read_settings(text: str, title: str) -> dict[str, Any]:
     """Read settings as they are written after a name: `list_size=50,scores=lm.npy,tm.npy`.
 
     A value that looks like a number becomes one; several values of a setting make a tuple.
@@ -126,35 +126,35 @@ def settings_in(text: str, title: str) -> dict[str, Any]:
     Raises:
         UsageError: if a setting has no name.
 
-    >>> settings_in("list_size=50,scores=lm.npy,tm.npy", "the format plain")
+    >>> _read_settings("list_size=50,scores=lm.npy,tm.npy", "the format plain")
     {'list_size': 50, 'scores': ('lm.npy', 'tm.npy')}
     """
     values: dict[str, list[Any]] = {}
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals and values:
-            values[list(values)[-1]].append(number_or_text(part))
+            values[list(values)[-1]].append(read_value(part))
         elif name and value:
-            values[name] = [number_or_text(value)]
+            values[name] = [read_value(value)]
         else:
             problem = f"settings of {title} are written NAME=VALUE, not {quoted(part)}"
             raise UsageError(problem, code="invalid-setting")
     return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
 
 
-def name_in(text: str) -> str:
+def read_name(text: str) -> str:
     """Return the name of a component in a text that may have settings after it.
 
-    >>> name_in("margin:gamma=2"), name_in("lm=domain.txt,order=5"), name_in("nuts")
+    >>> read_name("margin:gamma=2"), read_name("lm=domain.txt,order=5"), read_name("nuts")
     ('margin', 'lm', 'nuts')
     """
     return split("[:=]", text, maxsplit=1)[0]
 
 
-def number_or_text(text: str) -> Any:
+def read_value(text: str) -> Any:
     """Return a boolean or a number where a text looks like one, else the text.
 
-    >>> number_or_text("50"), number_or_text("2.5"), number_or_text("true"), number_or_text("lm")
+    >>> read_value("50"), read_value("2.5"), read_value("true"), read_value("lm")
     (50, 2.5, True, 'lm')
     """
     if text in ("true", "false"):
@@ -345,7 +345,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         >>> FEATURES.parsed("lm=domain.txt,order=5"), FEATURES.parsed("length:ratio=true")
         (('lm', {'text': 'domain.txt', 'order': 5}), ('length', {'ratio': True}))
         """
-        name = name_in(text)
+        name = read_name(text)
         mark, written = text[len(name) : len(name) + 1], text[len(name) + 1 :]
         member = self[name]
         if mark == "=":
@@ -356,7 +356,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         elif member.variant:
             variant, _, written = written.partition(",")
             name = f"{name}:{variant}" if variant else name
-        return name, settings_in(written, f"the {self.kind} {name}")
+        return name, _read_settings(written, f"the {self.kind} {name}")
 
     def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component that a posterior records, with its settings.
@@ -396,4 +396,4 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
 def _by_name(points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
     """Return entry points by name, without the placeholder of a variant."""
-    return {name_in(point.name): point for point in points}
+    return {read_name(point.name): point for point in points}

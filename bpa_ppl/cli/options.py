@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import msgspec
 from cyclopts import UNSET, Group, Parameter, Token
 
-from bpa_ppl.components import number_or_text
+from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
@@ -108,7 +108,7 @@ def assignments(pairs: Iterable[str]) -> dict[str, float | str]:
         name, equals, text = pair.partition("=")
         if not (name and equals and text):
             raise UsageError(f"expected NAME=VALUE, not {pair!r}")
-        values[name] = number_or_text(text)
+        values[name] = read_value(text)
     return values
 
 
@@ -121,7 +121,7 @@ def numbers(pairs: Iterable[str]) -> dict[str, float]:
     values: dict[str, float] = {}
     for pair in pairs:
         name, _, text = pair.rpartition("=")
-        value = number_or_text(text)
+        value = read_value(text)
         if not name or isinstance(value, str):
             raise UsageError(f"{name or 'NAME='} needs a number, not {text!r}", code="wrong-type")
         values[name] = float(value)
@@ -166,7 +166,7 @@ def prior_variance(texts: Sequence[str]) -> PriorFamily:
     {'LM0': 2.0}
     """
     single = numbers([text for text in texts if "=" in text])
-    plain = [number_or_text(text) for text in texts if "=" not in text]
+    plain = [read_value(text) for text in texts if "=" not in text]
     if len(plain) > 1 or any(isinstance(value, str) for value in plain):
         raise UsageError("give one number, and NAME=VALUE for single features", code="wrong-type")
     variance = {"variance": float(plain[0])} if plain else {}
@@ -357,7 +357,7 @@ class RerankFlags:
         ),
     ] = None
     derivations: str = "separate"
-    draws: Annotated[int | str | None, parsed(number_or_text, metavar="INT|all")] = None
+    draws: Annotated[int | str | None, parsed(read_value, metavar="INT|all")] = None
     defaults: Defaults = None
     moved_files: MovedFiles = None
     without: list[str] | None = None

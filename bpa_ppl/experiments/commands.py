@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.components import number_or_text
+from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
@@ -395,7 +395,7 @@ def grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
     """
     parts = (pair.partition("=") for pair in pairs)
     return {
-        name: [number_or_text(value) for value in values.split(",") if value]
+        name: [read_value(value) for value in values.split(",") if value]
         for name, _, values in parts
     }
 

@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import checked_seed, one_of, require
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl.components import Component, CountOrNone, Registry, name_in
+from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.experiments.redecoding import Decoder
@@ -144,8 +144,8 @@ class Method(Component, frozen=True):
             chosen = common.get(part, getattr(self, part))
             if chosen == getattr(self, part):
                 settings[part] = dict(getattr(self, f"{part}_settings"))
-            if self.kind == SAMPLER and name_in(chosen) in registry:
-                owners |= dict.fromkeys(registry[name_in(chosen)].__struct_fields__, part)
+            if self.kind == SAMPLER and read_name(chosen) in registry:
+                owners |= dict.fromkeys(registry[read_name(chosen)].__struct_fields__, part)
         if self.kind == SAMPLER:
             owners |= dict.fromkeys(SAMPLERS[self.engine].__struct_fields__, "engine")
         for key, value in values.items():
@@ -414,7 +414,7 @@ def read_study(path: str | Path) -> Study:
                 raise UsageError("like is missing: name the method that this is a variant of")
             like = settings.pop("like")
             require(like, str, "like is the name of a method")
-            family = methods.get(name_in(like))
+            family = methods.get(read_name(like))
             if like in methods or family is None or family.kind == CANONICAL:
                 base = _named_method(like, methods)
             else:  # the sampler or tuner has settings after its name

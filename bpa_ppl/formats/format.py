@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar
 
 from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl.components import Component, Registry, name_in
+from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.preference_rows import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
@@ -258,7 +258,7 @@ def resolve_format(format: str | NBestFormat) -> NBestFormat:
     50
     """
     if isinstance(format, str) and format not in NBEST_FORMATS:
-        one_of(name_in(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
+        one_of(read_name(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
     return NBEST_FORMATS.resolve(format)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, members
 from bpa_ppl.building import from_lists
-from bpa_ppl.components import name_in
+from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
@@ -52,7 +52,7 @@ def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
     (Column(column='comet', negative=False), True)
     """
     if isinstance(metric, str):
-        written = name_in(metric)
+        written = read_name(metric)
         for name in (written, written.lower()):
             if name in METRICS:
                 return METRICS.resolve(name + metric.removeprefix(written))
