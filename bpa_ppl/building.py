@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
-from bpa_ppl.errors import DataError, UsageError, called, location_of, quoted
+from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
 from bpa_ppl.formats.records import IN_MEMORY, block_of_records
@@ -135,7 +135,7 @@ def from_arrays(
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
     if counts.sum() != len(texts):
-        problem = f"the sizes {quoted(sizes)} do not sum to {len(texts)} hypotheses"
+        problem = f"the sizes {quote(sizes)} do not sum to {len(texts)} hypotheses"
         raise DataError(problem, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
@@ -304,13 +304,13 @@ def concatenate(
     first = tables[0]
     for table in tables:
         if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
-            problem = f"{', '.join(odd)} is not in both {called(first.origin)} and these lists"
+            problem = f"{', '.join(odd)} is not in both {name_lists(first.origin)} and these lists"
             raise DataError(f"{problem}: use without", table.origin, code="mismatch")
     tables = [features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
     origins = [table.origin for table in tables]
     ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
     if len(set(ids)) < len(ids) and not renumber:
-        together = " and ".join(dict.fromkeys(map(called, origins)))
+        together = " and ".join(dict.fromkeys(map(name_lists, origins)))
         problem = f"{together} have sentence ids in common"
         remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
         raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
@@ -346,7 +346,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
     names = [set(table.feature_names) for table in tables]
     common = set.intersection(*names)
     if not common and any(names):
-        origins = ", ".join(dict.fromkeys(called(table.origin) for table in tables))
+        origins = ", ".join(dict.fromkeys(name_lists(table.origin) for table in tables))
         problem = f"{origins} have no feature in common: give files of the same features"
         raise DataError(problem, code="mismatch")
     extended = []
@@ -372,7 +372,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
             absent = f"no {name} for {sentences - having} of {counted(sentences, 'sentence')}"
             notes.append(f"{absent}, those of files without any")
     for note in notes:
-        warn_user(f"{location_of(origin)}{note}")
+        warn_user(f"{locate(origin)}{note}")
     return extended
 
 

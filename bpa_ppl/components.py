@@ -38,7 +38,7 @@ import msgspec
 from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import nearest, one_of
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.notes import warn_user
 
 #: Types of settings that occur in several components.
@@ -82,7 +82,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
                 valid = False
             if not valid:
-                problem = f"{field.name} must be {_described(field.type)}, not {quoted(value)}"
+                problem = f"{field.name} must be {_described(field.type)}, not {quote(value)}"
                 raise UsageError(problem, parameter=field.name, code="invalid-setting")
 
     @classmethod
@@ -137,7 +137,7 @@ def _read_settings(text: str, title: str) -> dict[str, Any]:
         elif name and value:
             values[name] = [read_value(value)]
         else:
-            problem = f"settings of {title} are written NAME=VALUE, not {quoted(part)}"
+            problem = f"settings of {title} are written NAME=VALUE, not {quote(part)}"
             raise UsageError(problem, code="invalid-setting")
     return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
 
@@ -351,7 +351,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if mark == "=":
             if member.main is None:
                 problem = f"settings of the {self.kind} {name} are written {name}:NAME=VALUE"
-                raise UsageError(f"{problem}, not {quoted(text)}", code="invalid-setting")
+                raise UsageError(f"{problem}, not {quote(text)}", code="invalid-setting")
             written = f"{member.main}={written}"
         elif member.variant:
             variant, _, written = written.partition(",")

@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import location_of, quoted
+from bpa_ppl.errors import locate, quote
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
@@ -166,7 +166,7 @@ class Description(Outcome):
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
         lists = counted(self.sentences, "list")
         candidates = counted(self.candidates, "candidate")
-        title = f"{location_of(self.origin)}{lists}, {candidates}, {each} per list"
+        title = f"{locate(self.origin)}{lists}, {candidates}, {each} per list"
         rows = [
             (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
             for c in self.columns
@@ -358,6 +358,6 @@ def _warnings(
         words = [value for value in cells if isinstance(value, str) and value.strip()]
         others = [word for word in words if not looks_numeric(word)]
         if others and len(others) < len(words) / 2:
-            yield f"{name} is of texts because of {quoted(others[0])}: leave such cells empty"
+            yield f"{name} is of texts because of {quote(others[0])}: leave such cells empty"
     if plan is not None and plan.gain is not None and not plan.judged:
         yield f"no list has two candidates with a value of {plan.gain}: judge more"

@@ -63,19 +63,19 @@ _RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # a word too long to repeat
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return a text as one line that a terminal shows: control characters are escaped.
 
-    >>> printable("a name\n\x1b[2J")
+    >>> escape_controls("a name\n\x1b[2J")
     'a name\\n\\x1b[2J'
     """
     return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
-def quoted(value: object, limit: int = QUOTED) -> str:
+def quote(value: object, limit: int = QUOTED) -> str:
     """Return a user's value for a message: the beginning and the end of a long text, in quotes.
 
-    >>> quoted("much"), quoted(b"12" * 400, 9), quoted(10**5000)
+    >>> quote("much"), quote(b"12" * 400, 9), quote(10**5000)
     ("'much'", "'1212…1212'", 'a number of 16610 bits')
     """
     if isinstance(value, int) and abs(value) >= 10**limit:
@@ -88,10 +88,10 @@ def quoted(value: object, limit: int = QUOTED) -> str:
     return repr("…".join(texts))
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Return names for a message: the first ones, and how many more there are.
 
-    >>> listed(["lm", "tm"]), listed(f"c{k}" for k in range(3000))
+    >>> list_names(["lm", "tm"]), list_names(f"c{k}" for k in range(3000))
     ('lm, tm', 'c0, c1, c2, c3, c4 and 2,995 more')
     """
     names = list(names)
@@ -99,12 +99,12 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def location_of(path: str | Path | None, line: int | None = None) -> str:
+def locate(path: str | Path | None, line: int | None = None) -> str:
     """Return the beginning of a message that says where the data are from.
 
     Data in memory have no name: a line is the number of the record.
 
-    >>> location_of("dev.nbest", 7), location_of(MEMORY, 7), location_of(MEMORY)
+    >>> locate("dev.nbest", 7), locate(MEMORY, 7), locate(MEMORY)
     ('dev.nbest:7: ', 'record 7: ', '')
     """
     if path is None or path == MEMORY:
@@ -112,10 +112,10 @@ def location_of(path: str | Path | None, line: int | None = None) -> str:
     return f"{path}: " if line is None else f"{path}:{line}: "
 
 
-def called(origin: str) -> str:
+def name_lists(origin: str) -> str:
     """Return what lists are called within a message: by their file, if they are from one.
 
-    >>> called("dev.nbest"), called(MEMORY)
+    >>> name_lists("dev.nbest"), name_lists(MEMORY)
     ('dev.nbest', 'the lists')
     """
     return "the lists" if origin == MEMORY else origin
@@ -127,7 +127,7 @@ def _fit(message: str) -> str:
     message = _RUN.sub(lambda match: f"{match[0][:half]}…{match[0][-half:]}", message)
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
-    return printable(message)
+    return escape_controls(message)
 
 
 class BpaError(Exception):
@@ -163,7 +163,7 @@ class BpaError(Exception):
         code: str | None = None,
         location: str = "",
     ) -> None:
-        self.message = printable(location) + _fit(message)
+        self.message = escape_controls(location) + _fit(message)
         super().__init__(self.message)
         self.parameter = parameter
         self.code = code or self.code
@@ -198,7 +198,7 @@ class DataError(BpaError, ValueError):
         parameter: str | None = None,
         code: str | None = None,
     ) -> None:
-        super().__init__(message, parameter=parameter, code=code, location=location_of(path, line))
+        super().__init__(message, parameter=parameter, code=code, location=locate(path, line))
         self.path = path
         self.line = line
 
@@ -239,7 +239,9 @@ class NotConverged(BpaError):
 
     def __init__(self, message: str, details: str = "", *, parameter: str | None = None) -> None:
         super().__init__(message, parameter=parameter)
-        self.details = "".join(f"\n{printable(line)}" for line in details.split("\n") if details)
+        self.details = "".join(
+            f"\n{escape_controls(line)}" for line in details.split("\n") if details
+        )
 
     def __str__(self) -> str:
         return f"{self.message}{self.details}"
@@ -257,7 +259,7 @@ class BpaWarning(UserWarning):
     """
 
 
-def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+def find_interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     """Return the interruption that an error is, or was raised from.
 
     A compiled function in which Ctrl-C comes ends with a SystemError, whose cause is the
@@ -266,9 +268,9 @@ def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     >>> try:
     ...     raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
     ... except SystemError as error:
-    ...     interruption(error)
+    ...     find_interruption(error)
     KeyboardInterrupt()
-    >>> interruption(ValueError("a number")) is None
+    >>> find_interruption(ValueError("a number")) is None
     True
     """
     seen: list[BaseException] = []  # an error may be raised from one that it caused

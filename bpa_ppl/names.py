@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import is_number, members, wrong_type
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 
 #: References: a text, or several, for each sentence, or by id for some of them.
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
@@ -61,7 +61,7 @@ def one_number(value: Any, other: str) -> str:
     >>> one_number("07", "7")
     "the ids '07' and '7' are the same number: write an id in one way, or rename one of two"
     """
-    problem = f"the ids {quoted(str(value))} and {quoted(other)} are the same number"
+    problem = f"the ids {quote(str(value))} and {quote(other)} are the same number"
     return f"{problem}: write an id in one way, or rename one of two"
 
 
@@ -82,7 +82,7 @@ def no_common_id(origin: str | None, references: str, by_id: Mapping[Any, Any]) 
     >>> print(no_common_id("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
     dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ...
     """
-    has = f", which has {quoted(next(iter(by_id)))}" if by_id else ""
+    has = f", which has {quote(next(iter(by_id)))}" if by_id else ""
     problem = f"none of its ids is in {references}{has}: give the references of the same ids"
     problem += ", or write the tabs of plain text as spaces"
     return DataError(problem, origin, parameter="references", code="mismatch")

@@ -31,7 +31,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
     wrong_type,
 )
-from bpa_ppl.errors import MEMORY, DataError, UsageError, printable, quoted
+from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
 from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
 from bpa_ppl.notes import counted
 
@@ -405,7 +405,7 @@ def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
     chosen = [names] if isinstance(names, str) else members(names, parameter)
     if not all(isinstance(name, str) for name in chosen):
-        problem = f"the names of features must be texts, not {quoted(names)}"
+        problem = f"the names of features must be texts, not {quote(names)}"
         raise UsageError(problem, parameter=parameter, code="wrong-type")
     return tuple(chosen)
 
@@ -414,7 +414,7 @@ def _check_count(value: Any, name: str) -> None:
     """Raise a UsageError unless an argument is an integer of at least 1."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < 1:
-        problem = f"{name} must be an integer ≥ 1, got {quoted(value)}"
+        problem = f"{name} must be an integer ≥ 1, got {quote(value)}"
         raise UsageError(problem, parameter=name)
 
 
@@ -550,8 +550,8 @@ def _check_shapes(nbest: NBest) -> None:
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
         raise DataError("two features have the same name", nbest.origin, code="duplicate")
     names = [*nbest.feature_names, *nbest.extras, *nbest.sentence_extras]
-    if printable("".join(names)) != "".join(names):
-        name = next(printable(name) for name in names if printable(name) != name)
+    if escape_controls("".join(names)) != "".join(names):
+        name = next(escape_controls(name) for name in names if escape_controls(name) != name)
         problem = f"the name of the column {name} has a control character: rename it"
         raise DataError(problem, nbest.origin, code="bad-name")
     if np.any(nbest.sizes < 1):

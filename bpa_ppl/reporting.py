@@ -42,7 +42,7 @@ from bpa_ppl.diagnostics.explanations import (
 )
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import posterior_page
-from bpa_ppl.errors import DataError, location_of
+from bpa_ppl.errors import DataError, locate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
@@ -273,7 +273,7 @@ def evaluate_improvement(
     if goal is None and comparison is not None and comparison.rows:
         return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
     if goal is None:
-        reason = explain_missing_gains(nbest, draws).message.removeprefix(location_of(nbest.origin))
+        reason = explain_missing_gains(nbest, draws).message.removeprefix(locate(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
     if isinstance(goal, Column):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl.errors import MEMORY, DataError, UsageError, called, listed, location_of, quoted
+from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, warn_user
@@ -164,13 +164,13 @@ def check_named(values: Any) -> None:
 def _fixed_names(fixed: Any) -> tuple[str, ...]:
     """Return names of fixed features as a tuple."""
     if isinstance(fixed, str) or not isinstance(fixed, Iterable):
-        problem = f"fixed features are a list of names, not {quoted(fixed)}"
+        problem = f"fixed features are a list of names, not {quote(fixed)}"
         raise UsageError(problem, parameter="fixed", code="wrong-type")
     return tuple(fixed)
 
 
 def _nameless(values: Any, parameter: str) -> UsageError:
-    problem = f"weights are given by name, as {{name: number}}, not as {quoted(values)}"
+    problem = f"weights are given by name, as {{name: number}}, not as {quote(values)}"
     return UsageError(problem, parameter=parameter, code="wrong-type")
 
 
@@ -375,7 +375,9 @@ def match(
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
     if missing := [name for name in nbest.feature_names if name not in values]:
-        problem = f"no weight for {listed(missing)}, found in {called(nbest.origin)}: add it"
+        problem = (
+            f"no weight for {list_names(missing)}, found in {name_lists(nbest.origin)}: add it"
+        )
         code = "missing-weight"
         raise DataError(problem, canonical.origin, parameter="defaults", code=code)
     unused = canonical.keys() - set(nbest.feature_names)
@@ -387,9 +389,9 @@ def match(
             problem += f"{counted(len(column), 'candidate')}: add it to these lists"
             raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
     if unused:
-        names = listed(name for name in canonical if name in unused)
-        note = f"{names} left out: there is no such feature in {called(nbest.origin)}"
-        warn_user(location_of(canonical.origin) + note)
+        names = list_names(name for name in canonical if name in unused)
+        note = f"{names} left out: there is no such feature in {name_lists(nbest.origin)}"
+        warn_user(locate(canonical.origin) + note)
     new = [name not in canonical for name in nbest.feature_names]
     untouched = dict.fromkeys(UNTUNED if fixed is None else fixed)
     if fixed is not None:
@@ -560,7 +562,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {called(nbest.origin)}"
+        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {name_lists(nbest.origin)}"
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")
 
 

@@ -14,7 +14,7 @@ from numbers import Integral
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bpa_ppl.errors import UsageError, quoted
+from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.notes import Note, capture_notes, replay
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def worker_count(jobs: Any) -> int:
     """
     is_integer = isinstance(jobs, Integral) and not isinstance(jobs, bool)
     if not is_integer or jobs == 0 or not -1 <= jobs < 2**31:
-        problem = f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}"
+        problem = f"jobs must be at least 1, or -1 for every core, got {quote(jobs)}"
         raise UsageError(problem, parameter="jobs")
     if jobs > 0:
         return int(jobs)

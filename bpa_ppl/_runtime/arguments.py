@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 
-from bpa_ppl.errors import UsageError, quoted
+from bpa_ppl.errors import UsageError, quote
 
 SEEDS = 2**32  # seeds are 0 to SEEDS - 1
 
@@ -25,7 +25,7 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
     'ter'
     """
     if not isinstance(value, str) or value not in allowed:
-        problem = f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}"
+        problem = f"unknown {what} {quote(value)}: choose one of {', '.join(allowed)}"
         parameter = parameter or (what if what.isidentifier() else None)
         raise UsageError(problem, parameter=parameter, code="unknown-name")
     return value
@@ -79,7 +79,7 @@ def require(
     bpa_ppl.errors.UsageError: files are given as a list, not 'dev.nbest'
     """
     if not isinstance(value, kind):
-        raise UsageError(f"{what}, not {quoted(value)}", parameter=parameter, code="wrong-type")
+        raise UsageError(f"{what}, not {quote(value)}", parameter=parameter, code="wrong-type")
 
 
 def checked_seed(seed: Any) -> int:
@@ -97,6 +97,6 @@ def checked_seed(seed: Any) -> int:
     # NumPy's integers count as integers, booleans do not.
     is_integer = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not is_integer or not 0 <= int(seed) < SEEDS:
-        problem = f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}"
+        problem = f"a seed is an integer from 0 to {SEEDS - 1}, not {quote(seed)}"
         raise UsageError(problem, parameter="seed")
     return int(seed)

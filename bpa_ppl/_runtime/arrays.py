@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
+from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quote
 
 K = TypeVar("K", bound=Hashable)
 Float32 = npt.NDArray[np.float32]
@@ -194,7 +194,7 @@ def wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
     >>> print(wrong_type("texts must be a sequence", 1, "texts"))
     texts must be a sequence, not 1
     """
-    problem = f"{rule}, not {quoted(values)}"
+    problem = f"{rule}, not {quote(values)}"
     return UsageError(problem, parameter=parameter, code="wrong-type")
 
 
@@ -216,13 +216,13 @@ def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     mask = index.dtype == bool and array.ndim and len(index) == count
     if index.dtype.kind not in "iu" and not mask and not huge:
         problem = "lists are selected by position: an integer, a slice, a sequence of integers, or "
-        problem += f"a mask of {count} values, not {quoted(sentences)}"
+        problem += f"a mask of {count} values, not {quote(sentences)}"
         raise UsageError(problem, parameter="sentences", code="wrong-type")
     try:
         return np.asarray(np.arange(count)[index])
     except IndexError as error:
         allowed = f"positions run from 0 to {count - 1}"
-        shown = quoted(array.tolist())
+        shown = quote(array.tolist())
         raise NoSuchSentence(f"no sentence at one of {shown}: {allowed}") from error
 
 
@@ -238,7 +238,7 @@ def slice_indices(part: slice, count: int) -> tuple[int, int, int]:
     try:
         return part.indices(count)
     except (TypeError, ValueError) as error:
-        problem = f"the ends and the step of a slice must be integers, not {quoted(part)}"
+        problem = f"the ends and the step of a slice must be integers, not {quote(part)}"
         raise UsageError(problem, parameter="sentences", code="wrong-type") from error
 
 

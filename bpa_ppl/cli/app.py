@@ -19,7 +19,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty, with_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
-from bpa_ppl.errors import BpaError, UsageError, interruption, printable, quoted
+from bpa_ppl.errors import BpaError, UsageError, escape_controls, find_interruption, quote
 from bpa_ppl.notes import LOGGER, warn_user
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
@@ -40,7 +40,7 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
     refuse_empty(tokens)
     tokens = [one.evolve(value=one.value.replace(_STANDARD, "-")) for one in tokens]
     if kind in (int, int | None) and not re.fullmatch(r"[+-]?\d+", tokens[0].value):
-        raise UsageError(f"expected an integer, not {quoted(tokens[0].value)}")
+        raise UsageError(f"expected an integer, not {quote(tokens[0].value)}")
     return cyclopts.convert(kind, tokens)
 
 
@@ -187,7 +187,7 @@ def _exit_code() -> int | str | None:
         discard(sys.stdout)
         return _CLOSED_PIPE
     except BaseException as error:
-        interrupted = interruption(error)
+        interrupted = find_interruption(error)
         if isinstance(interrupted, Ended):
             message, code = str(interrupted), interrupted.exit_code
         elif interrupted is not None:
@@ -202,7 +202,7 @@ def _check_place(words: Sequence[str]) -> None:
     """Refuse arguments that no file can have as a name, and a current folder that was deleted."""
     for word in words:
         if any("\udc80" <= character <= "\udcff" for character in word):
-            problem = f"{quoted(word)} is not text in the encoding of this system"
+            problem = f"{quote(word)} is not text in the encoding of this system"
             raise UsageError(f"{problem}: rename the file to one with a name in UTF-8")
     try:
         os.getcwd()
@@ -226,7 +226,7 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
             message = _NO_MEMORY
         case _:
             raise error
-    return printable(message), BpaError.exit_code
+    return escape_controls(message), BpaError.exit_code
 
 
 def prepare_streams() -> None:
@@ -259,7 +259,7 @@ class _Printer(logging.Handler):
             print_message(message)
         elif message not in self._shown:
             self._shown.add(message)
-            print_message(f"note: {printable(message)}")
+            print_message(f"note: {escape_controls(message)}")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Rule
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
@@ -123,7 +123,7 @@ class Reranker:
         worker_count(jobs)
         named = draws is None or (isinstance(draws, str) and draws == "all")
         if not named and not (isinstance(draws, Integral) and draws >= 1):
-            problem = f"draws must be an integer ≥ 1, or all, not {quoted(draws)}"
+            problem = f"draws must be an integer ≥ 1, or all, not {quote(draws)}"
             raise UsageError(problem, parameter="draws")
         chosen = None if rule is None else RULES.resolve(rule)
         if isinstance(posterior, str | Path):
@@ -408,7 +408,7 @@ def _weighted_sum(
         values = np.empty(0)
     if values.shape != weights.shape or not np.isfinite(values).all():
         problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
-        raise DataError(f"{problem}, not {quoted(scores)}", parameter="scores", code="bad-number")
+        raise DataError(f"{problem}, not {quote(scores)}", parameter="scores", code="bad-number")
     return float(values @ weights + constant)
 
 

@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.baseline_comparison import (
     uses_preferences,
 )
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, make_rows
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
@@ -132,7 +132,7 @@ def _cell(value: Any) -> str:
         return f"{value:.6g}"
     text = "" if value is None else str(value)
     if any(mark in text for mark in "\t\n\r"):
-        problem = f"{quoted(text)} has a tab or a line break, which separate the cells of a table"
+        problem = f"{quote(text)} has a tab or a line break, which separate the cells of a table"
         remedy = "write the details as JSON lines, to a file whose name ends in .jsonl"
         raise DataError(f"{problem}: {remedy}", parameter="details", code="not-supported")
     return text

@@ -15,7 +15,7 @@ from numpyro import handlers
 
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.adapting import build_problem, gain_of
-from bpa_ppl.errors import BpaError, NotConverged, UsageError, interruption, printable
+from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
     FAILED,
@@ -173,7 +173,7 @@ def in_one_line(error: Exception) -> str:
     if isinstance(error, BpaError):
         return error.message
     text = next(iter(str(error).strip().splitlines()), "")
-    return printable(": ".join(filter(None, (type(error).__name__, text))))
+    return escape_controls(": ".join(filter(None, (type(error).__name__, text))))
 
 
 def run_samplers(
@@ -231,7 +231,7 @@ def run_samplers(
                 run = problem.sample(chosen[name], seed=number, extra=extra, clock=clock)
                 runs_together([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
-                if interruption(error) is not None:
+                if find_interruption(error) is not None:
                     raise
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error

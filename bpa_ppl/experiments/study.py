@@ -22,7 +22,7 @@ from bpa_ppl._runtime.arguments import checked_seed, one_of, require
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text
@@ -480,7 +480,7 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
         # A text becomes a part of file names.
         is_name = not isinstance(value, str) or re.fullmatch(_NAME, value)
         if not (isinstance(value, Value) and is_name):
-            message = f"values must be numbers or names, not {quoted(value)}"
+            message = f"values must be numbers or names, not {quote(value)}"
             raise UsageError(message, code="wrong-type")
         for name in sweep.methods:
             _named_method(name, methods).with_settings({sweep.setting: value})

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import DataError, UsageError, location_of
+from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest, candidate_at
 from bpa_ppl.notes import counted, warn_user
@@ -239,7 +239,7 @@ def unknown_check(
             warned = True
             note = f"{unknown / total:.0%} of the {units} are not in {text}: check that its "
             note += "languages, tokenisation and case are the same"
-            warn_user(location_of(nbest.origin) + note)
+            warn_user(locate(nbest.origin) + note)
 
     return check
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
-from bpa_ppl.errors import DataError, location_of
+from bpa_ppl.errors import DataError, locate
 from bpa_ppl.features.base import (
     AnySource,
     Features,
@@ -66,7 +66,7 @@ class Indicators(FeatureSource, frozen=True):
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
             absent = f"{self.column} {value} did not occur in the adaptation lists"
-            warn_user(f"{location_of(nbest.origin)}{absent}: it has no weight of its own")
+            warn_user(f"{locate(nbest.origin)}{absent}: it has no weight of its own")
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 
     def _texts(self, nbest: NBest) -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
-from bpa_ppl.errors import DataError, UsageError, listed, location_of
+from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.formats.block import TOTAL
@@ -144,7 +144,7 @@ class Recipe:
             table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
             nbest = nbest.without(*found).with_features(found, table)
         if unknown := [name for name in nbest.feature_names if name not in known]:
-            warn_user(location_of(nbest.origin) + unused_note(unknown))
+            warn_user(locate(nbest.origin) + unused_note(unknown))
         return demote_to_extras(nbest, unknown)
 
     @cached_property
@@ -316,7 +316,7 @@ def unused_note(names: Sequence[str]) -> str:
     'comet not used: the posterior has no weight for it: give one to use it (default weights)'
     """
     reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
-    return f"{listed(names)} not used: {reason}: give one to use it (default weights)"
+    return f"{list_names(names)} not used: {reason}: give one to use it (default weights)"
 
 
 def _require_all(nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:
@@ -333,12 +333,12 @@ def _require_all(nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> 
         return
     names, row = list(numbers), min(rows, default=None)
     if row is None:
-        problem = f"no feature {listed(names)}: there is no candidate"
+        problem = f"no feature {list_names(names)}: there is no candidate"
     else:
         names = [name for name, of in numbers.items() if not of[row]]
         problem = _without_number(nbest, names, row)
     raise DataError(
-        f"{problem}; the posterior has weights for {listed(names)}: give lists with "
+        f"{problem}; the posterior has weights for {list_names(names)}: give lists with "
         "the features that the weights were adapted with, or leave out their weights in "
         f"reranking (without: {names[0]})",
         nbest.origin,
@@ -396,8 +396,8 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {shown(value)}, not a number"
     extras = [name for name, of in nbest.extras.items() if name != TOTAL and _finite(of[row])]
-    present = listed(sorted((*nbest.feature_names, *extras))) or "no features"
-    return f"{candidate} has no {listed(names)}, it has {present}"
+    present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
+    return f"{candidate} has no {list_names(names)}, it has {present}"
 
 
 def criterion_of(record: Record) -> Metric | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, location_of, quoted
+from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.values import finite
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -62,7 +62,7 @@ class ColumnNames:
         self._present: set[str] = set()  # columns with another name, once they have been seen
         for usual, name in names.items():
             if (other := self._usual[name]) != usual:
-                problem = f"{usual} and {other} are both {quoted(name)}: name a column for each"
+                problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
                 raise DataError(problem, origin, parameter="format", code="duplicate")
 
     def usual(self, names: Collection[str]) -> dict[str, str]:
@@ -75,8 +75,8 @@ class ColumnNames:
         replaced = {self._usual[name] for name in present}
         for name in replaced.intersection(names).difference(self._usual, self._replaced):
             self._replaced.add(name)
-            problem = f"the column {name} is left out: {quoted(self.names[name])} takes its place"
-            warn_user(f"{location_of(self._origin)}{problem}")
+            problem = f"the column {name} is left out: {quote(self.names[name])} takes its place"
+            warn_user(f"{locate(self._origin)}{problem}")
         kept = (name for name in names if name in self._usual or name not in replaced)
         return {name: self._usual.get(name, name) for name in kept}
 
@@ -101,7 +101,7 @@ class ColumnNames:
             name = self.names.get(usual, usual)
             if usual not in columns or name != named.get(usual, usual):
                 names = [named.get(column, column) for column in columns]
-                problem = f"no column {name} (the columns are {quoted(', '.join(names))})"
+                problem = f"no column {name} (the columns are {quote(', '.join(names))})"
                 near = nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
                 parameter = None

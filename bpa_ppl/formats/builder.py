@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64, intern
-from bpa_ppl.errors import DataError, listed, location_of
+from bpa_ppl.errors import DataError, list_names, locate
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.schema import Rows, Schema
@@ -178,7 +178,7 @@ class Builder:
             for pairing in self._pairings.values():
                 notes += pairing.notes(count, scattered=self._scattered is not None)
         for note in notes:
-            warn_user(f"{location_of(self.origin)}{note}")
+            warn_user(f"{locate(self.origin)}{note}")
 
     def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
@@ -419,6 +419,6 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
         if len(names) == 1:
             are, kept, features = "is", "a judgement", "a feature"
         share = f"{count - available} of {count}" if available else f"all {count}"
-        missing = f"{listed(names)} {are} missing for {share} candidates"
+        missing = f"{list_names(names)} {are} missing for {share} candidates"
         notes.append(f"{missing}: kept as {kept} (usable as the gain), not as {features}")
     return notes

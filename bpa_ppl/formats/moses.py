@@ -20,7 +20,7 @@ from typing import ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.moses_blocks import (
@@ -211,7 +211,7 @@ def positions(
             if text != text.strip(" ") or not re.fullmatch(patterns[name], text.encode()):
                 sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
                 identifier = nbest.sentence_ids[sentence]
-                problem = f"the {name} {quoted(field)} of sentence {identifier} does not read"
+                problem = f"the {name} {quote(field)} of sentence {identifier} does not read"
                 advice = f"`{EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
                 raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
     return list(columns.values())
@@ -234,9 +234,9 @@ def moses_labels(nbest: NBest) -> list[str]:
     if repeated(filter(None, renamed)):
         problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
         raise DataError(problem, nbest.origin, code="duplicate")
-    names = listed(sorted({label.strip("= ") for label in labels if "_" in label}))
+    names = list_names(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
-        f"{location_of(nbest.origin)}`_` written as `.` in {names}, because Moses takes a name "
+        f"{locate(nbest.origin)}`_` written as `.` in {names}, because Moses takes a name "
         "with `_` for a sparse feature and leaves it out"
     )
     return renamed
@@ -256,6 +256,6 @@ def plain_labels(nbest: NBest) -> list[str]:
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:
-        problem = f"{quoted(bad[0])} cannot be a Moses label: rename the feature"
+        problem = f"{quote(bad[0])} cannot be a Moses label: rename the feature"
         raise DataError(problem, nbest.origin, code="bad-name")
     return labels

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32, Int64
-from bpa_ppl.errors import quoted
+from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.streams import InputFile, decoded
 from bpa_ppl.formats.values import csv_columns, looks_numeric, values_of
@@ -181,7 +181,7 @@ class LineParser:
         """
         digits = field.strip()
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
-            problem = f"{quoted(digits)} is not an integer of up to {_LONGEST_ID} digits"
+            problem = f"{quote(digits)} is not an integer of up to {_LONGEST_ID} digits"
             raise self.error(f"sentence id {problem}: a line must read {SHAPE}", number)
         if other := other_form(self._ids, int(digits), digits.decode()):
             raise self.error(one_number(digits.decode(), other), number, "duplicate")
@@ -273,7 +273,7 @@ class LineParser:
         kept = {name: field.strip(b" ") for name, field in named if name}
         for name, field in kept.items():
             if not re.fullmatch(self.patterns[name], field):
-                problem = f"{quoted(field.strip())} is not the {name} that the first line has there"
+                problem = f"{quote(field.strip())} is not the {name} that the first line has there"
                 raise self.error(f"{problem}, such as `{EXAMPLES[name]}`", number)
         if len(after) > sum(map(bool, layout.after)):
             self._leave_out(_AFTER)

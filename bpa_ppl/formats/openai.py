@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
@@ -234,7 +234,7 @@ class _Reader:
         name = self._name(line.custom_id, self._options, number) if has_name else None
         key = number if name is None else name
         if self._format.requests and key not in self._numbers:
-            shown = "no custom_id" if name is None else f"the custom_id {quoted(name)}"
+            shown = "no custom_id" if name is None else f"the custom_id {quote(name)}"
             problem = f"{shown}, which is not in {self._format.requests}"
             advice = "give the requests of these responses"
             raise self._options.error(f"{problem}: {advice}", number, "mismatch", "requests")
@@ -253,7 +253,7 @@ class _Reader:
     ) -> None:
         """Refuse two requests of one id with different prompts, of which one would be dropped."""
         if None not in (first, source) and first != source and not self._format.prompt_id:
-            problem = f"a second prompt of the custom_id {quoted(name)}: give each prompt its own"
+            problem = f"a second prompt of the custom_id {quote(name)}: give each prompt its own"
             raise options.error(f"{problem} custom_id", number, "duplicate")
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
@@ -262,7 +262,7 @@ class _Reader:
             return str(custom_id)
         name = self._prompt_id(str(custom_id))
         if name is None:
-            problem = f"the pattern of the prompt is not found in {quoted(str(custom_id))}"
+            problem = f"the pattern of the prompt is not found in {quote(str(custom_id))}"
             raise options.error(problem, number, "mismatch", "prompt_id")
         return name
 
@@ -287,7 +287,7 @@ class _Reader:
                 samples.leave_out("answers without a text", place, number)
             elif part is None:
                 field = self._format.field
-                target = f"the field {quoted(field)}" if field else "the pattern"
+                target = f"the field {quote(field)}" if field else "the pattern"
                 samples.leave_out(f"answers without {target}", place, number)
             elif statistics is not None and not abs(statistics[0]) < TOO_LARGE:
                 samples.leave_out("log-probabilities that are not finite", place, number)

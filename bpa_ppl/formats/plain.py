@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import CountOrNone
-from bpa_ppl.errors import DataError, UsageError, location_of, quoted
+from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
@@ -101,7 +101,7 @@ class Plain(NBestFormat, frozen=True):
             advice = "plain:list_size=50,scores=scores.txt"
             raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
         if odd := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
-            problem = f"the feature {quoted(odd[0])} is a number or has a space: rename it"
+            problem = f"the feature {quote(odd[0])} is a number or has a space: rename it"
             raise DataError(problem, nbest.origin, code="bad-name")
         super().write_file(nbest, path)
         if files:
@@ -140,7 +140,7 @@ class Plain(NBestFormat, frozen=True):
         warn_about_ids(nbest)
         if len(nbest) and (first := int(nbest.sentence_ids[0])):
             note = f"plain text has no ids: set the first id to {first} where the file is read"
-            warn_user(location_of(nbest.origin) + note)
+            warn_user(locate(nbest.origin) + note)
         file.writelines(f"{nbest.strings[i]}\n" for i in nbest.string_index.tolist())
 
     def _files(self) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
@@ -240,7 +240,7 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
         names = reader.field_names(line)
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
-            problem = f"it has no field {missing[0]} (its fields are {quoted(', '.join(names))})"
+            problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
             near = {field: nearest(field, names) for field in missing}
             table = isinstance(reader, TableFormat) and all(
                 column and hasattr(reader, field) for field, column in near.items()

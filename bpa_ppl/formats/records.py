@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import SINGLE, Int64, members, plain_members, plain_values, values_in
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -316,7 +316,7 @@ class RecordReader:
             values = columns[name] if columns else [fields.get(name) for fields in objects]
             if not isinstance(name, str):
                 line = next(n for of, n in zip(objects, lines, strict=True) if name in of)
-                problem = f"the name of a field must be a text, not {quoted(name)}"
+                problem = f"the name of a field must be a text, not {quote(name)}"
                 raise self._error(problem, line)
             yield name, values
 

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arrays import members, to_texts
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
 from bpa_ppl.formats.values import strict_values
@@ -363,7 +363,7 @@ def _numbers_before(texts: Sequence[str]) -> str:
     if many and len(prefixes) == 1:
         consecutive = range(numbers[0], numbers[0] + len(numbers))
         if (len(numbers) > 2 and numbers == list(consecutive)) or any(map(str.isalpha, *prefixes)):
-            first, last = (quoted(match[1] + match[2]) for match in (matches[0], matches[-1]))
+            first, last = (quote(match[1] + match[2]) for match in (matches[0], matches[-1]))
             return f"lines begin with {first} to {last}, which look like ids"
     return ""
 
@@ -375,7 +375,7 @@ def _labels_in(texts: Sequence[str]) -> str:
     for where, words in {"begin": before, "end": after}.items():
         labels = [w for w in words if re.search("[0-9]", w) and not _MEASURE.fullmatch(w)]
         if max(3, _NEARLY_ALL * len(texts)) <= len(labels) == len(set(labels)):
-            found = f"lines {where} with different words with digits, such as {quoted(labels[0])}"
+            found = f"lines {where} with different words with digits, such as {quote(labels[0])}"
             return f"{found}, which are read as part of the texts"
     return ""
 
@@ -489,7 +489,7 @@ class Pairing:
             return []
         if not all(numeric):
             place = numeric.index(False)
-            odd = f"the id {quoted(names[place])} is not an integer, as others are"
+            odd = f"the id {quote(names[place])} is not an integer, as others are"
             raise self._unknown(odd, lines[place])
         self._check_forms(zip(keys, names, lines, strict=True))
         least = min(keys)
@@ -513,7 +513,7 @@ class Pairing:
                 raise no_common_id(self.origin, origin, entries)
             if others := [key for key in entries if key not in self._used]:
                 absent = f"no list for {len(others)} of {len(entries)} ids in {origin}"
-                yield f"{absent}, the first of them {quoted(others[0])}"
+                yield f"{absent}, the first of them {quote(others[0])}"
             return
         yield from self._notes_on_texts()
         if self._least == self.first_id + 1:
@@ -529,7 +529,7 @@ class Pairing:
             raise self._unknown(reason)
         if scattered and not in_order:
             raise self._unknown("the ids are texts, not in order, and their rows are not adjacent")
-        ends = quoted(self._names[0]), quoted(self._names[-1])
+        ends = quote(self._names[0]), quote(self._names[-1])
         order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
         order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
         if in_order:
@@ -546,7 +546,7 @@ class Pairing:
             words, count = self._ids_in_texts(id_in)
             if words:
                 problem = f"{len(words)} of {count} {self.what}s {where} ids of lists, such as "
-                problem += f"{quoted(str(words[0]))}: remove the ids, or {self._remedy}"
+                problem += f"{quote(str(words[0]))}: remove the ids, or {self._remedy}"
                 raise self._error(problem, path=self.sentences.origin, code="mismatch")
         if words := self._ids_in_texts(_item_before)[0]:
             items = f"the {self.what}s in {self.sentences.origin} begin with items of a list, such "

@@ -28,7 +28,7 @@ from bpa_ppl._runtime.arrays import (
     to_floats,
     to_texts,
 )
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, log_info, warn_user
@@ -76,10 +76,10 @@ def block_of_samples(texts: Any, logprobs: Any) -> Block:
         numbers = to_floats(() if values is None else values, "logprobs")
         if numbers.ndim != 1:
             problem = "logprobs must be a list of one number per token for each text, as "
-            problem += f"[[[-1.5, -0.5]]] for one text of two tokens, not {quoted(values)}"
+            problem += f"[[[-1.5, -0.5]]] for one text of two tokens, not {quote(values)}"
             raise UsageError(problem, parameter="logprobs", code="wrong-type")
         if not np.isfinite(numbers).all():
-            problem = f"a log-probability of {quoted(text)} is not finite: leave the text out"
+            problem = f"a log-probability of {quote(text)} is not finite: leave the text out"
             raise DataError(problem, parameter="logprobs", code="bad-number")
         samples.add(int(prompt), text.strip(), token_statistics(numbers.tolist()))
     return samples.columns(range(len(lists)))
@@ -156,7 +156,7 @@ class Samples:
         self._left_out.setdefault(reason, []).append(label)
         self._first = min(line, self._first or line)
         if detail:
-            self._details.setdefault(reason, f"; the first one says {quoted(detail)}")
+            self._details.setdefault(reason, f"; the first one says {quote(detail)}")
 
     def label(self, prompt: int) -> str:
         """Return what messages call a prompt."""
@@ -242,7 +242,7 @@ def unfinished(reason: object) -> str:
     >>> unfinished("length")
     "answers whose finish_reason is 'length'"
     """
-    return f"answers whose finish_reason is {quoted(str(reason))}"
+    return f"answers whose finish_reason is {quote(str(reason))}"
 
 
 def named(labels: Sequence[str]) -> str:
@@ -252,7 +252,7 @@ def named(labels: Sequence[str]) -> str:
     ('2 (a, b)', '7 (a, b, c, d, e, …)')
     """
     distinct = list(dict.fromkeys(labels))
-    shown = [quoted(label)[1:-1] for label in distinct[:_SHOWN]]
+    shown = [quote(label)[1:-1] for label in distinct[:_SHOWN]]
     more = ["…"] if len(distinct) > _SHOWN else []
     return f"{len(labels):,} ({', '.join([*shown, *more])})"
 
@@ -276,7 +276,7 @@ def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str |
     try:
         compiled = re.compile(pattern, re.DOTALL)
     except re.error as error:
-        problem = f"{quoted(pattern)} is not a regular expression: {error}"
+        problem = f"{quote(pattern)} is not a regular expression: {error}"
         raise UsageError(problem, parameter=parameter, code="invalid-setting") from error
     group = min(compiled.groups, 1)
 

@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Int32, Int64, is_missing
-from bpa_ppl.errors import DataError, UsageError, location_of, quoted
+from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -120,7 +120,7 @@ def checked_first_id(first_id: Any) -> int:
     1
     """
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
-        problem = f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}"
+        problem = f"the first id must be an integer of at most 18 digits, not {quote(first_id)}"
         raise UsageError(problem, parameter="first_id")
     return first_id
 
@@ -305,9 +305,9 @@ class Schema:
                     raise self._error_at(block, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
                     line = int(block.line[block.parent[row]])
-                    problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
+                    problem = f"{name} is a column of texts, since {quote(value)} is not a number"
                     advice = "write numbers like -1234.5, and nothing where there is none"
-                    warn_user(f"{location_of(self.options.origin, line)}{problem}: {advice}")
+                    warn_user(f"{locate(self.options.origin, line)}{problem}: {advice}")
                 current = kind
                 record = int(block.line[block.parent[row]])
                 place = f"{self._place(block, name, row)} of record {record}"
@@ -372,12 +372,12 @@ class Schema:
         if not (value is None or isinstance(value, str) or integer):
             raise self._odd_id(entry, line)
         if integer and abs(int(value)) > _LARGEST_ID:
-            problem = f"sentence id {quoted(entry)} is not an integer of 64 bits"
+            problem = f"sentence id {quote(entry)} is not an integer of 64 bits"
             raise self._error(f"{problem}: write it as a text", line)
         kind = int if integer else str if isinstance(value, str) else type(None)
         self._id_type = self._id_type or kind
         if kind is not self._id_type:
-            problem = f"sentence id {quoted(entry)}, but the ids before are {_IDS[self._id_type]}"
+            problem = f"sentence id {quote(entry)}, but the ids before are {_IDS[self._id_type]}"
             if value is None:
                 problem = f"no field {ID}, which the first line has"
             raise self._error(f"{problem}: write all ids in the same way", line)
@@ -389,7 +389,7 @@ class Schema:
         return int(value or 0)
 
     def _odd_id(self, entry: Any, line: int) -> DataError:
-        return self._error(f"sentence id {quoted(entry)} is not an integer or a text", line)
+        return self._error(f"sentence id {quote(entry)} is not an integer or a text", line)
 
     def _sentences(self, block: Block) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""

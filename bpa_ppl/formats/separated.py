@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import PAIRS, TableFormat
 from bpa_ppl.formats.preference_rows import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
@@ -126,10 +126,10 @@ class Csv(TableFormat, frozen=True):
         # The csv module leaves a carriage return as it is, and then refuses to read it.
         separator = self.separators[0]
         if "\0" in text:
-            raise ValueError(f"{quoted(text)}, with a NUL byte in it")
+            raise ValueError(f"{quote(text)}, with a NUL byte in it")
         odd = any(mark in text for mark in (separator, "\n", "\r"))
         if odd and not self.quoted:
-            raise ValueError(f"{quoted(text)}, with {quoted(separator)} or a line break in it")
+            raise ValueError(f"{quote(text)}, with {quote(separator)} or a line break in it")
         if not self.quoted or not (odd or '"' in text):
             return text
         return '"' + text.replace('"', '""') + '"'
@@ -205,7 +205,7 @@ class _Reader:
         if self.separator != self._separators[0]:
             self._decimal = ""
             warn_user(
-                f"{self.options.origin}: the cells are separated by {quoted(self.separator)}, as "
+                f"{self.options.origin}: the cells are separated by {quote(self.separator)}, as "
                 "Excel writes them in some languages, where numbers have decimal commas"
             )
 
@@ -284,7 +284,7 @@ class _Reader:
             if line == lines[-1] or empty.issuperset(cells):
                 continue
             problem = f"{counted(row.actual_columns, 'cell')}, but the header has {len(names)}"
-            mark = quoted(self.separator)
+            mark = quote(self.separator)
             remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
             if not self._quoted:
                 remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
@@ -352,7 +352,7 @@ class _Reader:
         mark = "," if printed != cell else "." if "." in cell else ""
         if mark and self._decimal not in ("", mark):
             this, other = ("a point", "commas") if mark == "." else ("a comma", "points")
-            problem = f"{name}: {quoted(cell)} has {this}, but numbers before it have decimal "
+            problem = f"{name}: {quote(cell)} has {this}, but numbers before it have decimal "
             problem += f"{other}: write one decimal mark, and no separators of thousands"
             raise self.options.error(problem, line, "bad-number")
         remedy = "correct it, leave the cell empty if there is no value"

@@ -38,7 +38,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, blocks_of_records
 from bpa_ppl.formats.streams import InputFile, read_chunks, text_lines, unpacked_name
@@ -94,7 +94,7 @@ class Kaldi(NBestFormat, frozen=True):
         has_score = not files if self.score is None else self.score
         names = [unpacked_name(path).name for path in files]
         if doubled := repeated([*names, *[_SCORE] * has_score]):
-            problem = f"two columns would have the name {quoted(doubled[0])}: rename a file"
+            problem = f"two columns would have the name {quote(doubled[0])}: rename a file"
             raise UsageError(problem, parameter="scores", code="duplicate")
         tables: dict[str, dict[str, float]] = {}
         for path in files:
@@ -105,7 +105,7 @@ class Kaldi(NBestFormat, frozen=True):
             word, words = _split(text)
             utterance, _, rank = key.rpartition("-")
             if not (utterance and rank.isdecimal() and rank.isascii()):
-                problem = f"the key {quoted(key)} is not an utterance and a rank, such as utt-1"
+                problem = f"the key {quote(key)} is not an utterance and a rank, such as utt-1"
                 raise options.error(problem, number)
             if self.score is None:
                 counts["text"] += not looks_numeric(word)
@@ -116,13 +116,13 @@ class Kaldi(NBestFormat, frozen=True):
             record: dict[str, Any] = {ID: utterance}
             if has_score:
                 if not looks_numeric(word):
-                    problem = f"{_EXPECTED}{quoted(word)} is not a number: correct it"
+                    problem = f"{_EXPECTED}{quote(word)} is not a number: correct it"
                     raise options.error(problem, number, "bad-number")
                 record[_SCORE] = options.number(word, number, _EXPECTED)
             record[TEXT] = words if has_score else text
             for name, (path, scores) in zip(names, tables.items(), strict=True):
                 if key not in scores:
-                    problem = f"the key {quoted(key)} is not in {path}"
+                    problem = f"the key {quote(key)} is not in {path}"
                     advice = "give the scores of the same lists"
                     raise options.error(f"{problem}: {advice}", number, "mismatch", "scores")
                 record[name] = scores[key]
@@ -207,7 +207,7 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
             lacking = [folder / name for name in present if key not in entries[name]]
             if key not in records or lacking:
                 path = [*lacking, folders[0] / TEXT][0]
-                problem = f"{quoted(key)} is not in {path}: give whole results of one run"
+                problem = f"{quote(key)} is not in {path}: give whole results of one run"
                 raise of_file[TEXT].error(problem, line, "mismatch")
             candidate: dict[str, Any] = {TEXT: text}
             if _SCORE in entries:
@@ -237,7 +237,7 @@ def _entries(lines: Iterable[str], options: ReadOptions) -> Iterator[tuple[str, 
         if not key:
             raise options.error("an empty line: each line begins with a key", number)
         if key in numbers:
-            problem = f"{quoted(key)} is in line {numbers[key]} already: leave one out"
+            problem = f"{quote(key)} is in line {numbers[key]} already: leave one out"
             raise options.error(problem, number, "duplicate")
         numbers[key] = number
         yield key, value, number

@@ -22,7 +22,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
 from isal import isal_zlib
 
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -639,7 +639,7 @@ def _encoded(text: Any) -> bytes:
         return text.encode(errors="surrogatepass")
     if isinstance(text, bytes):
         return text
-    problem = f"files are paths, open files, bytes or lines of text, not {quoted(text)}"
+    problem = f"files are paths, open files, bytes or lines of text, not {quote(text)}"
     raise UsageError(problem, parameter="path", code="wrong-type")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_number, to_float, values_in
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import arrow_file, decoded
 from bpa_ppl.names import repeated
 
@@ -54,7 +54,7 @@ def finite(token: str | bytes) -> float:
     if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
         return value
     wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
-    raise ValueError(f"{quoted(printed)} is not {wrong}")
+    raise ValueError(f"{quote(printed)} is not {wrong}")
 
 
 def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
@@ -321,7 +321,7 @@ def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        name = quoted(repeated(name for name, _ in pairs)[0])
+        name = quote(repeated(name for name, _ in pairs)[0])
         problem = f"the field {name} occurs twice in one object: rename one"
         raise DataError(problem, code="duplicate")
     return fields

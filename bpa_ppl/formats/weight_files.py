@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -242,7 +242,7 @@ class DenseWeights(WeightFormat, frozen=True):
         names = list(weights)
         for name in names:
             if not _NAME.fullmatch(name):
-                problem = f"the name {quoted(name)} has =, # or a space: write JSON"
+                problem = f"the name {quote(name)} has =, # or a space: write JSON"
                 raise DataError(problem, code="bad-name")
         ordered = [names[i] for _, positions in grouped(names) for i in positions]
         values = iter([shortest(float(weights[name])) for name in ordered])
@@ -354,7 +354,7 @@ def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
     label = "" if match is None else match["label"] or match["name"]
     tokens = [] if match is None else (match["values"] or match["value"] or "").split()
     if not label or not tokens:
-        problem = f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`"
+        problem = f"cannot read {quote(code)}: a line reads `Name0= value …` or `name value`"
         raise DataError(problem, origin, number, code="bad-line")
     return label, tokens
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import as_numbers
-from bpa_ppl.errors import DataError, UsageError, listed, location_of, quoted
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -71,7 +71,7 @@ def write_nbest(
     """
     writer = format_for(path) if format == AUTO else resolve_format(format)
     if twice := repeated(nbest.ids):
-        problem = f"two lists have the id {quoted(twice[0])}, and would be one when they are read"
+        problem = f"two lists have the id {quote(twice[0])}, and would be one when they are read"
         remedy = "give them others, as concatenate([lists], renumber=True) does"
         raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
     if weights is not None:
@@ -166,10 +166,10 @@ def written(
     lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
-        note = f"{listed(lost)} left out, which would not read back unchanged"
+        note = f"{list_names(lost)} left out, which would not read back unchanged"
         if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
             note += "; numbers of hypotheses are written as features (with_features)"
-        warn_user(location_of(nbest.origin) + note)
+        warn_user(locate(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
     return Written(of_sentences, {**numbers, **totals, **judged}, extras)
 
@@ -221,8 +221,8 @@ def require_plain_texts(nbest: NBest, *, blanks: bool = True) -> None:
 def warn_about_ids(nbest: NBest) -> None:
     """Warn that a format of lines has no ids that are texts."""
     if len(nbest) and isinstance(nbest.ids[0], str):
-        problem = f"the ids are texts, such as {quoted(nbest.ids[0])}, and are left out: the lists "
-        warn_user(f"{location_of(nbest.origin)}{problem}are numbered")
+        problem = f"the ids are texts, such as {quote(nbest.ids[0])}, and are left out: the lists "
+        warn_user(f"{locate(nbest.origin)}{problem}are numbered")
 
 
 def all_texts(values: Sequence[Any]) -> bool:

@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.streams import denied
 from bpa_ppl.notes import log_info
 
@@ -187,7 +187,7 @@ class JournalFile:
             self.journal, self._end = _parsed(content, path)
         for name, what in (("sha256", "lists"), ("rater", "rater")):
             if name in header and (old := self.journal.header.get(name)) != header[name]:
-                problem = f"judgements of another {what} ({quoted(old)}): continue with that one, "
+                problem = f"judgements of another {what} ({quote(old)}): continue with that one, "
                 raise DataError(f"{problem}or choose a new file", path, code="mismatch")
 
     def append(self, record: Mapping[str, Any]) -> None:

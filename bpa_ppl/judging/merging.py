@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bpa_ppl.errors import DataError, called, quoted
+from bpa_ppl.errors import DataError, name_lists, quote
 from bpa_ppl.judging.journal import Journal
 from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.quality.preferences import PREFERENCES, TIES
@@ -41,15 +41,17 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     ours, remedy = content_hash(nbest), "give the lists that were judged"
     for number, journal in enumerate(several, 1):
         if journal.header.get("sha256", ours) != ours:
-            others = quoted(journal.header.get("lists", "without a name"))
-            problem = f"the judgements are about other lists ({others}) than {called(nbest.origin)}"
+            others = quote(journal.header.get("lists", "without a name"))
+            problem = (
+                f"the judgements are about other lists ({others}) than {name_lists(nbest.origin)}"
+            )
             raise DataError(f"{problem}: {remedy}", journal.path)
         rater = journal.header.get("rater", f"rater {number}" if len(several) > 1 else None)
         for line, judgement in journal.judgements.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
             if sentence is None or max(shown) >= nbest.sizes[sentence]:
-                lists = called(nbest.origin)
-                problem = f"the list {quoted(judgement.id)} of {lists} has no candidates "
+                lists = name_lists(nbest.origin)
+                problem = f"the list {quote(judgement.id)} of {lists} has no candidates "
                 where = (journal.path, line) if journal.path else ()
                 raise DataError(f"{problem}{shown}: {remedy}", *where)
             if judgement.chosen is not None:

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.adapting import adapt
-from bpa_ppl.errors import DataError, UsageError, listed, quoted
+from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.prepared import prepare_lists
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
@@ -377,7 +377,7 @@ class Session:
         """Raise a DataError if an answer is not about the lists."""
         sentence = self._position.get(judgement.id)
         if sentence is None or max(judgement.candidates) >= self.lists.sizes[sentence]:
-            problem = f"the list {quoted(judgement.id)} has no candidates {judgement.candidates}"
+            problem = f"the list {quote(judgement.id)} has no candidates {judgement.candidates}"
             path = None if line is None or self._file is None else self._file.path
             raise DataError(problem, path, line, code="mismatch")
 
@@ -431,7 +431,7 @@ def _prepare(
     prepared = prepare_lists(lists, start, gain, **options)
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
-        warn_user(f"{listed(unknown)} left out, because the lists do not have it")
+        warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
     family = Isotropic() if prior is None else prior
     if not isinstance(family, Isotropic | Prior):
         family = Prior.of(family)

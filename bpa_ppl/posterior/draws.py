@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, listed
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.names import places_of, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted
@@ -336,7 +336,7 @@ class Draws:
         missing = [name for name in nbest.feature_names if name not in weights]
         if missing:
             problem = (
-                f"no weight for {listed(missing)} of the lists: the posterior has weights for "
+                f"no weight for {list_names(missing)} of the lists: the posterior has weights for "
             )
             problem += f"{', '.join(weights)}; give lists with these features, or "
             problem += "default weights for the others"

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, field, structs
 
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.notes import counted
 from bpa_ppl.weights import CANONICAL, Start
 
@@ -454,7 +454,7 @@ def record_of(attrs: Mapping[str, Any], *, foreign: bool = False) -> Record:
         except msgspec.ValidationError as error:
             if foreign and name != _SECONDS:
                 continue
-            problem = f"the attribute {name} of the posterior is {quoted(attrs[name])} ({error}): "
+            problem = f"the attribute {name} of the posterior is {quote(attrs[name])} ({error}): "
             problem += "correct it, or adapt again"
             raise DataError(problem, parameter="attrs", code="damaged") from error
     groups: dict[str, Any] = {group: cls(**parts[group]) for group, cls in _GROUPS.items()}

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.nbest import NBest, feature_of
 from bpa_ppl.quality.base import Averaged, Lists, Metric, References
 
@@ -150,7 +150,7 @@ def column_of(nbest: NBest, name: str) -> Float64:
         value = value.item() if isinstance(value, np.generic) else value
         where = f"hypothesis {wrong[0] - nbest.offsets[sentence]}"
         where += f" of sentence {nbest.sentence_ids[sentence]}"
-        message = f"{name} of {where} is {quoted(value)}, not a finite number: correct or remove it"
+        message = f"{name} of {where} is {quote(value)}, not a finite number: correct or remove it"
         raise DataError(message, nbest.origin, code="bad-number")
     return values
 

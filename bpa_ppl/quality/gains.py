@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, members
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import METRICS, Lists, Metric, References, Score
@@ -88,7 +88,7 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
     values = () if nbest is None else nbest.extras.get(column, ())
     if texts := [value for value in values if isinstance(value, str) and value]:
-        message += f" ({column} is a column of texts, such as {quoted(texts[0])})"
+        message += f" ({column} is a column of texts, such as {quote(texts[0])})"
     raise UsageError(message, parameter="metric", code="unknown-name")
 
 

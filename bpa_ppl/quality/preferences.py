@@ -35,7 +35,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, location_of, quoted
+from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import counted, log_info
 
@@ -231,7 +231,7 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
         log_info(
-            f"{location_of(nbest.origin)}{counted(both, 'pair')} of candidates preferred in both "
+            f"{locate(nbest.origin)}{counted(both, 'pair')} of candidates preferred in both "
             "directions; all judgements are kept, because contradictions are evidence too"
         )
     return _laid_out(nbest, choices, ties or tied > 0, counts)
@@ -275,7 +275,7 @@ def all_choices(nbest: NBest) -> Iterator[Choice]:
             where, path = f"of sentence {ids[sentence]}", nbest.origin
             listed = _listed(entries)
             if entries is not None and listed is None:
-                problem = f"{name} {where} is {quoted(entries)}, not a list"
+                problem = f"{name} {where} is {quote(entries)}, not a list"
                 raise DataError(problem, path, code="bad-line")
             for index, entry in enumerate(listed or ()):
                 wrong = partial(_wrong, f"{name}[{index}] {where}", path)
@@ -333,32 +333,32 @@ def _choices_of(
     for field in fields:
         if field not in (_CANDIDATES, _WEIGHT, _RATER):
             allowed = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
-            raise wrong(f"has a field {quoted(field)}: its fields are {allowed}", "bad-name")
+            raise wrong(f"has a field {quote(field)}: its fields are {allowed}", "bad-name")
     members = _listed(fields.get(_CANDIDATES))
     if members is None:
-        raise wrong(f"is {quoted(fields.get(_CANDIDATES))}, not a list of candidates")
+        raise wrong(f"is {quote(fields.get(_CANDIDATES))}, not a list of candidates")
     weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHTS
     is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
     if weight is not None and not (is_number and low <= weight <= high):
-        problem = f"has the weight {quoted(weight)}, not a number from {low:g} to {high:g}"
+        problem = f"has the weight {quote(weight)}, not a number from {low:g} to {high:g}"
         raise wrong(problem, "bad-number")
     if rater is not None and (not isinstance(rater, str) or not rater):
-        raise wrong(f"has the rater {quoted(rater)}, not a name", "bad-name")
+        raise wrong(f"has the rater {quote(rater)}, not a name", "bad-name")
     choice = partial(
         Choice, weight=1.0 if weight is None else float(weight), rater=rater or UNNAMED
     )
     if name != RANKINGS:
         if len(members) != 2:
-            raise wrong(f"is {quoted(members)}, not a pair of candidates")
+            raise wrong(f"is {quote(members)}, not a pair of candidates")
         positions = _positions(nbest, sentence, members, wrong)
         yield choice(sentence, positions, 2 if name == TIES else 0, pair=True)
         return
     rest = _listed(members[-1]) if members else None
     ordered = members if rest is None else members[:-1]
     if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
-        raise wrong(f"is {quoted(members)}, not a ranking of two candidates or more")
+        raise wrong(f"is {quote(members)}, not a ranking of two candidates or more")
     if any(_listed(candidate) is not None for candidate in ordered):
-        raise wrong(f"is {quoted(members)}: only the last of a ranking may be a list")
+        raise wrong(f"is {quote(members)}: only the last of a ranking may be a list")
     candidates = _positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
     steps = range(len(ordered) - (rest is None))
     comparisons = sum(len(candidates) - first - 1 for first in steps)
@@ -379,11 +379,11 @@ def _positions(
             continue
         ids = list(nbest.extras.get("id", ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
-            problem = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
+            problem = f"names {quote(candidate)}, neither a position below {size} nor an `id`"
             raise wrong(problem, "bad-name")
         positions.append(ids.index(candidate))
     if len(set(positions)) < len(positions):
-        raise wrong(f"names a candidate twice: {quoted(candidates)}", "duplicate")
+        raise wrong(f"names a candidate twice: {quote(candidates)}", "duplicate")
     return tuple(positions)
 
 

@@ -18,7 +18,7 @@ from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.components import Count, CountOrNone
-from bpa_ppl.errors import UsageError, quoted
+from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
@@ -81,9 +81,7 @@ class NumpyroKernel(Sampler, frozen=True):
                 problem += ", ".join([*own, *allowed])
                 raise UsageError(problem, parameter=key, code="unknown-setting")
             if not _is_plain(value):
-                problem = (
-                    f"{key} must be a finite number or a text, or several, not {quoted(value)}"
-                )
+                problem = f"{key} must be a finite number or a text, or several, not {quote(value)}"
                 raise UsageError(problem, parameter=key, code="invalid-setting")
 
     @classmethod

@@ -28,7 +28,7 @@ from bpa_ppl.building import build_lists, from_lists
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.errors import BpaError, DataError, UsageError, listed, location_of
+from bpa_ppl.errors import BpaError, DataError, UsageError, list_names, locate
 from bpa_ppl.features.recipe import unused_note
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
@@ -262,9 +262,9 @@ def _note_unused(reranker: Reranker, names: list[str]) -> None:
 
 def _about_a_list(error: DataError, unused: Iterable[str]) -> DataError:
     """Return an error for a client: records are called lists and counted from 1."""
-    message = error.message.removeprefix(location_of(error.path, error.line))
+    message = error.message.removeprefix(locate(error.path, error.line))
     place = None if error.line is None else f"list {error.line}"
-    if error.code == "missing-feature" and (names := listed(unused)):
+    if error.code == "missing-feature" and (names := list_names(unused)):
         message += f"; not used: {names}"
     return DataError(message, place, parameter=error.parameter, code=error.code)
 

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
-from bpa_ppl.errors import DataError, UsageError, listed
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.notes import warn_user
@@ -217,7 +217,7 @@ def complete_prior(
             f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name not in covered
         ]
         warn_user(
-            f"the prior does not cover {listed(added)}: an independent isotropic prior is used"
+            f"the prior does not cover {list_names(added)}: an independent isotropic prior is used"
         )
     return complete, missing
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import BpaError, DataError, UsageError, listed
+from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.names import matches, places_of, with_labels
 from bpa_ppl.notes import warn_user
@@ -136,7 +136,7 @@ def learn_hierarchy(
     partial = [name for name in names if any(name not in of for of in of_domains)]
     if partial:
         warn_user(
-            f"only some of the domains have {listed(partial)}, and with such a "
+            f"only some of the domains have {list_names(partial)}, and with such a "
             "feature the other weights differ: adapt all domains to lists with the same features, "
             "or leave out (without) features that the lists of the new domain lack"
         )

@@ -9,7 +9,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, read_nbest
-from bpa_ppl.errors import printable
+from bpa_ppl.errors import escape_controls
 
 LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"
 TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
@@ -68,7 +68,7 @@ def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> 
 
 def test_a_message_is_one_line_whatever_it_repeats() -> None:
     message = str(DataError("no \x1b[2J\n\r\x00 name " + "x" * 50_000 + "y " * 50_000))
-    assert printable(message) == message
+    assert escape_controls(message) == message
     assert len(message) < 2100
     assert "\\x1b[2J\\n" in message
     assert "\\n" in str(DataError("wrong", "a\nb", 3))
