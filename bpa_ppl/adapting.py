@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import check_and_record
@@ -37,7 +38,6 @@ from bpa_ppl.posterior.record import (
     Record,
 )
 from bpa_ppl.problem import Problem, versions_of
-from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import judgement_note, numeric_columns
 from bpa_ppl.quality.gains import AnyGain, default_metric, resolve

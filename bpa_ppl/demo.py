@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
@@ -23,7 +24,6 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.posterior.files import write_posterior
-from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
 
 _ADAPTATION = 50

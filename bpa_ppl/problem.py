@@ -16,6 +16,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.diagnostics.baseline_comparison import (
     read_comparison,
     record_comparison,
@@ -35,7 +36,6 @@ from bpa_ppl.posterior.record import (
     SamplerRecord,
 )
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.observations import (

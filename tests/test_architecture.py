@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From bottom to top: a package imports from lower layers and from itself only.
 #: Decoding is above diagnostics, because it rejects posteriors that fail the check.
 LAYERS = (
-    ("errors", "progress", "tables"),
-    ("_runtime", "notes"),
+    ("errors", "tables"),
+    ("_runtime",),
+    ("notes",),
     ("caching", "components", "names", "workers"),
     ("nbest",),
     ("weights",),

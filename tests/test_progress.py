@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl.progress import reporter
+from bpa_ppl._runtime.progress import reporter
 
 
 def test_without_a_terminal_only_callbacks_are_called(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,11 +68,11 @@ def oracle(
             with line breaks need; - for stdout.
         weights: Canonical weights, to break ties.
     """
+    from bpa_ppl._runtime.progress import reporter
     from bpa_ppl.decoding.writing import text_lines
     from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.nbest import demote_to_extras
-    from bpa_ppl.progress import reporter
     from bpa_ppl.quality.column import Column
     from bpa_ppl.quality.gains import default_metric, resolve
     from bpa_ppl.quality.oracle import headroom

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.diagnostics.pages.page import (
     Outcome,
     Section,
@@ -22,7 +23,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
 from bpa_ppl.experiments.uniformity import bands, uniformity
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.workers import parallel_workers
 
 #: The probability that an exact sampler fails.

@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, intern
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.reranker import rerank
@@ -44,7 +45,6 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, statistics
 from bpa_ppl.sampling.base import SAMPLERS, Sampler

@@ -14,6 +14,7 @@ import numpy as np
 from numpyro import handlers
 
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
@@ -35,7 +36,6 @@ from bpa_ppl.notes import LOGGER
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.gains import AnyGain
 from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.base import SAMPLERS, Sampler

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import check
@@ -23,7 +24,6 @@ from bpa_ppl.experiments.results import write_rows
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.gains import AnyGain
 from bpa_ppl.quality.scoreboard import cells, choice_scores

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpa_ppl._runtime.arrays import Int32, Int64
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_chunks
 from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
 from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.language_model import TextModel
 from bpa_ppl.text.words import Ragged, sentences_of
 

@@ -32,11 +32,11 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.caching import compiled
 from bpa_ppl.components import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.progress import Reporter
 from bpa_ppl.text.gram_tables import framed
 from bpa_ppl.text.kneser_ney import FALLBACK, discounts, interpolated, orders
 from bpa_ppl.text.language_model import LONGEST

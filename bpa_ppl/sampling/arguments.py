@@ -18,11 +18,11 @@ from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
+    from bpa_ppl._runtime.progress import Reporter
     from bpa_ppl.features.base import AnySource
     from bpa_ppl.models.likelihoods.base import Likelihood
     from bpa_ppl.models.priors.base import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
-    from bpa_ppl.progress import Reporter
     from bpa_ppl.quality.gains import AnyGain
     from bpa_ppl.sampling.base import Sampler
     from bpa_ppl.sampling.target import Model

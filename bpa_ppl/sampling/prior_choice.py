@@ -30,6 +30,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.lists import Lists
@@ -41,7 +42,6 @@ from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.record import PriorRecord
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten

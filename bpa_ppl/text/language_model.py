@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.gram_tables import Tables, word_scores
 from bpa_ppl.text.kneser_ney import count_grams, estimate
 from bpa_ppl.text.words import (

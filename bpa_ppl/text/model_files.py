@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, beginning_of, origin_name
-from bpa_ppl.progress import Reporter
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.words import sentences_of

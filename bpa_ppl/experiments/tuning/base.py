@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.gains import statistics
 from bpa_ppl.weights import AnyWeights, Match, match
