@@ -51,7 +51,7 @@ _MODULES = {
     "bpa_ppl.models.priors.sparse": ("Horseshoe",),
     "bpa_ppl.models.priors.learned": ("learn_prior",),
     "bpa_ppl.nbest": ("NBest",),
-    "bpa_ppl.notes": ("WarningsHandler", "warn_user"),
+    "bpa_ppl._runtime.messages": ("WarningsHandler", "warn_user"),
     "bpa_ppl.posterior.adapter": ("as_draws", "point_weights"),
     "bpa_ppl.posterior.draws": ("Draws",),
     "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
@@ -134,7 +134,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.priors.sparse import Horseshoe as Horseshoe
     from bpa_ppl.models.priors.learned import learn_prior as learn_prior
     from bpa_ppl.nbest import NBest as NBest
-    from bpa_ppl.notes import WarningsHandler as WarningsHandler, warn_user as warn_user
+    from bpa_ppl._runtime.messages import WarningsHandler as WarningsHandler, warn_user as warn_user
     from bpa_ppl.posterior.adapter import as_draws as as_draws, point_weights as point_weights
     from bpa_ppl.posterior.draws import Draws as Draws
     from bpa_ppl.posterior.files import (

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
@@ -28,7 +29,6 @@ from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import (

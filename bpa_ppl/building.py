@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
@@ -29,7 +30,6 @@ from bpa_ppl.nbest import (
     offsets_of,
     to_names,
 )
-from bpa_ppl.notes import counted, warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import UsageError
-from bpa_ppl.notes import warn_user
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MIN_COMPILE_SECONDS = 0.1  # by default JAX caches only programs that took a second to compile

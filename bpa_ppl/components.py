@@ -38,8 +38,8 @@ import msgspec
 from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import nearest, one_of
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.notes import warn_user
 
 #: Types of settings that occur in several components.
 Count = Annotated[int, Meta(ge=1)]

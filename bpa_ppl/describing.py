@@ -10,12 +10,12 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import locate, quote
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
-from bpa_ppl.notes import counted
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import (
     column_of,

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.nbest import NBest, centred
-from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior.record import FeatureScale
 
 #: Of the two-sided tests of one kind, together.

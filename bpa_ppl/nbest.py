@@ -31,9 +31,9 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
     wrong_type,
 )
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
 from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
-from bpa_ppl.notes import counted
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.

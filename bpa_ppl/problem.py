@@ -16,6 +16,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.diagnostics.baseline_comparison import (
     read_comparison,
@@ -27,7 +28,6 @@ from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baseline_comparison import (
     choose_compared_gain,
@@ -44,7 +45,6 @@ from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.base import Metric

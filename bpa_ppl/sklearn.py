@@ -18,12 +18,12 @@ from sklearn.utils.validation import (
 )
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64, as_array, to_floats
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.quality.column import Column, headroom_won, judged_lists
 from bpa_ppl.weights import AnyStart

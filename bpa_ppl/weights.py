@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted, warn_user
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
 UNTUNED = ("UnknownWordPenalty0",)

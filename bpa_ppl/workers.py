@@ -14,8 +14,8 @@ from numbers import Integral
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bpa_ppl._runtime.messages import Note, capture_notes, replay
 from bpa_ppl.errors import UsageError, quote
-from bpa_ppl.notes import Note, capture_notes, replay
 
 if TYPE_CHECKING:
     import joblib

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
     ADAPTED,
@@ -41,7 +42,6 @@ from bpa_ppl.diagnostics.baselines import (
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, criterion_of
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, importance_weights
 from bpa_ppl.posterior.record import IndicatorsRecord

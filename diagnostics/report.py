@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.check import Report, check, list_components
@@ -28,7 +29,6 @@ from bpa_ppl.diagnostics.provenance import how_to_repeat, recorded_attributes, s
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
 from bpa_ppl.errors import UsageError
-from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardised
 from bpa_ppl.posterior.statistics import ess, r_hat

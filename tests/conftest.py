@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, from_lists, read_nbest
+from bpa_ppl._runtime.messages import LOGGER, WarningsHandler
 from bpa_ppl.components import Registry
-from bpa_ppl.notes import LOGGER, WarningsHandler
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"

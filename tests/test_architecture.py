@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "tables"),
     ("_runtime",),
-    ("notes",),
     ("caching", "components", "names", "workers"),
     ("nbest",),
     ("weights",),

@@ -11,8 +11,8 @@ from scipy import stats
 
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.drift import DriftMonitor, _Lists, _t, feature_scales
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.reporting import evaluate_improvement, improvement_section
 from bpa_ppl.serving.app import application

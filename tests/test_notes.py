@@ -12,7 +12,15 @@ import pytest
 from joblib import delayed
 
 from bpa_ppl import BpaWarning, from_lists
-from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info, replay, warn_user
+from bpa_ppl._runtime.messages import (
+    LOGGER,
+    Note,
+    WarningsHandler,
+    capture_notes,
+    log_info,
+    replay,
+    warn_user,
+)
 from bpa_ppl.weights import match
 from bpa_ppl.workers import parallel_workers
 
@@ -75,7 +83,7 @@ class TestWithoutLogging:
 
 
 def test_warnings_on_standard_error(tmp_path: Path) -> None:
-    script = "import bpa_ppl.notes as n\n"
+    script = "import bpa_ppl._runtime.messages as n\n"
     script += "n.warn_user('the list is short')\nn.log_info('done')\n"
     for more, expected in (
         ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),

@@ -230,8 +230,8 @@ def _shown(value: Any) -> str:
 
 
 def _outcome(work: Callable[[], Any], folder: Path) -> list[str]:
+    from bpa_ppl._runtime.messages import capture_notes
     from bpa_ppl.errors import BpaError
-    from bpa_ppl.notes import capture_notes
 
     with capture_notes() as notes:
         try:

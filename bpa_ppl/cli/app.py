@@ -16,11 +16,11 @@ from typing import Any
 import cyclopts
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 
+from bpa_ppl._runtime.messages import LOGGER, warn_user
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty, with_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
 from bpa_ppl.errors import BpaError, UsageError, escape_controls, find_interruption, quote
-from bpa_ppl.notes import LOGGER, warn_user
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import msgspec
 from cyclopts import UNSET, Group, Parameter, Token
 
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
@@ -31,7 +32,6 @@ from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.names import natural_order
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.base import SAMPLERS

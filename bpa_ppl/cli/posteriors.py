@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
@@ -19,7 +20,6 @@ from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.formats.reading import iter_nbest
 from bpa_ppl.formats.weight_files import write_weights
-from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import capture_notes, counted
 from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import capture_notes, counted
 from bpa_ppl.quality.pairs import PAIRED, pairs_of
 
 

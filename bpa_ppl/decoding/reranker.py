@@ -18,6 +18,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
@@ -28,7 +29,6 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws

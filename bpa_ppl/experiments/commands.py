@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.cli import options as shared
 from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.notes import counted
 from bpa_ppl.sampling.base import SAMPLERS
 
 #: The box of the commands in `bpa --help`.

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.base import Sampler

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.building import concatenate
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
@@ -29,7 +30,6 @@ from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.gains import resolve
 from bpa_ppl.quality.scoreboard import compared
 from bpa_ppl.weights import AnyWeights, Weights, match

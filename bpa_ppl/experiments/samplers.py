@@ -14,6 +14,7 @@ import numpy as np
 from numpyro import handlers
 
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
@@ -32,7 +33,6 @@ from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.notes import LOGGER
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem

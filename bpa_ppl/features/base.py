@@ -13,12 +13,12 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherited_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest, candidate_at
-from bpa_ppl.notes import counted, warn_user
 
 #: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"

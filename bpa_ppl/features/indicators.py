@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.features.base import (
     AnySource,
@@ -20,7 +21,6 @@ from bpa_ppl.features.base import (
 )
 from bpa_ppl.formats.values import shortest, shown
 from bpa_ppl.nbest import NBest, feature_of
-from bpa_ppl.notes import warn_user
 
 
 class Indicators(FeatureSource, frozen=True):

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
+from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherited_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
@@ -30,7 +31,6 @@ from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.values import TOO_LARGE, shown
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
-from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 from bpa_ppl.quality.base import METRICS, Metric
 from bpa_ppl.quality.column import Column

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.values import finite
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
 
 #: Names of fields that are not features: of a hypothesis, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"

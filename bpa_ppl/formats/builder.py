@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64, intern
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, list_names, locate
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
-from bpa_ppl.notes import counted, warn_user
 
 
 class Builder:

@@ -20,6 +20,7 @@ from typing import ClassVar, TextIO
 
 import numpy as np
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
@@ -38,7 +39,6 @@ from bpa_ppl.formats.values import printed
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
 from bpa_ppl.names import printed_labels, repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32, Int64
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.streams import InputFile, decoded
 from bpa_ppl.formats.values import csv_columns, looks_numeric, values_of
 from bpa_ppl.names import expand, one_number, other_form
-from bpa_ppl.notes import counted, warn_user
 
 #: One line of the format, for messages.
 SHAPE = "`id ||| text ||| Name0= value … ||| total`"

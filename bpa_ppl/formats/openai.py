@@ -25,13 +25,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
-from bpa_ppl.notes import warn_user
 
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.components import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
@@ -32,7 +33,6 @@ from bpa_ppl.formats.values import lines_of_numbers, looks_numeric, printed
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
 from bpa_ppl.names import expand, repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted, warn_user
 
 _NPY = ".npy"
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import SINGLE, Int64, members, plain_members, plain_values, values_in
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -38,7 +39,6 @@ from bpa_ppl.formats.preference_rows import is_pair, pair_of
 from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
 from bpa_ppl.names import label_of, repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arrays import members, to_texts
+from bpa_ppl._runtime.messages import counted, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
@@ -39,7 +40,6 @@ from bpa_ppl.names import (
     to_references,
 )
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted, log_info, warn_user
 
 #: Files of references; or a tuple or list of references for each sentence, or by id for some.
 AnyReferences = (

@@ -28,10 +28,10 @@ from bpa_ppl._runtime.arrays import (
     to_floats,
     to_texts,
 )
+from bpa_ppl._runtime.messages import counted, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted, log_info, warn_user
 
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")

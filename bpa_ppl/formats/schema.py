@@ -40,6 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Int32, Int64, is_missing
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -66,7 +67,6 @@ from bpa_ppl.formats.values import (
 )
 from bpa_ppl.names import id_key, label_of, one_number, other_form
 from bpa_ppl.nbest import Which, take
-from bpa_ppl.notes import warn_user
 
 # A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.
 _LIKE_NUMBER = re.compile(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import PAIRS, TableFormat
@@ -39,7 +40,6 @@ from bpa_ppl.formats.values import (
 from bpa_ppl.formats.writing import all_texts, sentence_columns, written
 from bpa_ppl.names import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted, warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -38,13 +38,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, blocks_of_records
 from bpa_ppl.formats.streams import InputFile, read_chunks, text_lines, unpacked_name
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.names import repeated
-from bpa_ppl.notes import warn_user
 
 _SCORE, _TOKEN = "score", "token"
 _BLANKS = " \t\r\f\v"

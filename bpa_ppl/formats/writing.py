@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import as_numbers
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -29,7 +30,6 @@ from bpa_ppl.formats.streams import AnyPath, file_suffix
 from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
 from bpa_ppl.names import expand, id_key, repeated
 from bpa_ppl.nbest import Column, NBest, candidate_at
-from bpa_ppl.notes import warn_user
 from bpa_ppl.weights import match
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.streams import denied
-from bpa_ppl.notes import log_info
 
 FORMAT, VERSION = "judgements", 1
 #: The possible answers: the better candidate by its place, no difference, and none.

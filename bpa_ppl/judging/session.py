@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.prepared import prepare_lists
@@ -37,7 +38,6 @@ from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, content_hash
-from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.gains import default_metric, resolve
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights

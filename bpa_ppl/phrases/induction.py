@@ -15,11 +15,11 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.components import Component, Count, Positive
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES

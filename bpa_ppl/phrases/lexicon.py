@@ -10,12 +10,12 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.gains import distinct
 
 if TYPE_CHECKING:

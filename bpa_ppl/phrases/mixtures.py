@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side, aligned, keys
 
 #: Column of a table of probabilities -> the predicted side.

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath
-from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.text.language_model import NgramModel

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
-from bpa_ppl.notes import counted
 from bpa_ppl.phrases.tables import (
     SIDES,
     PhraseCounts,

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.names import places_of, repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
 from bpa_ppl.names import repeated
-from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
 from bpa_ppl.posterior.draws import Draws

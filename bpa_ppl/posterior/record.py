@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, field, structs
 
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.notes import counted
 from bpa_ppl.weights import CANONICAL, Start
 
 #: The settings of a component, as JSON holds them.

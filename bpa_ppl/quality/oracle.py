@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import one_of, require
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import counted
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted
 from bpa_ppl.quality.base import Metric, Score
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.gains import resolve, scores_and_gains

@@ -35,9 +35,9 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import counted, log_info
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import counted, log_info
 
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"

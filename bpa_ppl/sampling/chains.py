@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import Count, CountOrNone
-from bpa_ppl.notes import log_info
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 

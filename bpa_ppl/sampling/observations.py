@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import counted, log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood, OfOracles
@@ -22,7 +23,6 @@ from bpa_ppl.models.likelihoods.preference import RATER, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, deviation_within
-from bpa_ppl.notes import counted, log_info
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.column import is_choice_of_two, judged_lists

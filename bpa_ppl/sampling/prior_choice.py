@@ -30,6 +30,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
@@ -40,7 +41,6 @@ from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, centred
-from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import Compared, Scored, observe

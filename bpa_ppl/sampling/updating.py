@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.record import Shift
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed

@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bpa_ppl._runtime.messages import capture_notes, warn_user
 from bpa_ppl.building import build_lists, from_lists
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
@@ -33,7 +34,6 @@ from bpa_ppl.features.recipe import unused_note
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
 from bpa_ppl.formats.values import require_unique_fields
-from bpa_ppl.notes import capture_notes, warn_user
 from bpa_ppl.serving.web import (
     JSON,
     Refused,

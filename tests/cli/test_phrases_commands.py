@@ -9,7 +9,7 @@ import pytest
 from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.notes import capture_notes
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.phrases.instance_weights import Variant, weigh_tables
 from bpa_ppl.phrases.pair_features import pair_features, read_corpus
 from bpa_ppl.phrases.subdomains import Subdomains

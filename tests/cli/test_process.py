@@ -19,9 +19,9 @@ from unittest.mock import patch
 import pytest
 from support.command_line import PROGRAM, run, start, succeed
 
+from bpa_ppl._runtime.messages import LOGGER, log_info, warn_user
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, shown_messages
-from bpa_ppl.notes import LOGGER, log_info, warn_user
 from bpa_ppl.sampling.mode import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")

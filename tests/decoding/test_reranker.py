@@ -30,10 +30,10 @@ from bpa_ppl import (
     from_lists,
     rerank,
 )
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import check as check_module
 from bpa_ppl.diagnostics.check import check_and_record, read_report
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.posterior.record import (

@@ -31,6 +31,7 @@ from bpa_ppl import (
     from_lists,
     rerank,
 )
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
@@ -57,7 +58,6 @@ from bpa_ppl.diagnostics.baselines import (
     measure_association,
 )
 from bpa_ppl.diagnostics.report import posterior_page, ways_figure
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality.column import Column

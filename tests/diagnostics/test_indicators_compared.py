@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, from_lists, rerank
+from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.diagnostics.baseline_comparison import (
     describe_indicators,
     describe_left_out,
@@ -20,7 +21,6 @@ from bpa_ppl.diagnostics.baseline_comparison import (
 from bpa_ppl.diagnostics.baseline_table import ADAPTED, BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.baselines import WITHOUT
 from bpa_ppl.diagnostics.report import posterior_page
-from bpa_ppl.notes import Note, capture_notes
 
 NAMES = [f"S{k}" for k in range(10)]
 LAPLACE: dict[str, Any] = {"gain": "mqm", "sampler": "laplace"}

@@ -28,6 +28,7 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import (
@@ -43,7 +44,6 @@ from bpa_ppl.diagnostics.baseline_table import (
     sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import CANONICAL, FEATURE, FIRST, LOGISTIC, MEAN, Baselines
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality.preferences import compared_lists

@@ -13,10 +13,10 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.openai import Openai
-from bpa_ppl.notes import capture_notes
 
 GOLDEN = Path(__file__).parent / "golden"
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")

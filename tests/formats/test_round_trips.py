@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, write_nbest
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
 from bpa_ppl.formats.separated import Tsv
-from bpa_ppl.notes import capture_notes
 
 #: The formats that write, and those with other settings.
 FORMATS: dict[str, NBestFormat] = {

@@ -14,8 +14,8 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import from_samples
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.notes import capture_notes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
 EOS, PAD = 1, 2

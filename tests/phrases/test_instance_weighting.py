@@ -13,8 +13,8 @@ from support.phrase_pairs import counts_by_pair
 from support.raising import raises
 
 from bpa_ppl._runtime.arrays import Float32
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases.instance_weights import (
     MixtureData,
     Phi,

@@ -10,7 +10,7 @@ import pytest
 from support.judged_lists import judged_lists
 
 from bpa_ppl import NBest, adapt, describe
-from bpa_ppl.notes import capture_notes
+from bpa_ppl._runtime.messages import capture_notes
 
 OPTIONS: dict[str, Any] = {"gain": "comet", "sampler": "map", "prior": "isotropic:variance=1.0"}
 

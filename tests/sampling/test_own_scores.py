@@ -23,8 +23,8 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.record import GainColumn
 from bpa_ppl.weights import StartingWeights
 

@@ -16,9 +16,9 @@ from support.raising import raises
 from support.targets import integrated, moments_of
 
 from bpa_ppl import DataError, NBest, adapt, as_draws, from_lists, oracles, rerank
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.notes import capture_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 NAMES = ("comet", "length")

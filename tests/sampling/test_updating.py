@@ -12,8 +12,8 @@ import pytest
 from support import reference_model
 
 from bpa_ppl import Prior, adapt, check, write_posterior
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
