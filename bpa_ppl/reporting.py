@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import counted, decimals_for, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baseline_comparison import (
     choose_compared_gain,
@@ -55,7 +55,6 @@ from bpa_ppl.quality.gains import choice_score, one_each, statistics
 from bpa_ppl.quality.gains import gains as gains_in
 from bpa_ppl.quality.preferences import choice_sets, compared_lists, has_preferences
 from bpa_ppl.quality.scoreboard import metrics_of, title_of
-from bpa_ppl.tables import decimals_for, has_width
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

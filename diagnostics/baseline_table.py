@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import counted, decimals_for, text_table
 from bpa_ppl.diagnostics.baselines import BEST, FIRST, RANDOM, WITHOUT, Baselines, is_ordered
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
-from bpa_ppl.tables import decimals_for, text_table
 
 ADAPTED = "adapted weights"
 #: The kinds of rows, in the order of the table.

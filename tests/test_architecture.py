@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From bottom to top: a package imports from lower layers and from itself only.
 #: Decoding is above diagnostics, because it rejects posteriors that fail the check.
 LAYERS = (
-    ("errors", "tables"),
+    ("errors",),
     ("_runtime",),
     ("caching", "components", "names", "workers"),
     ("nbest",),

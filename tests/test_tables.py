@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl.tables import text_table
+from bpa_ppl._runtime.messages import text_table
 
 ROWS = [("LM0", "0.020", "–"), ("TM0[3]", "007", ""), ("λ é", "", " x ")]
 HEADERS = ("", "prior", "conflict")

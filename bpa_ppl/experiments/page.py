@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.messages import has_width, with_spread
 from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -37,7 +38,6 @@ from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.gains import by_name
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.tables import has_width, with_spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.messages import with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, gain_of
 from bpa_ppl.decoding.reranker import rerank
@@ -28,7 +29,6 @@ from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.gains import AnyGain
 from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.sampling.base import SAMPLERS
-from bpa_ppl.tables import with_spread
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:

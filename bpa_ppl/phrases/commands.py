@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from bpa_ppl._runtime.messages import text_table
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
-from bpa_ppl.tables import text_table
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Phrases and language models"

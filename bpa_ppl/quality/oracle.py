@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import one_of, require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import counted, text_table
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
@@ -19,7 +19,6 @@ from bpa_ppl.quality.base import Metric, Score
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.gains import resolve, scores_and_gains
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.tables import text_table
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.
 TIES = ("canonical", "shared")

@@ -24,9 +24,9 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bpa_ppl._runtime.messages import text_table
 from bpa_ppl.diagnostics.pages.figures import WIDTH, save
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
