@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors",),
     ("_runtime",),
-    ("caching", "components", "names", "workers"),
+    ("caching", "components", "names"),
     ("nbest",),
     ("weights",),
     ("formats",),

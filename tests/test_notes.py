@@ -21,8 +21,8 @@ from bpa_ppl._runtime.messages import (
     replay,
     warn_user,
 )
+from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.weights import match
-from bpa_ppl.workers import parallel_workers
 
 NOTE = Note(logging.WARNING, "the list is short")
 

@@ -16,7 +16,7 @@ from joblib import delayed
 from support.raising import raises
 
 from bpa_ppl import UsageError
-from bpa_ppl.workers import parallel_workers, worker_count
+from bpa_ppl._runtime.workers import parallel_workers, worker_count
 
 # Functions of the standard library, so that the worker processes need not import this module.
 
@@ -67,7 +67,7 @@ def test_number_of_workers() -> None:
 _ENDLESS = """
 import itertools, signal, time
 from joblib import delayed
-from bpa_ppl.workers import parallel_workers
+from bpa_ppl._runtime.workers import parallel_workers
 signal.signal(signal.SIGINT, signal.default_int_handler)
 calls = ((n, delayed(time.sleep)(0.01)) for n in itertools.count())
 with parallel_workers(2) as parallel:

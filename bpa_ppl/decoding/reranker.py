@@ -20,6 +20,7 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Rule
@@ -34,7 +35,6 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
-from bpa_ppl.workers import parallel_workers, worker_count
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

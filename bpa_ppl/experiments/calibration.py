@@ -10,6 +10,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.diagnostics.pages.page import (
     Outcome,
     Section,
@@ -23,7 +24,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
 from bpa_ppl.experiments.uniformity import bands, uniformity
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.workers import parallel_workers
 
 #: The probability that an exact sampler fails.
 LEVEL = 0.01

@@ -16,6 +16,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.reranker import rerank
@@ -49,7 +50,6 @@ from bpa_ppl.quality.base import METRICS
 from bpa_ppl.quality.gains import by_name, statistics
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights, initial_weights, match
-from bpa_ppl.workers import parallel_workers
 
 #: Registries of the components of a method.
 _REGISTRIES: tuple[Registry[Any], ...] = (LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS)

@@ -17,6 +17,7 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.components import Component, Count, Positive
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
@@ -24,7 +25,6 @@ from bpa_ppl.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.text.words import NumberedText
-from bpa_ppl.workers import parallel_workers
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText

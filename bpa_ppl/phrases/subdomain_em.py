@@ -33,6 +33,7 @@ from scipy.special import logsumexp
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.workers import Parallel
 from bpa_ppl.caching import compiled
 from bpa_ppl.components import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
@@ -41,7 +42,6 @@ from bpa_ppl.text.gram_tables import framed
 from bpa_ppl.text.kneser_ney import FALLBACK, discounts, interpolated, orders
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.text.words import BEGIN, SPECIAL, NumberedText, Ragged, segment_sums
-from bpa_ppl.workers import Parallel
 
 #: Smoothing of n-gram models of weighted sentences; `none` is maximum likelihood.
 Smoothing = Literal["kneser-ney", "none"]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, members
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
@@ -19,7 +20,6 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.base import METRICS, Lists, Metric, References, Score
 from bpa_ppl.quality.column import Column, column_of, numeric_columns
 from bpa_ppl.quality.function import Function
-from bpa_ppl.workers import parallel_workers, worker_count
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
 

@@ -15,13 +15,13 @@ from support.planted import planted
 from support.raising import raises
 from support.subdomain_program import pad_text, subdomain_mixture
 
+from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.phrases.induction import induce
 from bpa_ppl.phrases.subdomain_em import EMSettings, Iteration, Lexicons, fit_em
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.text.words import NumberedText
-from bpa_ppl.workers import parallel_workers
 
 EXACT = {"em": "soft", "smoothing": "none", "prior": 0.0}
 SMALL = planted(3, 40, 0.3, words=9, length=4)[:2]
