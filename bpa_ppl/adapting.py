@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors",),
     ("_runtime",),
-    ("caching", "components", "names"),
+    ("components", "names"),
     ("nbest",),
     ("weights",),
     ("formats",),

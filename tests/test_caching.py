@@ -11,7 +11,8 @@ from unittest.mock import Mock
 import numba
 import pytest
 
-from bpa_ppl import BpaWarning, caching
+from bpa_ppl import BpaWarning
+from bpa_ppl._runtime import cache as caching
 
 
 @pytest.mark.parametrize("problem", ["not a folder", "no home folder"])

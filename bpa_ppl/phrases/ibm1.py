@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.errors import DataError
 from bpa_ppl.text.words import NumberedText, Ragged, numbered, segment_sums
 

@@ -36,8 +36,8 @@ from scipy.optimize import OptimizeResult, minimize
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float32, Float64
+from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.caching import prepare_jax
 from bpa_ppl.errors import DataError
 from bpa_ppl.names import places_of
 from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, pairs_of_both

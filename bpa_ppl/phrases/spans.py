@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 from bpa_ppl._runtime.arrays import Int32, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 
 #: Patterns of a pair of positions: an alignment point, `0-1`; or spans, `0-2=0-2` or `3=3`.
 POINT = r"\d+-\d+"

@@ -32,9 +32,9 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl._runtime.cache import compiled
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import Parallel
-from bpa_ppl.caching import compiled
 from bpa_ppl.components import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.text.hashing import FREE, find_slot, hashed, table_size
 from bpa_ppl.text.words import NumberedText, Ragged, starts_of
 

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl._runtime.arrays import Int32, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 
 _MAX_SHIFT_SIZE = 10
 _MAX_SHIFT_DISTANCE = 50

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.text.hashing import FREE, find_slot, hashed
 from bpa_ppl.text.words import BEGIN, END
 

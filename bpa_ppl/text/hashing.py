@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl._runtime.arrays import Int32, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 
 #: The number in a free place.
 FREE = -1

@@ -328,7 +328,7 @@ import multiprocessing, warnings
 import jax
 import numpy as np
 from bpa_ppl import Draws, Reranker, UsageError, adapt, from_lists
-from bpa_ppl.caching import prepare_jax
+from bpa_ppl._runtime.cache import prepare_jax
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
 draws = Draws(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.caching import compiled
+from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.components import Count, CountOrNone, NotNegative
 from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 
