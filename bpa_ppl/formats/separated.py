@@ -294,7 +294,10 @@ class _Reader:
         self._line += last
         lengths = [values_of(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
-        return table.filter(pa.array(kept)), lines[right][kept]
+        # `pa.array` of an array of NumPy imports pandas.
+        bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
+        mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, bits])
+        return table.filter(mask), lines[right][kept]
 
     def _check_header(self, header: list[str], line: int) -> None:
         for odd in [*([""] if "" in header else []), *repeated(header)]:

@@ -15,7 +15,8 @@ from support.raising import raises
 from support.reference_model import given
 from support.targets import SENTENCES, TARGETS
 
-from bpa_ppl import Isotropic, UsageError, check, errors, log_density
+from bpa_ppl import Isotropic, UsageError, check, log_density
+from bpa_ppl._runtime import arguments
 from bpa_ppl.posterior.adapter import as_draws
 
 needs_blackjax = pytest.mark.skipif(
@@ -52,7 +53,7 @@ def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any])
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "find_spec", lambda name: None)
+    monkeypatch.setattr(arguments, "find_spec", lambda name: None)
     for sampler in ("blackjax:nuts", "nutpie"):
         with raises(UsageError, "missing-package", parameter="sampler", match="the extra compare"):
             TARGETS["plane"]().adapt(sampler)
