@@ -294,7 +294,7 @@ class _Reader:
         self._line += last
         lengths = [values_of(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
-        # `pa.array` of an array of NumPy imports pandas.
+        # `pa.array` would import pandas.
         bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
         mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, bits])
         return table.filter(mask), lines[right][kept]
@@ -333,7 +333,7 @@ class _Reader:
         return pa.table(columns)
 
     def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:
-        """Return the numbers in the cells of a column, null for missing ones."""
+        """Return the numbers in the cells of a column, null or NaN for missing ones."""
         import pyarrow as pa
         from pyarrow import compute
 
@@ -341,14 +341,15 @@ class _Reader:
         if self._decimal == ",":  # a cell with a point is no number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
-        missing = compute.is_in(cells, pa.array(["", _MISSING]))
+        missing = compute.or_(compute.equal(cells, ""), compute.equal(cells, _MISSING))
         with suppress(pa.ArrowInvalid):
             numbers = compute.if_else(missing, None, cells).cast(pa.float64())
             if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
                 return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
-        values = [None if _is_missing(cell) else self._number(name, cell, n) for cell, n in pairs]
-        return pa.array(values, pa.float64())
+        values = [np.nan if _is_missing(cell) else self._number(name, cell, n) for cell, n in pairs]
+        buffer = pa.py_buffer(np.array(values, np.float64))
+        return pa.Array.from_buffers(pa.float64(), len(values), [None, buffer])
 
     def _number(self, name: str, cell: str, line: int) -> float:
         printed = self._with_point(cell)
