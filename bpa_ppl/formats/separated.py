@@ -294,7 +294,7 @@ class _Reader:
         self._line += last
         lengths = [values_of(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
-        # `pa.array` would import pandas.
+        # Arrow imports pandas where it converts a value of Python, as `pa.array` does.
         bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
         mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, bits])
         return table.filter(mask), lines[right][kept]
@@ -328,7 +328,7 @@ class _Reader:
             if self._numeric[name]:
                 column = self._numbers(usual, column, lines)
             elif not (as_it_is or pairs):
-                column = compute.if_else(compute.equal(column, _MISSING), "", column)
+                column = compute.replace_substring_regex(column, rf"\A{_MISSING}\z", "")
             columns[name] = column
         return pa.table(columns)
 
@@ -341,9 +341,10 @@ class _Reader:
         if self._decimal == ",":  # a cell with a point is no number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
-        missing = compute.or_(compute.equal(cells, ""), compute.equal(cells, _MISSING))
+        missing = compute.match_substring_regex(cells, rf"\A({_MISSING})?\z")
+        nothing = pa.nulls(len(cells), pa.string())
         with suppress(pa.ArrowInvalid):
-            numbers = compute.if_else(missing, None, cells).cast(pa.float64())
+            numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
             if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
                 return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
