@@ -37,7 +37,7 @@ from bpa_ppl import NBest, from_arrays
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import estimate_proportion
 from bpa_ppl.diagnostics.baselines import find_best_gains
-from bpa_ppl.quality.column import column_of
+from bpa_ppl.metrics.column import column_of
 
 SIZES = (10, 20, 50)
 TESTED = 1000  # simulated pairs

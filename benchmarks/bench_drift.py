@@ -30,8 +30,8 @@ from measuring import DATA, DOMAINS, Table, canonical, read_lists, run_tables
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.drift import DriftMonitor, feature_scales
+from bpa_ppl.metrics.column import column_of
 from bpa_ppl.posterior.record import Record
-from bpa_ppl.quality.column import column_of
 
 GAINS = ("mqm", "esa", "human", "edits")
 SIZES = (10, 20, 50)

@@ -43,8 +43,8 @@ from bpa_ppl import Isotropic, adapting, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines import find_best_gains
 from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.metrics.column import column_of, headroom_won
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.column import column_of, headroom_won
 from bpa_ppl.weights import StartingWeights
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")

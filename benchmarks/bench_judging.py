@@ -50,10 +50,10 @@ from bpa_ppl.building import concatenate, from_lists
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
+from bpa_ppl.metrics.column import column_of, headroom_won
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.quality.column import column_of, headroom_won
 
 ANSWERS = (10, 20, 50)
 TRUSTED = "qe_CometKiwi"

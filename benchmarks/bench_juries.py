@@ -79,8 +79,8 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import ADAPTED
 from bpa_ppl.diagnostics.baselines import LOGISTIC, MEAN
+from bpa_ppl.metrics.column import column_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.column import column_of
 from bpa_ppl.weights import StartingWeights
 
 SIZES = (10, 20, 50, 200)

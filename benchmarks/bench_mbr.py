@@ -38,7 +38,7 @@ from measuring import (
 import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl.decoding.rules import Mbr
-from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.metrics.pairwise import pairs_of
 from bpa_ppl.weights import match
 
 SIZES = (10, 100)

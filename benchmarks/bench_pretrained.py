@@ -25,9 +25,9 @@ from scipy.stats import norm, rankdata
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
 from bpa_ppl.building import concatenate
+from bpa_ppl.metrics.column import column_of
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.nbest import NBest, deviation_within
-from bpa_ppl.quality.column import column_of
 from bpa_ppl.weights import StartingWeights
 
 #: The collections of one group share texts, systems or raters.

@@ -31,8 +31,8 @@ from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.metrics.gains import statistics
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.gains import statistics
 
 FILES = ("dev_clean", "dev_other")
 CONSENSUS, LENGTH = Consensus(metric="wer"), Length()

@@ -56,13 +56,13 @@ _MODULES = {
     "bpa_ppl.posterior.draws": ("Draws",),
     "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
     "bpa_ppl.problem": ("to_posterior",),
-    "bpa_ppl.quality.base": ("Metric",),
-    "bpa_ppl.quality.bleu": ("BLEU",),
-    "bpa_ppl.quality.chrf": ("CHRF",),
-    "bpa_ppl.quality.oracle": ("Oracles", "oracles"),
-    "bpa_ppl.quality.gains": ("corpus_score", "gains"),
-    "bpa_ppl.quality.ter": ("TER",),
-    "bpa_ppl.quality.wer": ("WER",),
+    "bpa_ppl.metrics.metric": ("Metric",),
+    "bpa_ppl.metrics.bleu": ("BLEU",),
+    "bpa_ppl.metrics.chrf": ("CHRF",),
+    "bpa_ppl.metrics.oracles": ("Oracles", "oracles"),
+    "bpa_ppl.metrics.gains": ("corpus_score", "gains"),
+    "bpa_ppl.metrics.ter": ("TER",),
+    "bpa_ppl.metrics.wer": ("WER",),
     "bpa_ppl.sampling.auto": ("Auto",),
     "bpa_ppl.sampling.base": ("Sampler",),
     "bpa_ppl.sampling.imh": ("IndependenceMetropolis",),
@@ -141,13 +141,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         read_posterior as read_posterior,
         write_posterior as write_posterior,
     )
-    from bpa_ppl.quality.base import Metric as Metric
-    from bpa_ppl.quality.bleu import BLEU as BLEU
-    from bpa_ppl.quality.chrf import CHRF as CHRF
-    from bpa_ppl.quality.oracle import Oracles as Oracles, oracles as oracles
-    from bpa_ppl.quality.gains import corpus_score as corpus_score, gains as gains
-    from bpa_ppl.quality.ter import TER as TER
-    from bpa_ppl.quality.wer import WER as WER
+    from bpa_ppl.metrics.metric import Metric as Metric
+    from bpa_ppl.metrics.bleu import BLEU as BLEU
+    from bpa_ppl.metrics.chrf import CHRF as CHRF
+    from bpa_ppl.metrics.oracles import Oracles as Oracles, oracles as oracles
+    from bpa_ppl.metrics.gains import corpus_score as corpus_score, gains as gains
+    from bpa_ppl.metrics.ter import TER as TER
+    from bpa_ppl.metrics.wer import WER as WER
     from bpa_ppl.sampling.auto import Auto as Auto
     from bpa_ppl.sampling.base import Sampler as Sampler
     from bpa_ppl.sampling.imh import IndependenceMetropolis as IndependenceMetropolis

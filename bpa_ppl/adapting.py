@@ -20,6 +20,11 @@ from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
+from bpa_ppl.metrics.column import judgement_note, numeric_columns
+from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
+from bpa_ppl.metrics.metric import METRICS, Metric
+from bpa_ppl.metrics.oracles import Oracles
+from bpa_ppl.metrics.preferences import has_preferences
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -38,11 +43,6 @@ from bpa_ppl.posterior.record import (
     Record,
 )
 from bpa_ppl.problem import Problem, versions_of
-from bpa_ppl.quality.base import METRICS, Metric
-from bpa_ppl.quality.column import judgement_note, numeric_columns
-from bpa_ppl.quality.gains import AnyGain, default_metric, resolve
-from bpa_ppl.quality.oracle import Oracles
-from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import mode_of, posterior_target

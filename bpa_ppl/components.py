@@ -276,7 +276,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             DataError: if a member of this package cannot be loaded.
 
-        >>> from bpa_ppl.quality.base import METRICS
+        >>> from bpa_ppl.metrics.metric import METRICS
         >>> next(METRICS.loaded())[1].__name__
         'TER'
         """
@@ -313,7 +313,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is no such component, or a setting is invalid.
 
-        >>> from bpa_ppl.quality.base import METRICS
+        >>> from bpa_ppl.metrics.metric import METRICS
         >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
         >>> METRICS.resolve("chrf:word_order=2,beta=3")
@@ -364,7 +364,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
-        >>> from bpa_ppl.quality.base import METRICS
+        >>> from bpa_ppl.metrics.metric import METRICS
         >>> METRICS.recorded("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...

@@ -23,8 +23,8 @@ from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
+from bpa_ppl.metrics.scoreboard import Scoreboard, compared
 from bpa_ppl.posterior.files import write_posterior
-from bpa_ppl.quality.scoreboard import Scoreboard, compared
 
 _ADAPTATION = 50
 _SHOWN = 3

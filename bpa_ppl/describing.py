@@ -14,19 +14,19 @@ from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import locate, quote
 from bpa_ppl.formats.values import looks_numeric
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import (
+from bpa_ppl.metrics.column import (
     column_of,
     judged_lists,
     judgement_note,
     numeric_columns,
     with_judged,
 )
-from bpa_ppl.quality.gains import by_name, default_metric, resolve, text_metrics
-from bpa_ppl.quality.oracle import oracles
-from bpa_ppl.quality.preferences import has_preferences
+from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.oracles import oracles
+from bpa_ppl.metrics.preferences import has_preferences
+from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.weights import initial_weights
 

@@ -44,17 +44,17 @@ from bpa_ppl.diagnostics.explanations import (
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError, locate
+from bpa_ppl.metrics.bleu import LengthRatio
+from bpa_ppl.metrics.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.gains import choice_score, one_each, statistics
+from bpa_ppl.metrics.gains import gains as gains_in
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.preferences import choice_sets, compared_lists, has_preferences
+from bpa_ppl.metrics.scoreboard import metrics_of, title_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.bleu import LengthRatio
-from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.column import Column
-from bpa_ppl.quality.gains import choice_score, one_each, statistics
-from bpa_ppl.quality.gains import gains as gains_in
-from bpa_ppl.quality.preferences import choice_sets, compared_lists, has_preferences
-from bpa_ppl.quality.scoreboard import metrics_of, title_of
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

@@ -23,9 +23,9 @@ from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.metrics.column import Column, headroom_won, judged_lists
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.quality.column import Column, headroom_won, judged_lists
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:

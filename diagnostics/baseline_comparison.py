@@ -41,16 +41,16 @@ from bpa_ppl.diagnostics.baselines import (
 )
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, criterion_of
+from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.gains import default_metric, resolve
+from bpa_ppl.metrics.gains import gains as gains_in
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.preferences import compared_lists, has_preferences
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, importance_weights
 from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, loo_log_weights
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import Column
-from bpa_ppl.quality.gains import default_metric, resolve
-from bpa_ppl.quality.gains import gains as gains_in
-from bpa_ppl.quality.preferences import compared_lists, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

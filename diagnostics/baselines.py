@@ -12,12 +12,12 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.metrics.column import with_judged
+from bpa_ppl.metrics.gains import gains as gains_in
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.preferences import Comparisons, compared_lists
 from bpa_ppl.nbest import NBest, centred, deviation_within, feature_of
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import with_judged
-from bpa_ppl.quality.gains import gains as gains_in
-from bpa_ppl.quality.preferences import Comparisons, compared_lists
 
 FIRST = "first candidate"
 TOTAL = "total of the decoder"

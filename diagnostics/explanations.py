@@ -14,12 +14,12 @@ from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.metrics.column import Column, column_of
+from bpa_ppl.metrics.gains import one_each, statistics
+from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import Column, column_of
-from bpa_ppl.quality.gains import one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

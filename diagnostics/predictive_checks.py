@@ -11,11 +11,11 @@ from bpa_ppl._runtime.arguments import checked_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.metrics.column import judged_lists
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.column import judged_lists
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -19,9 +19,9 @@ from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_list
 from bpa_ppl.components import Registry
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.quality.base import METRICS
-from bpa_ppl.quality.gains import text_metrics
-from bpa_ppl.quality.ter import TER
+from bpa_ppl.metrics.gains import text_metrics
+from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.ter import TER
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "docs/how-to/additions.md"

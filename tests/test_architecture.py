@@ -30,7 +30,7 @@ LAYERS = (
     ("building",),
     ("text",),
     ("posterior",),
-    ("drift", "quality"),
+    ("drift", "metrics"),
     ("features",),
     ("models",),
     ("diagnostics",),
@@ -161,7 +161,7 @@ IMPORT = """
 import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check, bpa_ppl.diagnostics.raters
 import bpa_ppl.features.base, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
-import bpa_ppl.posterior.files, bpa_ppl.quality.pairs, bpa_ppl.quality.gains
+import bpa_ppl.posterior.files, bpa_ppl.metrics.pairwise, bpa_ppl.metrics.gains
 import bpa_ppl.sampling.base, bpa_ppl.describing, bpa_ppl.serving.app
 """
 RUN = """

@@ -17,10 +17,10 @@ from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.explanations import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_choices
+from bpa_ppl.metrics.bootstrap import ScoreDifference
+from bpa_ppl.metrics.gains import resolve
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
-from bpa_ppl.quality.base import METRICS
-from bpa_ppl.quality.bootstrap import ScoreDifference
-from bpa_ppl.quality.gains import resolve
 from bpa_ppl.reporting import (
     Change,
     Improvement,

@@ -19,8 +19,8 @@ from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.weight_trace import WeightTrace
+from bpa_ppl.metrics import bootstrap
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality import bootstrap
 from bpa_ppl.sampling.base import SAMPLERS
 
 INVALID_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]

@@ -72,10 +72,10 @@ def oracle(
     from bpa_ppl.decoding.writing import text_lines
     from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
+    from bpa_ppl.metrics.column import Column
+    from bpa_ppl.metrics.gains import default_metric, resolve
+    from bpa_ppl.metrics.oracles import headroom
     from bpa_ppl.nbest import demote_to_extras
-    from bpa_ppl.quality.column import Column
-    from bpa_ppl.quality.gains import default_metric, resolve
-    from bpa_ppl.quality.oracle import headroom
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)

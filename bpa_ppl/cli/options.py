@@ -28,12 +28,12 @@ from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.names import natural_order
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import EQUAL
 

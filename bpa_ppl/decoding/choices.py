@@ -16,8 +16,8 @@ from bpa_ppl._runtime.messages import capture_notes, counted
 from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.errors import UsageError
+from bpa_ppl.metrics.pairwise import PAIRED, pairs_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.pairs import PAIRED, pairs_of
 
 
 class Candidate(NamedTuple):

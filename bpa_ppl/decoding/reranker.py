@@ -28,12 +28,12 @@ from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
+from bpa_ppl.metrics.pairwise import PAIRED
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
+from bpa_ppl.metrics.pairwise import most_probable, pairs_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.pairs import most_probable, pairs_of
 from bpa_ppl.weights import match
 
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this

@@ -25,12 +25,12 @@ from bpa_ppl.diagnostics.baseline_comparison import (
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, make_rows
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
+from bpa_ppl.metrics.gains import one_each, statistics
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.preferences import has_preferences
+from bpa_ppl.metrics.scoreboard import Scoreboard, metrics_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.gains import one_each, statistics
-from bpa_ppl.quality.preferences import has_preferences
-from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")

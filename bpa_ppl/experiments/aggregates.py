@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, detail_names, metrics_of
-from bpa_ppl.quality.bootstrap import replicates, resamples
-from bpa_ppl.quality.gains import by_name
+from bpa_ppl.metrics.bootstrap import replicates, resamples
+from bpa_ppl.metrics.gains import by_name
 
 #: A row of a table, by the names of the columns.
 Row = dict[str, Any]

@@ -20,9 +20,9 @@ from scipy.special import softmax
 from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
+from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.oracle import Oracles
 
 #: Points of the grid in each dimension, by the number of dimensions, and its half width in standard
 #: deviations of the Laplace approximation.

@@ -35,8 +35,8 @@ from bpa_ppl.experiments.results import (
 )
 from bpa_ppl.experiments.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
 from bpa_ppl.experiments.tuning.base import TUNERS
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.gains import by_name
+from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.sampling.base import SAMPLERS
 
 if TYPE_CHECKING:

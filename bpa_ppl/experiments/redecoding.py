@@ -29,9 +29,9 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.formats.writing import write_nbest
+from bpa_ppl.metrics.gains import resolve
+from bpa_ppl.metrics.scoreboard import compared
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.quality.gains import resolve
-from bpa_ppl.quality.scoreboard import compared
 from bpa_ppl.weights import AnyWeights, Weights, match
 
 

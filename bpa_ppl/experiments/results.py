@@ -33,7 +33,7 @@ from bpa_ppl.formats.streams import (
     output_folder,
     remove_leftovers,
 )
-from bpa_ppl.quality.gains import by_name
+from bpa_ppl.metrics.gains import by_name
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")

@@ -42,12 +42,12 @@ from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
+from bpa_ppl.metrics.gains import by_name, statistics
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.base import METRICS
-from bpa_ppl.quality.gains import by_name, statistics
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights, initial_weights, match
 
@@ -128,7 +128,7 @@ class Material:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
-        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.gains.statistics`.
+        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.metrics.gains.statistics`.
     """
 
     adapt: NBest

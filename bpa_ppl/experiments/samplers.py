@@ -30,14 +30,14 @@ from bpa_ppl.experiments.comparison.comparison import (
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
 from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.features.indicators import has_indicators
+from bpa_ppl.metrics.gains import AnyGain
+from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem
-from bpa_ppl.quality.gains import AnyGain
-from bpa_ppl.quality.oracle import Oracles
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.observations import Compared, default_likelihood
 from bpa_ppl.sampling.target import (

@@ -26,10 +26,10 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.streams import read_text
+from bpa_ppl.metrics.gains import by_name, reported_metrics, text_metrics
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
-from bpa_ppl.quality.base import METRICS
-from bpa_ppl.quality.gains import by_name, reported_metrics, text_metrics
 from bpa_ppl.sampling.arguments import PRESETS
 from bpa_ppl.sampling.base import SAMPLERS
 

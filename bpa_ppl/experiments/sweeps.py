@@ -23,11 +23,11 @@ from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.page import settings_figure
 from bpa_ppl.experiments.results import write_rows
 from bpa_ppl.formats.streams import output_folder
+from bpa_ppl.metrics.gains import AnyGain
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.scoreboard import cells, choice_scores
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.gains import AnyGain
-from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import AnyStart, StartingWeights
 

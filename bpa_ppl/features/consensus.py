@@ -9,8 +9,8 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.metrics.pairwise import TIE, NgramPairs, characters_of, pairs_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.pairs import TIE, NgramPairs, characters_of, pairs_of
 from bpa_ppl.text.words import words_of
 
 _AGREEMENT = (

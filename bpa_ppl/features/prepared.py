@@ -15,8 +15,8 @@ from bpa_ppl.features.base import AnySource
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipe import Recipe, recipe_for
+from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import Metric
 from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start
 
 

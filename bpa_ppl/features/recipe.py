@@ -29,11 +29,11 @@ from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder,
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.values import TOO_LARGE, shown
+from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
-from bpa_ppl.quality.base import METRICS, Metric
-from bpa_ppl.quality.column import Column
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource

@@ -7,8 +7,8 @@ from typing import Any
 
 from bpa_ppl.errors import DataError, name_lists, quote
 from bpa_ppl.judging.journal import Journal
+from bpa_ppl.metrics.preferences import PREFERENCES, TIES
 from bpa_ppl.nbest import NBest, content_hash
-from bpa_ppl.quality.preferences import PREFERENCES, TIES
 
 
 def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:

@@ -33,12 +33,12 @@ from bpa_ppl.judging.journal import (
 from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
+from bpa_ppl.metrics.gains import default_metric, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, content_hash
-from bpa_ppl.quality.gains import default_metric, resolve
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 

@@ -15,8 +15,8 @@ from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
+from bpa_ppl.metrics.gains import distinct
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.gains import distinct
 
 if TYPE_CHECKING:
     from bpa_ppl.phrases.ibm1 import IBM1

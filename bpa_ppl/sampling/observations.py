@@ -15,6 +15,13 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import counted, log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
+from bpa_ppl.metrics.column import is_choice_of_two, judged_lists
+from bpa_ppl.metrics.gains import default_metric, gains, no_references, resolve
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
+from bpa_ppl.metrics.preferences import ChoiceSets, choice_sets, has_preferences
+from bpa_ppl.metrics.rater_agreement import agreement
+from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
@@ -24,13 +31,6 @@ from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, deviation_within
 from bpa_ppl.posterior.record import Agreement, Observed
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import is_choice_of_two, judged_lists
-from bpa_ppl.quality.gains import default_metric, gains, no_references, resolve
-from bpa_ppl.quality.oracle import Oracles, oracles, oracles_and_gains
-from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
-from bpa_ppl.quality.rater_agreement import agreement
-from bpa_ppl.quality.ter import TER
 from bpa_ppl.weights import CANONICAL, Match, match
 
 #: The sentence extra that names the domain of a sentence.

@@ -13,10 +13,10 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.features.recipe import with_tuples
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import StartingWeights, Weights, starting_weights

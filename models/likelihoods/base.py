@@ -15,8 +15,8 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:
+    from bpa_ppl.metrics.metric import Metric
     from bpa_ppl.nbest import NBest
-    from bpa_ppl.quality.base import Metric
 
 
 class Observations(Protocol):
@@ -42,7 +42,7 @@ class Likelihood(Component, frozen=True):
 
     Attributes:
         observes: `oracles`; `gains`, if it needs the gain of each hypothesis; or `preferences`, the
-            choices of `bpa_ppl.quality.preferences.choice_sets`.
+            choices of `bpa_ppl.metrics.preferences.choice_sets`.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site `oracle`.
         dims: the names of the dimensions of its own sites, by site.

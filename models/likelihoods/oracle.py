@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from bpa_ppl.metrics.column import is_choice_of_two
+from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.models.likelihoods.base import OfOracles
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.column import is_choice_of_two
 
 
 class Oracle(OfOracles, frozen=True):

@@ -19,7 +19,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.quality.base import METRICS
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.weights import StartingWeights
 

@@ -23,7 +23,7 @@ from support.command_line import run, succeed
 from bpa_ppl import NBest, adapting, describe, from_lists, gains
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.quality.gains import resolve
+from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.sampling.observations import Compared, Scored
 
 TOKENS = ("logprob.sum", "logprob.mean", "logprob.min", "length")

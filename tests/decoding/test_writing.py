@@ -19,7 +19,7 @@ from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.decoding.writing import AlignedTexts, rerank_to, text_lines, write_texts
-from bpa_ppl.quality.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compared
 
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
 

@@ -58,9 +58,9 @@ from bpa_ppl.diagnostics.baselines import (
     measure_association,
 )
 from bpa_ppl.diagnostics.report import posterior_page, ways_figure
+from bpa_ppl.metrics.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.quality.column import Column
 
 NAMES = ("LM0", "TM0", "Length")
 MQM = Column(column="mqm")

@@ -44,9 +44,9 @@ from bpa_ppl.diagnostics.baseline_table import (
     sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import CANONICAL, FEATURE, FIRST, LOGISTIC, MEAN, Baselines
+from bpa_ppl.metrics.preferences import compared_lists
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.quality.preferences import compared_lists
 from bpa_ppl.reporting import evaluate_improvement, improvement_section
 from bpa_ppl.weights import equal_weights
 

@@ -15,7 +15,7 @@ from support.tuning_problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
 from bpa_ppl.experiments.tuning.base import TUNERS, TuningLists, tuning_lists
-from bpa_ppl.quality.bleu import BLEU
+from bpa_ppl.metrics.bleu import BLEU
 
 SEEDS = range(1)
 

@@ -12,8 +12,8 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
+from bpa_ppl.metrics.column import column_of
 from bpa_ppl.nbest import deviation_within
-from bpa_ppl.quality.column import column_of
 from bpa_ppl.sampling.arguments import PRESETS, Arguments
 from bpa_ppl.sampling.base import SAMPLERS
 

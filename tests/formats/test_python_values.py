@@ -29,8 +29,8 @@ from bpa_ppl import (
     write_nbest,
 )
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
-from bpa_ppl.quality.column import column_of
-from bpa_ppl.quality.function import Function
+from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.function import Function
 from bpa_ppl.sklearn import BayesianRanker
 
 HALF_MASKED = np.ma.masked_array([1.0, 2.0], mask=[True, False])

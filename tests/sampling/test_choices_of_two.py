@@ -11,12 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from bpa_ppl import NBest, Reranker, adapt, as_draws, from_arrays, from_lists
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.quality.column import Column
-from bpa_ppl.quality.ter import TER
 from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.sklearn import BayesianRanker
 

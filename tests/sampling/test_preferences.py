@@ -16,11 +16,11 @@ from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError
+from bpa_ppl.metrics.rater_agreement import agreement
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_posterior, write_posterior
-from bpa_ppl.quality.rater_agreement import agreement
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")

@@ -24,10 +24,10 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.features.length import Length
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.quality.base import METRICS
 from bpa_ppl.weights import StartingWeights
 
 NAMES = ["lm", "tm", "wp"]

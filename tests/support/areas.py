@@ -27,6 +27,8 @@ from bpa_ppl.features.base import FEATURES, resolve_sources
 from bpa_ppl.features.recipe import absolute, source_records
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
+from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.preferences import choice_sets
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.phrases.subdomains import Subdomains
@@ -41,8 +43,6 @@ from bpa_ppl.posterior.record import (
     attributes,
     record_of,
 )
-from bpa_ppl.quality.base import METRICS
-from bpa_ppl.quality.preferences import choice_sets
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
 from bpa_ppl.text.arpa import read_arpa

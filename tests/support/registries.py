@@ -7,9 +7,9 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.features.base import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
+from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.base import LIKELIHOODS
 from bpa_ppl.models.priors.base import PRIORS
-from bpa_ppl.quality.base import METRICS
 from bpa_ppl.sampling.base import SAMPLERS
 
 REGISTRIES: dict[str, Registry] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl.experiments.tuning.base import TuningLists, TuningProblem
-from bpa_ppl.quality.gains import resolve
+from bpa_ppl.metrics.gains import resolve
 
 
 def random_lists(

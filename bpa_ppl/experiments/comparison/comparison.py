@@ -26,13 +26,13 @@ from bpa_ppl.experiments.comparison.statistics import (
 )
 from bpa_ppl.experiments.comparison.variables import comparable
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
+from bpa_ppl.metrics.bleu import LengthRatio
+from bpa_ppl.metrics.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.metrics.gains import one_each, reported_metrics, resolve, statistics
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import copied_chains
-from bpa_ppl.quality.bleu import LengthRatio
-from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.gains import one_each, reported_metrics, resolve, statistics
 
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.

@@ -11,10 +11,10 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
+from bpa_ppl.metrics.gains import statistics
+from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.gains import statistics
 from bpa_ppl.weights import AnyWeights, Match, match
 
 
@@ -141,7 +141,7 @@ def tuning_lists(
         DataError: if lists and weights do not fit together, or lack what the metric needs.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.quality.ter import TER
+    >>> from bpa_ppl.metrics.ter import TER
     >>> nbest = from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )

@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import decimals_for, has_width, text_table
+from bpa_ppl.metrics.gains import choice_score, resolve
+from bpa_ppl.metrics.metric import METRICS, Metric, Score
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import METRICS, Metric, Score
-from bpa_ppl.quality.gains import choice_score, resolve
 
 
 @dataclass(frozen=True)

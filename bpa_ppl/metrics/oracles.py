@@ -14,11 +14,11 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import counted, text_table
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
+from bpa_ppl.metrics.column import judged_lists
+from bpa_ppl.metrics.gains import resolve, scores_and_gains
+from bpa_ppl.metrics.metric import Metric, Score
+from bpa_ppl.metrics.scoreboard import cells, choice_scores
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import Metric, Score
-from bpa_ppl.quality.column import judged_lists
-from bpa_ppl.quality.gains import resolve, scores_and_gains
-from bpa_ppl.quality.scoreboard import cells, choice_scores
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.
 TIES = ("canonical", "shared")

@@ -9,10 +9,10 @@ from support.raising import raises
 
 from bpa_ppl import DataError, UsageError, corpus_score, from_lists, gains, oracles
 from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.gains import by_name, resolve
+from bpa_ppl.metrics.oracles import headroom
 from bpa_ppl.nbest import demote_to_extras
-from bpa_ppl.quality.column import Column
-from bpa_ppl.quality.gains import by_name, resolve
-from bpa_ppl.quality.oracle import headroom
 
 LISTS = from_lists(
     [["a", "b", "a"], ["c", "d"]],

@@ -11,9 +11,9 @@ import pytest
 from bpa_ppl import NBest, adapt, corpus_score, from_lists, oracles
 from bpa_ppl.components import Count
 from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.quality.base import METRICS, Averaged, Metric
-from bpa_ppl.quality.gains import gains, reported_metrics, statistics
-from bpa_ppl.quality.oracle import headroom
+from bpa_ppl.metrics.gains import gains, reported_metrics, statistics
+from bpa_ppl.metrics.metric import METRICS, Averaged, Metric
+from bpa_ppl.metrics.oracles import headroom
 
 
 def each(lists: Any, others: Any, score: Callable[[str, Any], Any]) -> np.ndarray:

@@ -12,8 +12,8 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import checked_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.gains import resolve
+from bpa_ppl.metrics.gains import resolve
+from bpa_ppl.metrics.metric import Metric
 
 #: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
 #: All methods use the same, so that their differences are paired.

@@ -15,11 +15,11 @@ from support.raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.bleu import BLEU
-from bpa_ppl.quality.chrf import CHRF
-from bpa_ppl.quality.gains import corpus_score
-from bpa_ppl.quality.ter import TER
+from bpa_ppl.metrics.bleu import BLEU
+from bpa_ppl.metrics.chrf import CHRF
+from bpa_ppl.metrics.gains import corpus_score
+from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.ter import TER
 
 CONFIGS = [
     TER(),

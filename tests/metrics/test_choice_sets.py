@@ -11,8 +11,8 @@ from support.raising import raises
 
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality.preferences import choice_sets, has_preferences
-from bpa_ppl.quality.rater_agreement import agreement, ordinal_alpha
+from bpa_ppl.metrics.preferences import choice_sets, has_preferences
+from bpa_ppl.metrics.rater_agreement import agreement, ordinal_alpha
 
 
 @pytest.fixture(scope="module")

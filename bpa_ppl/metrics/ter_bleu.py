@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.quality.base import Lists, Metric, References
-from bpa_ppl.quality.bleu import BLEU
-from bpa_ppl.quality.ter import TER
+from bpa_ppl.metrics.bleu import BLEU
+from bpa_ppl.metrics.metric import Lists, Metric, References
+from bpa_ppl.metrics.ter import TER
 
 
 class TERAndBLEU(Metric, frozen=True):

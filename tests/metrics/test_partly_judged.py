@@ -7,9 +7,9 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, from_arrays, gains, oracles
-from bpa_ppl.quality.gains import choice_score, statistics
-from bpa_ppl.quality.oracle import headroom
-from bpa_ppl.quality.scoreboard import compared
+from bpa_ppl.metrics.gains import choice_score, statistics
+from bpa_ppl.metrics.oracles import headroom
+from bpa_ppl.metrics.scoreboard import compared
 
 SENTENCES = 60
 

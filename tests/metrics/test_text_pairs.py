@@ -11,7 +11,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from support.raising import raises
 
 from bpa_ppl import UsageError, read_nbest
-from bpa_ppl.quality.pairs import TIE, pairs_of
+from bpa_ppl.metrics.pairwise import TIE, pairs_of
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")
 

@@ -14,8 +14,8 @@ from support.raising import raises
 
 from bpa_ppl import NBest, adapt, from_lists
 from bpa_ppl.errors import BpaError, DataError, UsageError
-from bpa_ppl.quality.gains import corpus_score
-from bpa_ppl.quality.oracle import Oracles, headroom, oracles
+from bpa_ppl.metrics.gains import corpus_score
+from bpa_ppl.metrics.oracles import Oracles, headroom, oracles
 
 SCORERS: dict[str, Callable[[], Any]] = {
     "ter": sacre.TER,

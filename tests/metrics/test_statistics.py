@@ -9,9 +9,9 @@ import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, corpus_score, from_lists
-from bpa_ppl.quality.gains import gains, statistics
-from bpa_ppl.quality.mixed import TERAndBLEU
-from bpa_ppl.quality.oracle import oracles
+from bpa_ppl.metrics.gains import gains, statistics
+from bpa_ppl.metrics.oracles import oracles
+from bpa_ppl.metrics.ter_bleu import TERAndBLEU
 
 
 def sentence(rng: np.random.Generator, longest: int = 12) -> str:

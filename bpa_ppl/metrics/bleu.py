@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.quality.base import Lists, Metric, References, Score, sacrebleu_signature
+from bpa_ppl.metrics.metric import Lists, Metric, References, Score, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary
 
 #: The tokenisers of sacreBLEU that need no other package or download.
@@ -57,7 +57,7 @@ class BLEU(Metric, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 9) matches, n-grams and reference lengths."""
-        from bpa_ppl.quality.pairs_compiled import bags_of, matches_between
+        from bpa_ppl.metrics.pairwise_compiled import bags_of, matches_between
 
         split, rows = self._splitter(), [np.zeros((0, self.width))]
         for texts, refs in zip(lists, references, strict=True):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.quality.base import Lists, Metric, References, sacrebleu_signature
+from bpa_ppl.metrics.metric import Lists, Metric, References, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 
@@ -49,7 +49,7 @@ class TER(Metric, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
-        from bpa_ppl.quality import tercom
+        from bpa_ppl.metrics import tercom
 
         split = self._splitter()
         hypotheses = [split(text) for text in chain.from_iterable(lists)]

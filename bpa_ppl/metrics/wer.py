@@ -13,7 +13,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality.base import Lists, Metric, References
+from bpa_ppl.metrics.metric import Lists, Metric, References
 
 _BLANKS = re.compile(r"\s\s+")
 

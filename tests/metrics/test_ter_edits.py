@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu import metrics
 
-from bpa_ppl.quality.ter import TER
+from bpa_ppl.metrics.ter import TER
 
 Sentence = list[str]
 PLAIN = TER()

@@ -8,7 +8,7 @@ import sacrebleu.metrics as sacre
 from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
-from bpa_ppl.quality.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compared
 
 TEXTS = [["a b c d e", "a b", "a b c d"], ["x y", "x y z w v"]]
 REFERENCES = [("a b c d e",), ("x y z w",)]

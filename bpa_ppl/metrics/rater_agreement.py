@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.metrics.preferences import UNNAMED, all_choices
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
-from bpa_ppl.quality.preferences import UNNAMED, all_choices
 
 _ANSWERS = (-1, 0, 1)  # second, tie, first
 

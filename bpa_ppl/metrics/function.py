@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.quality.base import Averaged, Lists, References
+from bpa_ppl.metrics.metric import Averaged, Lists, References
 
 _TAKES = ("hypotheses", "references", "sources")
 

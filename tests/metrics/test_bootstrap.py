@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bpa_ppl.quality.bootstrap import replicates, resamples, score_difference
-from bpa_ppl.quality.gains import resolve
+from bpa_ppl.metrics.bootstrap import replicates, resamples, score_difference
+from bpa_ppl.metrics.gains import resolve
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.metrics.column import Column, column_of, numeric_columns
+from bpa_ppl.metrics.function import Function
+from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import METRICS, Lists, Metric, References, Score
-from bpa_ppl.quality.column import Column, column_of, numeric_columns
-from bpa_ppl.quality.function import Function
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
 

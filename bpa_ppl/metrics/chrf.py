@@ -11,7 +11,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, CountOrNone
-from bpa_ppl.quality.base import Lists, Metric, References, Score, sacrebleu_signature
+from bpa_ppl.metrics.metric import Lists, Metric, References, Score, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary
 
 
@@ -108,7 +108,7 @@ def _ngrams(units: Sequence[Sequence[str]], count: int, longest: int) -> Float64
         count: the number of texts.
         longest: the number of orders.
     """
-    from bpa_ppl.quality.pairs_compiled import bags_of, matches_between
+    from bpa_ppl.metrics.pairwise_compiled import bags_of, matches_between
 
     text = Vocabulary().number([list(sequence) for sequence in units])
     rows, columns = np.arange(count), np.arange(count, len(units))

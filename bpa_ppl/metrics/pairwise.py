@@ -41,7 +41,7 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     """
     one_of(metric, PAIRED, "metric of pairs of texts", "metric")
     if metric in ("wer", "cer"):
-        from bpa_ppl.quality.wer import CER, WER
+        from bpa_ppl.metrics.wer import CER, WER
 
         return UnitPairs((WER() if metric == "wer" else CER()).units(texts))
     if metric == "ter":
@@ -127,7 +127,7 @@ class Edited:
 
         They are at least 1 for texts that differ.
         """
-        from bpa_ppl.quality.tercom import lower_bounds
+        from bpa_ppl.metrics.tercom import lower_bounds
 
         count = len(self.lengths)
         text = take_sentences(self._text, np.concatenate([np.arange(count), columns]))
@@ -141,7 +141,7 @@ class Edited:
 
     def edits(self, rows: Int64, columns: Int64) -> Int64:
         """Return the edits, (rows, columns), from some texts to others."""
-        from bpa_ppl.quality.tercom import count_edits
+        from bpa_ppl.metrics.tercom import count_edits
 
         # Each reference is a separate list, whose hypotheses are the rows.
         count, hypotheses = len(columns), len(rows) * len(columns)
@@ -169,7 +169,7 @@ class NgramPairs:
     """
 
     def __init__(self, units: Sequence[Sequence[str]], longest: int):
-        from bpa_ppl.quality.pairs_compiled import bags_of
+        from bpa_ppl.metrics.pairwise_compiled import bags_of
 
         self._longest = longest
         text = Vocabulary().number(units)
@@ -178,7 +178,7 @@ class NgramPairs:
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Edited`."""
-        from bpa_ppl.quality.pairs_compiled import most_similar
+        from bpa_ppl.metrics.pairwise_compiled import most_similar
 
         order = most_probable(p)
         best, score = most_similar(self.bags, self.lengths, self._longest, p, order, TIE)
@@ -186,7 +186,7 @@ class NgramPairs:
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return BLEU or chrF; see `Edited`."""
-        from bpa_ppl.quality.pairs_compiled import matches_between, scores_between
+        from bpa_ppl.metrics.pairwise_compiled import matches_between, scores_between
 
         columns = np.ascontiguousarray(columns)
         matches = matches_between(self.bags, self._longest, rows, columns, False)
@@ -205,7 +205,7 @@ class NgramPairs:
         >>> NgramPairs(["abc", "abd"], 3).f_scores([1, 3]).round(1).tolist()
         [[[100.0, 66.7], [66.7, 100.0]], [[100.0, 38.9], [38.9, 100.0]]]
         """
-        from bpa_ppl.quality.pairs_compiled import f_scores_between_all
+        from bpa_ppl.metrics.pairwise_compiled import f_scores_between_all
 
         longest = np.asarray(orders, np.int64)
         return np.asarray(f_scores_between_all(self.bags, self.lengths, longest, float(beta)))

@@ -8,9 +8,9 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.quality.gains import gains, resolve, statistics
-from bpa_ppl.quality.oracle import oracles
-from bpa_ppl.quality.wer import CER, WER
+from bpa_ppl.metrics.gains import gains, resolve, statistics
+from bpa_ppl.metrics.oracles import oracles
+from bpa_ppl.metrics.wer import CER, WER
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")
 
