@@ -25,7 +25,7 @@ from typing import Any
 from bench_learned_priors import MARGIN, Learning
 from measuring import DOMAINS, ScoreTable, Task, domain_task, run_tables
 
-from bpa_ppl.models.likelihoods.base import Observations, round_setting
+from bpa_ppl.models.likelihoods.likelihood import Observations, round_setting
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.risk import Risk
 

@@ -54,7 +54,7 @@ from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
 from bpa_ppl.building import concatenate
-from bpa_ppl.features.base import feature_adder
+from bpa_ppl.features.source import feature_adder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.induction import induce

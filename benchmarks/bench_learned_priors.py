@@ -40,7 +40,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.lexicon import Lexicon
 from bpa_ppl.posterior.statistics import ess, r_hat

@@ -26,7 +26,7 @@ _MODULES = {
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
     "bpa_ppl.experiments.comparison.comparison": ("compare",),
     "bpa_ppl.experiments.samplers": ("compare_samplers",),
-    "bpa_ppl.features.base": ("FeatureSource", "add_features"),
+    "bpa_ppl.features.source": ("FeatureSource", "add_features"),
     "bpa_ppl.features.consensus": ("Consensus",),
     "bpa_ppl.features.indicators": ("Indicators",),
     "bpa_ppl.features.length": ("Length",),
@@ -37,7 +37,7 @@ _MODULES = {
     "bpa_ppl.formats.weight_files": ("read_weights", "write_weights"),
     "bpa_ppl.formats.writing": ("write_nbest",),
     "bpa_ppl.models.choice": ("OracleChoice",),
-    "bpa_ppl.models.likelihoods.base": ("Likelihood",),
+    "bpa_ppl.models.likelihoods.likelihood": ("Likelihood",),
     "bpa_ppl.models.likelihoods.margin": ("Margin",),
     "bpa_ppl.models.likelihoods.none": ("NoLikelihood",),
     "bpa_ppl.models.likelihoods.oracle": ("Oracle",),
@@ -46,7 +46,7 @@ _MODULES = {
     "bpa_ppl.models.likelihoods.risk": ("Risk",),
     "bpa_ppl.models.lists": ("Lists", "tabulate"),
     "bpa_ppl.models.log_linear": ("log_linear",),
-    "bpa_ppl.models.priors.base": ("Prior", "PriorFamily"),
+    "bpa_ppl.models.priors.prior": ("Prior", "PriorFamily"),
     "bpa_ppl.models.priors.isotropic": ("Isotropic",),
     "bpa_ppl.models.priors.sparse": ("Horseshoe",),
     "bpa_ppl.models.priors.learned": ("learn_prior",),
@@ -64,7 +64,7 @@ _MODULES = {
     "bpa_ppl.metrics.ter": ("TER",),
     "bpa_ppl.metrics.wer": ("WER",),
     "bpa_ppl.sampling.auto": ("Auto",),
-    "bpa_ppl.sampling.base": ("Sampler",),
+    "bpa_ppl.sampling.sampler": ("Sampler",),
     "bpa_ppl.sampling.imh": ("IndependenceMetropolis",),
     "bpa_ppl.sampling.kernels": ("NumpyroKernel",),
     "bpa_ppl.sampling.laplace": ("Laplace",),
@@ -106,7 +106,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     )
     from bpa_ppl.experiments.comparison.comparison import compare as compare
     from bpa_ppl.experiments.samplers import compare_samplers as compare_samplers
-    from bpa_ppl.features.base import FeatureSource as FeatureSource, add_features as add_features
+    from bpa_ppl.features.source import FeatureSource as FeatureSource, add_features as add_features
     from bpa_ppl.features.consensus import Consensus as Consensus
     from bpa_ppl.features.indicators import Indicators as Indicators
     from bpa_ppl.features.length import Length as Length
@@ -120,7 +120,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     )
     from bpa_ppl.formats.writing import write_nbest as write_nbest
     from bpa_ppl.models.choice import OracleChoice as OracleChoice
-    from bpa_ppl.models.likelihoods.base import Likelihood as Likelihood
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood as Likelihood
     from bpa_ppl.models.likelihoods.margin import Margin as Margin
     from bpa_ppl.models.likelihoods.none import NoLikelihood as NoLikelihood
     from bpa_ppl.models.likelihoods.oracle import Oracle as Oracle
@@ -129,7 +129,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.likelihoods.risk import Risk as Risk
     from bpa_ppl.models.lists import Lists as Lists, tabulate as tabulate
     from bpa_ppl.models.log_linear import log_linear as log_linear
-    from bpa_ppl.models.priors.base import Prior as Prior, PriorFamily as PriorFamily
+    from bpa_ppl.models.priors.prior import Prior as Prior, PriorFamily as PriorFamily
     from bpa_ppl.models.priors.isotropic import Isotropic as Isotropic
     from bpa_ppl.models.priors.sparse import Horseshoe as Horseshoe
     from bpa_ppl.models.priors.learned import learn_prior as learn_prior
@@ -149,7 +149,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.metrics.ter import TER as TER
     from bpa_ppl.metrics.wer import WER as WER
     from bpa_ppl.sampling.auto import Auto as Auto
-    from bpa_ppl.sampling.base import Sampler as Sampler
+    from bpa_ppl.sampling.sampler import Sampler as Sampler
     from bpa_ppl.sampling.imh import IndependenceMetropolis as IndependenceMetropolis
     from bpa_ppl.sampling.kernels import NumpyroKernel as NumpyroKernel
     from bpa_ppl.sampling.laplace import Laplace as Laplace

@@ -25,13 +25,13 @@ from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.metrics.preferences import has_preferences
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
-from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
+from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
@@ -44,7 +44,6 @@ from bpa_ppl.posterior.record import (
 )
 from bpa_ppl.problem import Problem, versions_of
 from bpa_ppl.sampling.arguments import Arguments
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import mode_of, posterior_target
 from bpa_ppl.sampling.observations import (
     Compared,
@@ -55,6 +54,7 @@ from bpa_ppl.sampling.observations import (
 )
 from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
 from bpa_ppl.sampling.repeating import record_of
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
@@ -70,7 +70,7 @@ from bpa_ppl.weights import (
 )
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.base import AnySource
+    from bpa_ppl.features.source import AnySource
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: The likelihood of the order of the candidates by which indicators are left out. With this

@@ -210,7 +210,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
             of a component with variants.
 
-    >>> from bpa_ppl.sampling.base import SAMPLERS
+    >>> from bpa_ppl.sampling.sampler import SAMPLERS
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
@@ -341,7 +341,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is no such component, or the text has another form.
 
-        >>> from bpa_ppl.features.base import FEATURES
+        >>> from bpa_ppl.features.source import FEATURES
         >>> FEATURES.parsed("lm=domain.txt,order=5"), FEATURES.parsed("length:ratio=true")
         (('lm', {'text': 'domain.txt', 'order': 5}), ('length', {'ratio': True}))
         """

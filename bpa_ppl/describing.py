@@ -25,7 +25,7 @@ from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import has_preferences
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.weights import initial_weights

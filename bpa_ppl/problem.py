@@ -36,12 +36,12 @@ from bpa_ppl.posterior.record import (
     SamplerRecord,
 )
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
     Scored,
 )
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Sampled,

@@ -29,10 +29,10 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.likelihoods.base import Likelihood
-    from bpa_ppl.models.priors.base import Prior, PriorFamily
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood
+    from bpa_ppl.models.priors.prior import Prior, PriorFamily
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.sampling.base import Sampler
+    from bpa_ppl.sampling.sampler import Sampler
 
 __all__ = ["BayesianRanker"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood
     from bpa_ppl.models.lists import Lists
-    from bpa_ppl.models.priors.base import Prior
+    from bpa_ppl.models.priors.prior import Prior
 
 
 def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
@@ -21,7 +21,7 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.likelihoods.oracle import Oracle
     >>> from bpa_ppl.models.lists import tabulate
-    >>> from bpa_ppl.models.priors.base import Prior
+    >>> from bpa_ppl.models.priors.prior import Prior
     >>> from bpa_ppl.weights import match
     >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])

@@ -159,10 +159,10 @@ def test_imported_packages_are_declared_dependencies() -> None:
 
 IMPORT = """
 import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check, bpa_ppl.diagnostics.raters
-import bpa_ppl.features.base, bpa_ppl.features.length, bpa_ppl.formats.reading
+import bpa_ppl.features.source, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
 import bpa_ppl.posterior.files, bpa_ppl.metrics.pairwise, bpa_ppl.metrics.gains
-import bpa_ppl.sampling.base, bpa_ppl.describing, bpa_ppl.serving.app
+import bpa_ppl.sampling.sampler, bpa_ppl.describing, bpa_ppl.serving.app
 """
 RUN = """
 import sys

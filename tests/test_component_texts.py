@@ -12,12 +12,12 @@ import bpa_ppl as bpa
 from bpa_ppl import Draws, UsageError, from_lists
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.features.base import FEATURES
+from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import METRICS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 LISTS = from_lists(
     [["a b", "a c", "b"]] * 4, [[[0.0], [1.0], [2.0]]] * 4, ["x"], references=["a b"] * 4

@@ -12,7 +12,7 @@ from bpa_ppl import Draws, Reranker, describe, from_arrays, nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import Column, column_of
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import demote_to_extras
 from bpa_ppl.sampling.prior_choice import correlation_within
 

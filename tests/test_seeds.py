@@ -16,12 +16,12 @@ from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.demo import run_demo
 from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
-from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.metrics import bootstrap
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 INVALID_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})

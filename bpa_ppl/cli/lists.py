@@ -120,7 +120,7 @@ def features(
     Args:
         output: N-best lists; the ending of the name gives the format, such as .jsonl.
     """
-    from bpa_ppl.features.base import add_features
+    from bpa_ppl.features.source import add_features
     from bpa_ppl.formats.writing import write_nbest
 
     if not add:

@@ -26,20 +26,20 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.base import FEATURES
+from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import METRICS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS, Prior
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.names import natural_order
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:
     from bpa_ppl.decoding.reranker import Reranker
-    from bpa_ppl.models.priors.base import PriorFamily
+    from bpa_ppl.models.priors.prior import PriorFamily
     from bpa_ppl.weights import Weights as Canonical
 
 #: Boxes of help, in their order, below those options that everybody needs first.

@@ -11,7 +11,7 @@ import numpy as np
 
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, unflatten
 
 _PIECES = 10

@@ -18,9 +18,9 @@ from bpa_ppl._runtime.messages import counted
 from bpa_ppl.cli import options as shared
 from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
-from bpa_ppl.experiments.tuning.base import TUNERS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Studies"

@@ -14,7 +14,7 @@ from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, evaluate, with_evaluations
 
 _SAME = 1e-9  # relative difference of two equal values of δ

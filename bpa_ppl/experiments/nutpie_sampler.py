@@ -12,7 +12,7 @@ from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, unflatten
 
 #: Statistics that nutpie names as ArviZ does.

@@ -34,10 +34,10 @@ from bpa_ppl.experiments.results import (
     write_rows,
 )
 from bpa_ppl.experiments.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
-from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.metrics.gains import by_name
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -38,17 +38,17 @@ from bpa_ppl.experiments.study import (
     random_source,
     seed_of,
 )
-from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.metrics.gains import by_name, statistics
 from bpa_ppl.metrics.metric import METRICS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights, initial_weights, match
 
 #: Registries of the components of a method.

@@ -32,14 +32,14 @@ from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.oracles import Oracles
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.observations import Compared, default_likelihood
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
@@ -52,7 +52,7 @@ from bpa_ppl.sampling.target import (
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.priors.base import Prior, PriorFamily
+    from bpa_ppl.models.priors.prior import Prior, PriorFamily
     from bpa_ppl.posterior.adapter import Posterior
 
 #: The timed runs of a sampler, or why it failed.

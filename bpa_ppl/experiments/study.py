@@ -24,18 +24,18 @@ from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.experiments.redecoding import Decoder
-from bpa_ppl.experiments.tuning.base import TUNERS
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.metrics.gains import by_name, reported_metrics, text_metrics
 from bpa_ppl.metrics.metric import METRICS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.arguments import PRESETS
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.likelihoods.base import Likelihood
-    from bpa_ppl.models.priors.base import PriorFamily
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood
+    from bpa_ppl.models.priors.prior import PriorFamily
 
 _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.

@@ -28,7 +28,7 @@ from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.scoreboard import cells, choice_scores
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:

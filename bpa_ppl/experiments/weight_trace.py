@@ -13,7 +13,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.heuristic import reweighted, weighted_vectors
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 from bpa_ppl.weights import match
 

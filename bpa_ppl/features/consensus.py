@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.features.source import Features, FeatureSource
 from bpa_ppl.metrics.pairwise import TIE, NgramPairs, characters_of, pairs_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.text.words import words_of

@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate
-from bpa_ppl.features.base import (
+from bpa_ppl.features.source import (
     AnySource,
     Features,
     FeatureSource,

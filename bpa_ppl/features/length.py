@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32
-from bpa_ppl.features.base import Features, FeatureSource, of_each_string
+from bpa_ppl.features.source import Features, FeatureSource, of_each_string
 from bpa_ppl.nbest import NBest
 
 

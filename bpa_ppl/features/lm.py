@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import SELF, TextSource, unknown_check
+from bpa_ppl.features.source import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import NBest
 

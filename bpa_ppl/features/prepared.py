@@ -11,10 +11,10 @@ import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, inherited_progress
-from bpa_ppl.features.base import AnySource
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipe import Recipe, recipe_for
+from bpa_ppl.features.source import AnySource
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start

@@ -14,9 +14,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
+from bpa_ppl.features.source import FeatureSource
 
 
 def pretrained_weights(

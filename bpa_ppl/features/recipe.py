@@ -25,8 +25,8 @@ from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherited_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
-from bpa_ppl.features.base import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.features.source import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.values import TOO_LARGE, shown
 from bpa_ppl.metrics.column import Column
@@ -36,7 +36,7 @@ from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.base import AnySource
+    from bpa_ppl.features.source import AnySource
     from bpa_ppl.posterior.draws import Draws
 
 #: A file, or several, for each source that has moved: by its label, or by its name.

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.models.priors.base import log_density_of_scale
+from bpa_ppl.models.priors.prior import log_density_of_scale
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.sampling.newton import Point, laplace_covariance, laplace_evidence, maximise, mixture
 

@@ -35,15 +35,15 @@ from bpa_ppl.judging.outlook import Outlook, expected
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.metrics.gains import default_metric, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.base import AnySource
+    from bpa_ppl.features.source import AnySource
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 

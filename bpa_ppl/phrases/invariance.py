@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.base import Features, FeatureSource, unknown_check
+from bpa_ppl.features.source import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.subdomains import (

@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import SELF, TextSource, unknown_check
+from bpa_ppl.features.source import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.metrics.gains import distinct
 from bpa_ppl.nbest import NBest

@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.base import Features, FeatureSource, unknown_check
+from bpa_ppl.features.source import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.table_files import read_table

@@ -12,19 +12,19 @@ import msgspec
 from bpa_ppl._runtime.arguments import checked_seed, one_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.oracles import Oracles
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.likelihoods.none import NoLikelihood
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
     from bpa_ppl._runtime.progress import Reporter
-    from bpa_ppl.features.base import AnySource
+    from bpa_ppl.features.source import AnySource
     from bpa_ppl.metrics.gains import AnyGain
-    from bpa_ppl.models.likelihoods.base import Likelihood
-    from bpa_ppl.models.priors.base import Prior, PriorFamily
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood
+    from bpa_ppl.models.priors.prior import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
-    from bpa_ppl.sampling.base import Sampler
+    from bpa_ppl.sampling.sampler import Sampler
     from bpa_ppl.sampling.target import Model
 
 

@@ -17,7 +17,6 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
@@ -28,6 +27,7 @@ from bpa_ppl.sampling.laplace import (
     thinning_of,
 )
 from bpa_ppl.sampling.nuts import Nuts
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, constrained_draws, model_info
 
 #: With fewer draws per chain the result is not checked: such runs are trials.

@@ -13,7 +13,7 @@ import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import Count, CountOrNone
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Statistics of NumPyro's states, and their names in ArviZ.

@@ -8,7 +8,6 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.laplace import (
     AnyProposal,
     Proposal,
@@ -20,6 +19,7 @@ from bpa_ppl.sampling.laplace import (
     with_tuned_mixture,
 )
 from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.scale_mixture import ScaleMixture
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 

@@ -20,10 +20,10 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
 from bpa_ppl.sampling.laplace import starting_points
 from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, potential
 
 #: The kernels of NumPyro that sample any density of real values.
@@ -54,7 +54,7 @@ class NumpyroKernel(Sampler, frozen=True):
         options: values of the kernel's own parameters, sorted by name. They are written like other
             settings.
 
-    >>> from bpa_ppl.sampling.base import SAMPLERS
+    >>> from bpa_ppl.sampling.sampler import SAMPLERS
     >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
     >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
     (0.1, 'numpyro:BarkerMH')

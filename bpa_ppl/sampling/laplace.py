@@ -24,10 +24,10 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
-from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.mode import dispersed_starts, mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture, log_student
 from bpa_ppl.sampling.target import (
     Sampled,

@@ -10,12 +10,12 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.sampling.newton import MAX_ITERATIONS, Mode, Point, maximise
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
     Model,
     Sampled,

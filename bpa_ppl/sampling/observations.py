@@ -22,7 +22,7 @@ from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
 from bpa_ppl.metrics.preferences import ChoiceSets, choice_sets, has_preferences
 from bpa_ppl.metrics.rater_agreement import agreement
 from bpa_ppl.metrics.ter import TER
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood, OfOracles
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs

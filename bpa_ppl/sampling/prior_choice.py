@@ -33,12 +33,12 @@ import numpy as np
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
-from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.posterior.record import PriorRecord

@@ -11,14 +11,14 @@ import numpy as np
 
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import FEATURES
 from bpa_ppl.features.recipe import with_tuples
+from bpa_ppl.features.source import FEATURES
 from bpa_ppl.metrics.metric import METRICS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS, Prior
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.arguments import Arguments
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import StartingWeights, Weights, starting_weights
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import potential_energy
 
 from bpa_ppl.components import Count, CountOrNone, Positive
-from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import Chains, run_chains
 from bpa_ppl.sampling.laplace import typical_moments
 from bpa_ppl.sampling.mode import dispersed_starts, require_mode
+from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 

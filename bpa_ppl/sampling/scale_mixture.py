@@ -15,7 +15,7 @@ from msgspec import structs
 from scipy.special import gammaln, logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.models.priors.base import log_density_of_scale
+from bpa_ppl.models.priors.prior import log_density_of_scale
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.newton import Mode, mixture

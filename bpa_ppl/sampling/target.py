@@ -28,10 +28,10 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists, in_order
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, SamplerRecord, Verdict
 from bpa_ppl.sampling.own_models import CheckedSites, explained, model_error, require_shape

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from bpa_ppl.components import NotNegative
-from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with
+from bpa_ppl.models.likelihoods.likelihood import Likelihood, OfLoss, buckets_with
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists
 
@@ -28,7 +28,7 @@ class Margin(OfLoss, frozen=True):
             `bpa_ppl.gains`; the unit of a column. None is 2 per edit, and for other gains
             2 per standard deviation of the gain within the lists.
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
-            `bpa_ppl.models.likelihoods.base.OfOracles`.
+            `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.sampling.observations import observe

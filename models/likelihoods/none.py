@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 
 

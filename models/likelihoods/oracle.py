@@ -6,7 +6,7 @@ from typing import Any
 
 from bpa_ppl.metrics.column import is_choice_of_two
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.models.likelihoods.base import OfOracles
+from bpa_ppl.models.likelihoods.likelihood import OfOracles
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.nbest import NBest
 
@@ -20,7 +20,7 @@ class Oracle(OfOracles, frozen=True):
 
     Args:
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
-            `bpa_ppl.models.likelihoods.base.OfOracles`.
+            `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 
     >>> import numpy as np
     >>> import numpyro

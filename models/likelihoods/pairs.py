@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bpa_ppl._runtime.arrays import Float32
 from bpa_ppl.components import Positive
-from bpa_ppl.models.likelihoods.base import (
+from bpa_ppl.models.likelihoods.likelihood import (
     Likelihood,
     Observations,
     OfOracles,
@@ -47,7 +47,7 @@ class Pairs(OfOracles, frozen=True):
         unit: the difference in gain that has the weight 1. None is 1 edit, and for other gains
             their standard deviation within the lists.
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
-            `bpa_ppl.models.likelihoods.base.OfOracles`.
+            `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 
     >>> import numpy as np
     >>> from bpa_ppl import from_lists

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl.components import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.likelihoods.base import Likelihood, Observations, buckets_with
+from bpa_ppl.models.likelihoods.likelihood import Likelihood, Observations, buckets_with
 from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:

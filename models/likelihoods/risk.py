@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bpa_ppl.components import Positive
-from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, ScoreFactor, buckets_with
+from bpa_ppl.models.likelihoods.likelihood import Likelihood, OfLoss, ScoreFactor, buckets_with
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
 
@@ -35,7 +35,7 @@ class Risk(OfLoss, frozen=True):
         kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
             1 per standard deviation within the lists.
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
-            `bpa_ppl.models.likelihoods.base.OfOracles`.
+            `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 
     >>> Risk(kappa=2.0).log_concave_start().gamma
     4.0

@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.models.priors.base import Prior, PriorFamily
+from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.weights import Match
 

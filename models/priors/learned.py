@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import text_table, warn_user
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.names import matches, places_of, with_labels
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl.components import Positive
-from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import Isotropic
+from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood
     from bpa_ppl.models.lists import Lists
 
 #: s of sparse features, in nats within a list: wide, because the prior itself shrinks most of them.

@@ -10,7 +10,7 @@ import pytest
 from support.command_line import succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
 

@@ -24,7 +24,7 @@ from bpa_ppl.posterior.draws import Draws, pooled
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import TAILS, r_hat
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.check import Remedies
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.problem import Problem
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 NAMES = [f"F{k}" for k in range(8)]
 _VALUE = re.compile(r"(\w+)=([\w.]+)")

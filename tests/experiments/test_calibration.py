@@ -18,8 +18,8 @@ from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.experiments.uniformity import bands, uniformity
-from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.

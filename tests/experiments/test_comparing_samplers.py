@@ -13,7 +13,7 @@ from bpa_ppl.adapting import build_problem
 from bpa_ppl.components import Count, Registry
 from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})

@@ -12,8 +12,8 @@ from bpa_ppl.decoding.rules import RULES, Viterbi
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import run_study
 from bpa_ppl.experiments.study import read_study
-from bpa_ppl.experiments.tuning.base import TUNERS, Tuned, Tuner, TuningProblem
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuned, Tuner, TuningProblem
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 
 STUDY = """

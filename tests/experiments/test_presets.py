@@ -15,7 +15,7 @@ from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.metrics.column import column_of
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.sampling.arguments import PRESETS, Arguments
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}

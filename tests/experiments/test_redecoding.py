@@ -24,8 +24,8 @@ from bpa_ppl import (
     write_nbest,
 )
 from bpa_ppl.experiments.redecoding import Decoder, Redecoded, merge, redecode
-from bpa_ppl.experiments.tuning.base import Tuned, Tuner, TuningProblem
 from bpa_ppl.experiments.tuning.reestimation import Reestimation
+from bpa_ppl.experiments.tuning.tuner import Tuned, Tuner, TuningProblem
 
 DECODER = Path(__file__).parent.parent / "support" / "source_decoder.py"
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})

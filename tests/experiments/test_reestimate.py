@@ -9,9 +9,9 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.experiments.tuning.base import TUNERS
 from bpa_ppl.experiments.tuning.mert import Mert
 from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.metrics.ter import TER
 
 CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})

@@ -20,7 +20,7 @@ from bpa_ppl.experiments.study import (
 )
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 VARIANT = 'like = "mert"\ngain = "ter"\nrestarts = 2'
 

@@ -21,7 +21,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.experiments.sweeps import SweepResult, sweep
 from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [200]}
 

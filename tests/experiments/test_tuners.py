@@ -10,9 +10,9 @@ import pytest
 from support.tuning_problems import planted_lists, problem_of, random_lists
 
 from bpa_ppl.experiments.tuning import pro
-from bpa_ppl.experiments.tuning.base import TUNERS, Tuned, TuningLists, TuningProblem
 from bpa_ppl.experiments.tuning.mert import Mert
 from bpa_ppl.experiments.tuning.mira import Mira
+from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {

@@ -14,8 +14,8 @@ from support.raising import raises
 
 from bpa_ppl import NBest, add_features, concatenate, from_lists, read_nbest
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.base import FEATURES
 from bpa_ppl.features.consensus import Consensus
+from bpa_ppl.features.source import FEATURES
 
 COLUMNS = (
     *("chrf3", "chrf5", "words", "weighted"),

@@ -13,9 +13,9 @@ from support.raising import raises
 from bpa_ppl import BpaWarning, NBest, add_features
 from bpa_ppl.components import Positive, Registry
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import FEATURES, Features, FeatureSource, fold_of
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
+from bpa_ppl.features.source import FEATURES, Features, FeatureSource, fold_of
 
 
 class Scaled(FeatureSource, frozen=True):

@@ -11,8 +11,8 @@ from support.raising import raises
 
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.features.base import fold_of
 from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.features.source import fold_of
 from bpa_ppl.text.arpa import write_arpa
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.lm_mixtures import MixtureModel

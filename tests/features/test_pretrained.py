@@ -13,8 +13,8 @@ import pytest
 from bpa_ppl import NBest, adapt, add_features, from_lists, point_weights, rerank
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
-from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import StartingWeights
 

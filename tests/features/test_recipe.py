@@ -25,8 +25,8 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl.components import Registry
-from bpa_ppl.features.base import FEATURES, SELF, FeatureSource, TextSource, of_each_string
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, of_each_string
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, record_of

@@ -23,7 +23,7 @@ from bpa_ppl.judging.answers import (
 )
 from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)

@@ -14,8 +14,8 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
 from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.learned import learn_hierarchy
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}

@@ -18,7 +18,7 @@ from bpa_ppl import NBest, Weights, from_lists, read_weights
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")

@@ -15,8 +15,8 @@ from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
-from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import Match
 

@@ -11,8 +11,8 @@ from scipy.stats import t as student
 from support.raising import raises
 
 from bpa_ppl import Draws, UsageError, from_lists
-from bpa_ppl.models.priors.base import Prior, log_density_of_scale
 from bpa_ppl.models.priors.isotropic import with_shared_scale
+from bpa_ppl.models.priors.prior import Prior, log_density_of_scale
 from bpa_ppl.sampling.prior_choice import correlation_within
 
 NAMES = ("a", "b", "c", "d")

@@ -7,7 +7,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features, from_lists
-from bpa_ppl.features.base import FEATURES
+from bpa_ppl.features.source import FEATURES
 from bpa_ppl.phrases.ibm1 import IBM1
 from bpa_ppl.phrases.lexicon import Lexicon
 

@@ -9,7 +9,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, add_features, from_lists, iter_nbest
-from bpa_ppl.features.base import FeatureSource
+from bpa_ppl.features.source import FeatureSource
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.mixtures import mix

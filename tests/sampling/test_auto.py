@@ -14,9 +14,9 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, check
 from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.sampling import auto
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import UsageError, adapt, check, from_lists
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 LISTS = from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
 

@@ -20,9 +20,9 @@ from support.targets import SENTENCES, TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, Isotropic, NBest, UsageError, check, from_lists, rerank, to_posterior
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled
 from bpa_ppl.sampling.target import Target as Density
 

@@ -13,8 +13,8 @@ from support.raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 TARGET = targets.plane()
 #: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.

@@ -12,7 +12,7 @@ from support.targets import EXACT, NAMES, STEPS, TARGETS
 
 from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 CANONICAL = {"LM0": 0.7, "WP0": -0.4}
 MEAN = np.array(list(CANONICAL.values()))

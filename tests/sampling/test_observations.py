@@ -9,14 +9,14 @@ from numpyro.infer import MCMC, NUTS
 
 from bpa_ppl.adapting import log_density
 from bpa_ppl.building import from_lists
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Observations
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Observations
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.prior_choice import choose_prior
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import match
 
 CANONICAL = {"a": 0.5, "b": -0.2}

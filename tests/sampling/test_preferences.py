@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.rater_agreement import agreement
-from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_posterior, write_posterior

@@ -12,8 +12,8 @@ from support.raising import raises
 
 from bpa_ppl import Isotropic, UsageError, adapt
 from bpa_ppl.sampling.arguments import Arguments
-from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.nuts import Nuts
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 
 #: Settings that are not numbers: what is sampled from, not how.

@@ -22,14 +22,14 @@ import pyarrow.parquet as pq
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.experiments.study import read_study
-from bpa_ppl.experiments.tuning.base import TUNERS
-from bpa_ppl.features.base import FEATURES, resolve_sources
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import absolute, source_records
+from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.preferences import choice_sets
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
@@ -43,7 +43,7 @@ from bpa_ppl.posterior.record import (
     attributes,
     record_of,
 )
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of

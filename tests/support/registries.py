@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.experiments.tuning.base import TUNERS
-from bpa_ppl.features.base import FEATURES
+from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.metrics.metric import METRICS
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS
-from bpa_ppl.models.priors.base import PRIORS
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 REGISTRIES: dict[str, Registry] = {
     "FEATURES": FEATURES,

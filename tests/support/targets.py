@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
-from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.sampling.target import Target as Density
 from support.reference_model import Array, given, pairs
 

@@ -9,7 +9,7 @@ from typing import Any
 from bpa_ppl._runtime.arguments import checked_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.experiments.tuning.base import TUNERS, Tuner, TuningProblem, tuning_lists
+from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, tuning_lists
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.scoreboard import Scoreboard, compared, title_of

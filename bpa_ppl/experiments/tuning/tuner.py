@@ -109,7 +109,7 @@ class Tuned(NamedTuple):
 class Tuner(Component, frozen=True):
     """A method to re-estimate weights; the fields are its settings.
 
-    >>> from bpa_ppl.experiments.tuning.base import TUNERS
+    >>> from bpa_ppl.experiments.tuning.tuner import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).settings()["epochs"]
     5
     """

@@ -496,7 +496,7 @@ def log_density_of_scale(degrees: float, log_scale: float | Float64) -> Any:
 class PriorFamily(Component, frozen=True):
     """A way to build a prior from canonical weights, chosen by name.
 
-    >>> from bpa_ppl.models.priors.base import PRIORS
+    >>> from bpa_ppl.models.priors.prior import PRIORS
     >>> PRIORS.resolve("isotropic", {"variance": 0.3})
     Isotropic(variance=0.3, single={}, scale=0.5477225575051661)
     """

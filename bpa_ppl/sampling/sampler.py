@@ -30,7 +30,7 @@ class Sampler(Component, frozen=True):
         likelihood: the name of the likelihood that it was published with, which is then its
             default; None takes the default of the gain.
 
-    >>> from bpa_ppl.sampling.base import SAMPLERS
+    >>> from bpa_ppl.sampling.sampler import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
     500
     """

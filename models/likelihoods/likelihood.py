@@ -47,7 +47,7 @@ class Likelihood(Component, frozen=True):
             then observes a site `oracle`.
         dims: the names of the dimensions of its own sites, by site.
 
-    >>> from bpa_ppl.models.likelihoods.base import LIKELIHOODS
+    >>> from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
     >>> likelihood = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
     >>> likelihood.gamma, likelihood.observes, likelihood.generative
     (1.5, 'gains', False)
