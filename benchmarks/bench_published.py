@@ -37,10 +37,16 @@ from measuring import (
 )
 
 from bpa_ppl import Isotropic, adapt, as_draws, concatenate
-from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
-from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import run_study
-from bpa_ppl.experiments.study import read_study
+from bpa_ppl.experiments.studies.aggregates import (
+    LENGTH,
+    Row,
+    aggregate,
+    mean_details,
+    median_seconds,
+)
+from bpa_ppl.experiments.studies.results import read_results
+from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.study import read_study
 
 METHODS = (
     *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),

@@ -334,7 +334,7 @@ def tune(
     if decoder is None:
         found = reestimate(lists, canonical, **arguments)
     else:
-        from bpa_ppl.experiments.redecoding import Decoder, redecode
+        from bpa_ppl.experiments.tuning.redecoding import Decoder, redecode
 
         found = redecode(
             lists,
@@ -372,8 +372,8 @@ def experiment(
         output: Folder of the results; an unfinished run resumes.
         jobs: Number of processes; -1 uses every core.
     """
-    from bpa_ppl.experiments.running import run_study
-    from bpa_ppl.experiments.study import read_study
+    from bpa_ppl.experiments.studies.running import run_study
+    from bpa_ppl.experiments.studies.study import read_study
 
     written = run_study(
         read_study(study),
@@ -443,7 +443,7 @@ def sweep(
         setting: Other setting of the sampler, as NAME=VALUE.
         seed: Seed of the first run.
     """
-    from bpa_ppl.experiments import sweeps
+    from bpa_ppl.experiments.studies import sweeps
 
     result = sweeps.sweep(
         reading.read(nbest, references),
@@ -473,6 +473,6 @@ def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False)
         results: Folder of results of `bpa experiment`.
         kind: Figure files: png, pdf or none.
     """
-    from bpa_ppl.experiments.page import write_figures
+    from bpa_ppl.experiments.studies.page import write_figures
 
     _echo_files(write_figures(results, kind=kind), quiet)

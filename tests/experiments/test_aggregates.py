@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.experiments.aggregates import Row, aggregate
-from bpa_ppl.experiments.results import result_row, results_schema
-from bpa_ppl.experiments.study import Cell
+from bpa_ppl.experiments.studies.aggregates import Row, aggregate
+from bpa_ppl.experiments.studies.results import result_row, results_schema
+from bpa_ppl.experiments.studies.study import Cell
 
 Rows = tuple[list[Row], list[Row]]
 DRAWS, SENTENCES, WORDS = 6, 400, 10

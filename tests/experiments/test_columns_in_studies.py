@@ -10,9 +10,9 @@ from support.judged_lists import judged_lists, write_json_lines
 from support.raising import raises
 
 from bpa_ppl import DataError
-from bpa_ppl.experiments.page import write_figures
-from bpa_ppl.experiments.running import run_study
-from bpa_ppl.experiments.study import read_study
+from bpa_ppl.experiments.studies.page import write_figures
+from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.study import read_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 STUDY = """

@@ -16,10 +16,10 @@ from support.small_demo import write_small_demo
 
 import bpa_ppl
 from bpa_ppl import DataError, UsageError, concatenate, corpus_score
-from bpa_ppl.experiments.redecoding import redecode
-from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import material, run_study
-from bpa_ppl.experiments.study import Cell, Study, draw_sentences, read_study, seed_of
+from bpa_ppl.experiments.studies.results import read_results
+from bpa_ppl.experiments.studies.running import material, run_study
+from bpa_ppl.experiments.studies.study import Cell, Study, draw_sentences, read_study, seed_of
+from bpa_ppl.experiments.tuning.redecoding import redecode
 
 SCRIPT = Path(__file__).parent.parent / "support" / "source_decoder.py"
 SENTENCES, HYPOTHESES = 16, 5

@@ -15,9 +15,9 @@ from sacrebleu.metrics import BLEU
 from support.html_outline import Outline
 
 import bpa_ppl
-from bpa_ppl.experiments.page import figures_of, verdict_of, write_figures
-from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.study import CANONICAL
+from bpa_ppl.experiments.studies.page import figures_of, verdict_of, write_figures
+from bpa_ppl.experiments.studies.results import read_results
+from bpa_ppl.experiments.studies.study import CANONICAL
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 
 from bpa_ppl.components import Count, Positive, Registry
 from bpa_ppl.decoding.rules import RULES, Viterbi
-from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import run_study
-from bpa_ppl.experiments.study import read_study
+from bpa_ppl.experiments.studies.results import read_results
+from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuned, Tuner, TuningProblem
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target

@@ -23,7 +23,7 @@ from bpa_ppl import (
     read_nbest,
     write_nbest,
 )
-from bpa_ppl.experiments.redecoding import Decoder, Redecoded, merge, redecode
+from bpa_ppl.experiments.tuning.redecoding import Decoder, Redecoded, merge, redecode
 from bpa_ppl.experiments.tuning.reestimation import Reestimation
 from bpa_ppl.experiments.tuning.tuner import Tuned, Tuner, TuningProblem
 

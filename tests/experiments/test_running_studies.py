@@ -15,11 +15,17 @@ from support.raising import raises
 import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
-from bpa_ppl.experiments import running
-from bpa_ppl.experiments.redecoding import join
-from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import material, run_study
-from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, read_study, seed_of
+from bpa_ppl.experiments.studies import running
+from bpa_ppl.experiments.studies.results import read_results
+from bpa_ppl.experiments.studies.running import material, run_study
+from bpa_ppl.experiments.studies.study import (
+    Cell,
+    draw_sentences,
+    methods_by_cell,
+    read_study,
+    seed_of,
+)
+from bpa_ppl.experiments.tuning.redecoding import join
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.formats import streams
 

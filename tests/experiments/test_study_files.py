@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from support.raising import raises
 
 from bpa_ppl import DataError, Isotropic
-from bpa_ppl.experiments.running import run_study
-from bpa_ppl.experiments.study import (
+from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.study import (
     Cell,
     draw_sentences,
     methods_by_cell,

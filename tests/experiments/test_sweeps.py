@@ -19,7 +19,7 @@ from bpa_ppl import (
     read_weights,
     rerank,
 )
-from bpa_ppl.experiments.sweeps import SweepResult, sweep
+from bpa_ppl.experiments.studies.sweeps import SweepResult, sweep
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.sampling.sampler import SAMPLERS
 

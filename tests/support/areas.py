@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
-from bpa_ppl.experiments.study import read_study
+from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import absolute, source_records
 from bpa_ppl.features.source import FEATURES, resolve_sources

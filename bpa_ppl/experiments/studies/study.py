@@ -23,7 +23,7 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.experiments.redecoding import Decoder
+from bpa_ppl.experiments.tuning.redecoding import Decoder
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.metrics.gains import by_name, reported_metrics, text_metrics

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
-from bpa_ppl.experiments.results import KEYS, counts_of, detail_names, metrics_of
+from bpa_ppl.experiments.studies.results import KEYS, counts_of, detail_names, metrics_of
 from bpa_ppl.metrics.bootstrap import replicates, resamples
 from bpa_ppl.metrics.gains import by_name
 

@@ -24,16 +24,22 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
     write_page,
 )
-from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.comparison.efficiency import table_of
-from bpa_ppl.experiments.results import (
+from bpa_ppl.experiments.studies.aggregates import (
+    LENGTH,
+    Row,
+    aggregate,
+    mean_details,
+    median_seconds,
+)
+from bpa_ppl.experiments.studies.results import (
     detail_names,
     metrics_of,
     read_json,
     read_results,
     write_rows,
 )
-from bpa_ppl.experiments.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
+from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.metrics.gains import by_name
 from bpa_ppl.metrics.metric import Metric

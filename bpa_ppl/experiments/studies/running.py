@@ -23,9 +23,8 @@ from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.redecoding import join, redecode, with_sentences_of
-from bpa_ppl.experiments.results import claimed, result_row, write_json, write_tables
-from bpa_ppl.experiments.study import (
+from bpa_ppl.experiments.studies.results import claimed, result_row, write_json, write_tables
+from bpa_ppl.experiments.studies.study import (
     SAMPLER,
     TUNER,
     Cell,
@@ -38,6 +37,7 @@ from bpa_ppl.experiments.study import (
     random_source,
     seed_of,
 )
+from bpa_ppl.experiments.tuning.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.reading import read_nbest
