@@ -19,9 +19,9 @@ from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
 from bpa_ppl.experiments.comparison.efficiency import efficiency, shown
+from bpa_ppl.experiments.comparison.samplers import run_samplers
 from bpa_ppl.experiments.estimates import mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
-from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.posterior.draws import Draws
 
 

@@ -25,7 +25,7 @@ _MODULES = {
     "bpa_ppl.diagnostics.check": ("Report", "check"),
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
     "bpa_ppl.experiments.comparison.comparison": ("compare",),
-    "bpa_ppl.experiments.samplers": ("compare_samplers",),
+    "bpa_ppl.experiments.comparison.samplers": ("compare_samplers",),
     "bpa_ppl.features.source": ("FeatureSource", "add_features"),
     "bpa_ppl.features.consensus": ("Consensus",),
     "bpa_ppl.features.indicators": ("Indicators",),
@@ -105,7 +105,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         UsageError as UsageError,
     )
     from bpa_ppl.experiments.comparison.comparison import compare as compare
-    from bpa_ppl.experiments.samplers import compare_samplers as compare_samplers
+    from bpa_ppl.experiments.comparison.samplers import compare_samplers as compare_samplers
     from bpa_ppl.features.source import FeatureSource as FeatureSource, add_features as add_features
     from bpa_ppl.features.consensus import Consensus as Consensus
     from bpa_ppl.features.indicators import Indicators as Indicators

@@ -15,10 +15,10 @@ import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl.demo import run_demo
-from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
+from bpa_ppl.experiments.comparison.samplers import calibrate_sampler, compare_samplers
+from bpa_ppl.experiments.samplers.weight_trace import WeightTrace
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.metrics import bootstrap
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS

@@ -140,7 +140,7 @@ def compare(
     """
     from bpa_ppl.experiments.comparison import comparison as comparing
     from bpa_ppl.experiments.comparison.page import write_comparison
-    from bpa_ppl.experiments.samplers import compare_samplers
+    from bpa_ppl.experiments.comparison.samplers import compare_samplers
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
@@ -227,7 +227,7 @@ def calibrate(
         seed: The same seed gives the same ranks.
     """
     from bpa_ppl.experiments.calibration import calibration_page
-    from bpa_ppl.experiments.samplers import calibrate_sampler
+    from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     is_page = output is not None and output.suffix != ".json"

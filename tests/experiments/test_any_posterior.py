@@ -283,4 +283,4 @@ def test_the_command_compares_files(
 
 def test_the_functions_are_those_of_the_package() -> None:
     assert bpa.compare.__module__ == "bpa_ppl.experiments.comparison.comparison"
-    assert bpa.compare_samplers.__module__ == "bpa_ppl.experiments.samplers"
+    assert bpa.compare_samplers.__module__ == "bpa_ppl.experiments.comparison.samplers"

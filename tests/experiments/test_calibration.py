@@ -16,7 +16,7 @@ from support.targets import plane
 
 from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
-from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
+from bpa_ppl.experiments.comparison.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.experiments.uniformity import bands, uniformity
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 from bpa_ppl.sampling.sampler import SAMPLERS

@@ -12,7 +12,7 @@ from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.adapting import build_problem
 from bpa_ppl.components import Count, Registry
 from bpa_ppl.experiments.comparison.page import comparison_page
-from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
+from bpa_ppl.experiments.comparison.samplers import compare_samplers, run_samplers
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 

@@ -16,7 +16,7 @@ from support.targets import NAMES
 
 from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, from_lists, rerank, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.experiments.heuristic import Heuristic, perturbed
+from bpa_ppl.experiments.samplers.heuristic import Heuristic, perturbed
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.weights import StartingWeights

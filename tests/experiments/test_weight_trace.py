@@ -10,7 +10,7 @@ from support import reference_model
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check
-from bpa_ppl.experiments.weight_trace import WeightTrace
+from bpa_ppl.experiments.samplers.weight_trace import WeightTrace
 
 
 @pytest.fixture

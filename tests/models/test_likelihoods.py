@@ -18,7 +18,7 @@ from support.raising import raises
 from support.reference_model import Array
 
 from bpa_ppl import NBest, UsageError, adapt, from_lists
-from bpa_ppl.experiments.samplers import calibrate_sampler
+from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.pairs import Pairs

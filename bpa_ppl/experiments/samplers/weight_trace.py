@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.heuristic import reweighted, weighted_vectors
+from bpa_ppl.experiments.samplers.heuristic import reweighted, weighted_vectors
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import Sampler
