@@ -1,0 +1,1 @@
+"""Samplers of the papers, and of other packages."""

@@ -1,0 +1,1 @@
+"""Studies: grids of settings on many domains, their results, figures and pages."""
