@@ -10,6 +10,7 @@ script fails.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from datetime import date
@@ -75,6 +76,27 @@ def in_markdown(output: str) -> str:
     return "\n\n".join(parts)
 
 
+def described(description: str) -> str:
+    """Return the description of a script with its indented lists, such as "Tables:", in Markdown."""
+    parts = []
+    for is_list, lines in groupby(description.splitlines(), lambda line: line.startswith("    ")):
+        items = list(lines)
+        if is_list and parts and parts[-1].endswith(":"):
+            entries = "\n".join(line[4:] for line in items)
+            names = r"\n(?=\S)"
+            items = [listed(entry) for entry in re.split(names, entries)]
+            parts[-1] += "\n"
+        parts.append("\n".join(items))
+    return "\n".join(parts)
+
+
+def listed(entry: str) -> str:
+    """Return the name of a table or row, and what follows after two spaces, as an item of a list."""
+    name, meaning = re.split(r"\s{2,}|\n", entry, maxsplit=1)
+    item = f"**{name}**: {' '.join(meaning.split())}"
+    return fill(item, 100, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
+
+
 def main() -> None:
     """Read the command line, run the script, and write its page."""
     page, *options = sys.argv[1:] or [""]
@@ -93,7 +115,7 @@ def main() -> None:
     took = f"on {date.today()}, in {minutes:.1f} minutes"
     printed_by = f"Printed by `{command}` {took}, with {versions}"
     content = (
-        f"# {title.rstrip('.')}\n\n{description.strip(chr(10))}\n\n"
+        f"# {title.rstrip('.')}\n\n{described(description.strip(chr(10)))}\n\n"
         f"{fill(printed_by, 99, break_on_hyphens=False)}.\n"
         f"[How to read the tables](../results.md#how-to-read-the-tables).\n\n"
         f"{in_markdown(output)}\n{heading}{notes}"
