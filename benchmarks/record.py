@@ -77,24 +77,22 @@ def in_markdown(output: str) -> str:
 
 
 def described(description: str) -> str:
-    """Return the description of a script with its indented lists, such as "Tables:", in Markdown."""
-    parts = []
-    for is_list, lines in groupby(description.splitlines(), lambda line: line.startswith("    ")):
-        items = list(lines)
-        if is_list and parts and parts[-1].endswith(":"):
-            entries = "\n".join(line[4:] for line in items)
-            names = r"\n(?=\S)"
-            items = [listed(entry) for entry in re.split(names, entries)]
-            parts[-1] += "\n"
-        parts.append("\n".join(items))
-    return "\n".join(parts)
+    """Return the description of a script in Markdown, with lists such as "Tables:" as lists."""
+    paragraphs = []
+    for paragraph in description.split("\n\n"):
+        heading, _, entries = paragraph.partition(":\n    ")
+        if entries and "\n" not in heading:
+            items = map(list_item, re.split(r"\n    (?=\S)", entries))
+            paragraph = f"{heading}:\n\n" + "\n".join(items)
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
 
 
-def listed(entry: str) -> str:
-    """Return the name of a table or row, and what follows after two spaces, as an item of a list."""
-    name, meaning = re.split(r"\s{2,}|\n", entry, maxsplit=1)
-    item = f"**{name}**: {' '.join(meaning.split())}"
-    return fill(item, 100, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
+def list_item(entry: str) -> str:
+    """Return a name and its meaning, two spaces or more apart, as an item of a list."""
+    name, meaning = re.split(r"\s{2,}", entry, maxsplit=1)
+    item = f"* **{name}**: {' '.join(meaning.split())}"
+    return fill(item, 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def main() -> None:
