@@ -5,16 +5,17 @@
 Tables:
     translations   500-best lists of a decoder, 50 sentences with references, `laplace`: the event
                    that the most probable candidate is the oracle; 3 draws
-    pairs          data sets of pairs of which one is chosen: RewardBench, its adversarial part
+    pairs          data sets of pairs with one chosen answer: RewardBench, its adversarial part
                    LLMBar, and nine simulated judges that agree in part and are right in 60 to 65 %;
                    10, 20 and 50 pairs; the event that the more probable candidate is chosen
-    lists          judged lists: the predictive probability of the choices, and the share of
-                   leave-one-out choices among the best candidates that `adapt` records, compared
-                   with the share of choices from the test lists that are among the best
+    lists          judged lists: the predictive probability of the choices; the leave-one-out share
+                   of choices among the best candidates, which `adapt` records; and the same share
+                   on the test lists
 
-A number is the mean over the draws, and for pairs and lists over the two halves of a collection,
-each once the pool and once the test set. The calibration error is the mean difference, in size, of
-probability and frequency in ten bins of equal counts: of 100 test pairs it is 0.1 by chance alone.
+Each number is a mean over the draws, and for pairs and lists also over the two halves of a
+collection, each of which is once the pool and once the test set. The calibration error is the mean
+absolute difference of probability and frequency in ten bins of equal counts; with 100 test pairs it
+is 0.1 by chance alone.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     python benchmarks/bench_control.py [--draws 10] [--seeds 5] [--domains NAME ...]
 
-λ_T was tuned to BLEU on 400 lists of its own domain (D), and the tables are in TER. So adaptation
-changes the domain and the criterion. Here the same methods learn from D, which changes the
-criterion alone: from all of it, from samples of it, and from it and lists of the domain together.
-The posterior mode, or the weights of MERT tuned to TER, choose from the 500-best lists of 500 test
-sentences of each domain. A cell has the mean of the domains: TER ± two standard deviations over the
-draws, or over the seeds of MERT / BLEU / length ratio.
+λ_T was tuned to BLEU on 400 lists of its own domain (D), but the tables report TER. So adaptation
+changes both the domain and the metric. Here the same methods learn from D, which changes only the
+metric: from all of D, from samples of D, and from D together with lists of the domain. The
+posterior mode, or the weights of MERT tuned to TER, choose from the 500-best lists of 500 test
+sentences of each domain. Each cell has the mean over the domains: TER ± two standard deviations
+over the draws (for MERT, over the seeds) / BLEU / length ratio.
 """
 
 from __future__ import annotations

@@ -3,16 +3,18 @@
     python benchmarks/bench_drift.py [--tables NAME ...] [--runs 40]
 
 Tables:
-    level   new lists of the same collection, half of which is kept for them, and of another domain
-            of it: the share of runs (%) in which any feature is named, in up to 256 new lists that
-            come one by one
+    level   new lists of the same collection, half of which is reserved for them, and of another
+            domain: the share of runs (%) in which any feature is reported, for up to 256 new lists
+            that arrive one by one
     power   one feature of the new lists times 5, 1/5, 20 or −1, or constant: the share of runs (%)
-            in which it is named, the median number of lists until then, and how many other features
-            are named
-    cost    the processor time of `Reranker.choose` with the comparison over that without it
+            in which it is reported, the median number of lists until then, and the number of other
+            features reported
+    cost    the processor time of `Reranker.choose` with the comparison, divided by the time without
+            it
 
-The adaptation lists are drawn without replacement; the weights are a ridge regression of the gain,
-equal for pairs, and canonical for translations by Moses (100 candidates a list).
+The adaptation lists are drawn without replacement. The weights come from a ridge regression of the
+gain; for pairs they are equal, and for translations by Moses (100 candidates per list) they are
+canonical.
 """
 
 from __future__ import annotations

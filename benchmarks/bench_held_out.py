@@ -3,12 +3,12 @@
     python benchmarks/bench_held_out.py [--tables NAME ...] [--draws 10]
 
 Tables:
-    gamma      γ of the margin with each gain: per edit of TER, and for other gains per standard
-               deviation within the lists
+    gamma      γ of the margin with each gain: per edit for TER, and per standard deviation within
+               the lists for other gains
     risk       κ of the risk, compared with the margin and the published likelihood
     strength   how strongly learned priors are shrunk; margin, learned from 100 sentences of each
                of the two other domains
-    shrinkage  the variance that they are shrunk to
+    shrinkage  the variance that learned priors are shrunk to
 
 A is drawn with replacement (seeds 0, 1, ..., the same for every row) from the first 250 adaptation
 sentences of a domain, and the choices of the posterior mode are scored on the other 250. A cell has

@@ -5,28 +5,29 @@
 
 Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
-                distinct pairs, weighted by their counts; p(s|t) of `weighted` alone
-    settings    the same of the weighted forms, by the scale of the features and their prior
-    negatives   the same of the SVM feature, by the definition of its negatives, and how many of
+                distinct pairs, weighted by their counts; p(s|t) only for `weighted`
+    settings    the same for the weighted forms, by the scale of the features and their prior
+    negatives   the same for the SVM feature, by the definition of its negatives, and how many of
                 the held-out examples of each class the SVM classifies correctly
-    published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
-                printed; and with a prior
+    published   φ of the published setting: raw features, maximum likelihood, Eq. 4 as printed; and
+                the same with a prior
     speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
-    table2      Table 2 of the paper: for each method the scores of captions with its columns as
+    table2      Table 2 of the paper: for each method, the scores of captions with its columns as
                 features, |A| = 50; mean log p(t|s) of development pairs with support (held out
                 where something is fitted), and support
-    forms       the same of the forms of instance weights, with both language models
-    tables      the same of mixtures and forms without language models
-    best        the same, and the number of pairs, of the 30 best translations of each source phrase
-    selection   the lines of OUT that are most like captions, by their number: log p(t|s) of
+    forms       the same for the forms of instance weights, with both language models
+    tables      the same for mixtures and forms without language models
+    best        the same with the 30 best translations of each source phrase, and the number of
+                pairs
+    selection   by the number of lines of OUT that are most similar to captions: log p(t|s) of
                 development pairs, BLEU of the 500 lists of the development text after adaptation to
                 them, and test scores with |A| = 50
     length      held-out log-likelihood and TER with phrases of up to 5 and up to 7 words
 
 Rows with `-known` keep the probabilities of phrases that only one table contains. `--rows` selects
 rows of `table2`, `forms` and `tables` by name, such as "lm + map tm". Computing the features of the
-general corpus takes minutes; `--keep` stores them in a folder, and the phrase counts that are
-extracted.
+general corpus takes minutes; `--keep` stores them in a folder, together with the extracted phrase
+counts.
 """
 
 from __future__ import annotations

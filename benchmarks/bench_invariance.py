@@ -4,23 +4,23 @@
         [--subdomains NAME=FILE ...] [--pairs 0] [--folder FOLDER]
 
 Each FILE has latent subdomains of the general corpus (from `bpa subdomains`), and NAME is the start
-of the names of its features. Without any, 12 subdomains are induced by EM and by LDA over either
-side, which takes minutes; `--pairs` uses only the first pairs of the corpus.
+of the names of its features. Without this option, 12 subdomains are induced by EM and by LDA over
+either side, which takes minutes; `--pairs` uses only the first pairs of the corpus.
 
 Tables:
     in         adaptation sentences of captions
-    mixed      a quarter of them, and a quarter of each of three other domains
-    without    a third of each other domain
-    stacked    the three features of the first file, and those of each other file besides
-    distances  the coherence of the first file, by other distances
+    mixed      a quarter from captions, and a quarter from each of three other domains
+    without    a third from each other domain
+    stacked    the three features of the first file, and in addition those of each other file
+    distances  the coherence of the first file, with other distances
     single     P(z | phrase) of both sides and their difference, for one subdomain of the first file
     signs      the weights of the features: mean over the draws, and share of positive ones
     outputs    choices that the features of the first file change, on captions and on the texts of
                this project (leaflet and office, shuffled, half of the sentences to adapt on)
 
-Only the lists of captions have segmentations; those of 100 sentences of each other domain, and of
-the texts of this project, are searched (`segmenting.py`), which is also tried on captions.
-`--folder` keeps what takes long.
+Only the lists of captions have segmentations. For 100 sentences of each other domain, and for the
+texts of this project, they are reconstructed (`segmenting.py`); the reconstruction is also tested
+on captions. `--folder` keeps the slow intermediate results.
 
 Each draw has its own adaptation sentences (seeds 0, 1, ..., with replacement, the same for every
 row). The posterior mode, with the default margin, chooses from the 500-best lists of 500 test

@@ -2,18 +2,18 @@
 
     python benchmarks/bench_judged.py [--tables NAME ...] [--draws 10] [--collections all]
 
-The data and the protocol are those of `judged/` in the data folder: each half of a domain is once
-the pool that judged lists are drawn from, and once the test set. Printed is the share of the
-headroom (a random candidate has 0, the best one 1), or the mean MQM for talks, ± two standard
-deviations over the draws, by the number of judged lists.
+The data and the protocol are described in `judged/` in the data folder: each half of a domain is
+once the pool that judged lists are drawn from, and once the test set. The tables show the share of
+the headroom (0 for a random candidate, 1 for the best one), or the mean MQM for talks, ± two
+standard deviations over the draws, by the number of judged lists.
 
 Tables:
     collections  the default on collections of every kind, with and without the systems, compared
                  with the best single system, a ridge regression and the consensus; `--collections`
                  selects some: many, six, consensus, summaries, preferences
     defaults     all quality metrics, or six common features; compared with simple alternatives
-    equal        equal weights to start from
-    references   the gain is a metric with references instead of judgements
+    equal        starting from equal weights
+    references   a metric with references as the gain, instead of judgements
     learned      a prior learned from the other domains
     preferences  answers to random pairs of candidates
     ted          talks, with consensus, length gap and the systems as features

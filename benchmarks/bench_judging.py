@@ -2,23 +2,23 @@
 
     python benchmarks/bench_judging.py [--tables NAME ...] [--draws 10] [--slip 0.05]
 
-Data and protocol are those of `bench_judged.py`: each half of a domain of WMT 2023 is once the pool
-that pairs are chosen from, and once the test set. The rater prefers the candidate with the better
-MQM; "no difference" counts as an answer. Printed is the share of the headroom ± two standard
-deviations over the sessions, by the number of answers.
+Data and protocol are the same as in `bench_judged.py`: each half of a domain of WMT 2023 is once
+the pool that pairs are chosen from, and once the test set. The simulated rater prefers the
+candidate with the better MQM; "no difference" counts as an answer. The tables show the share of the
+headroom ± two standard deviations over the sessions, by the number of answers.
 
 Tables:
     pairs     ways of choosing pairs, with all metrics as features
-    collections  mixed and random pairs by other judgements: summaries, texts from data, medical
-              texts, talks and WMT, with computed features alone and with the systems; reward models
-    noise     a fifth of the answers random
-    six       the six features that most people have, from nothing and from one trusted metric
+    collections  mixed and random pairs with other judgements: summaries, data-to-text, medical
+              texts, talks and WMT, with only computed features and with the systems; reward models
+    noise     a fifth of the answers is random
+    six       the six features that most people have, starting from 0 and from one trusted metric
     learned   priors learned from the other domains
-    intervals  how often 95 % intervals of weights have the true ones: the best of four candidates,
-              100 answers, four weights of a size, or drawn from the prior; draws data sets each
-    slips     the same of slip rates of two or three raters, with 60 and 300 answers of each
+    intervals  how often 95 % intervals contain the true weights: the best of four candidates, 100
+              answers, four weights of equal size, or drawn from the prior; `--draws` data sets each
+    slips     the same for slip rates of two or three raters, with 60 and 300 answers of each
     raters    two simulated raters who slip in 3 % and 30 % of 300 answers each: the error of the
-              weights with one slip rate and with a rate of each rater; draws × 4 data sets
+              weights with one slip rate and with one rate per rater; `--draws` × 4 data sets
     speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
 """
 

@@ -9,31 +9,32 @@ Tables:
     metrics      WMT 2023, 17 quality metrics, consensus and length gap; share of the headroom
     six          WMT 2023, six features that most people have; share of the headroom
     texts        eight collections with three features of the texts alone; share of the headroom
-    left_out     the accuracy that `adapt` prints after answers to pairs, by leave-one-out, and that
-                 on the test set; a cell has the means of ours / mean of the scores / logistic
-                 regression over 20 draws of each half, and then the share of the 95% intervals of
-                 our accuracy, and of its differences from the two others, that contain the value of
-                 the test set; mean log loss of ours / mean with one slope / logistic regression
+    left_out     the accuracy that `adapt` prints after answers to pairs, by leave-one-out, and the
+                 accuracy on the test set. A cell has the means for ours / mean of the scores /
+                 logistic regression over 20 draws of each half; then the share of the 95% intervals
+                 of our accuracy, and of its differences from the two others, that contain the value
+                 of the test set; and the mean log loss of ours / mean with one slope / logistic
+                 regression
 
 Each half of a collection is once the pool that judged lists are drawn from, without replacement,
-and once the test set; seeds 0, 1, ..., the same for every row. A cell has the mean ± two standard
-deviations over the draws, by the number of judged lists; a pool with fewer lists is used as a
-whole. Other methods than ours have the scores divided by their standard deviations within the lists
-of the whole pool; ours takes these from the judged lists.
+and once the test set. The seeds 0, 1, ... are the same for every row. A cell has the mean ± two
+standard deviations over the draws, by the number of judged lists; a pool with fewer lists is used
+as a whole. For the other methods, the scores are divided by their standard deviations within the
+lists of the whole pool; our model takes these from the judged lists.
 
 Rows:
-    mean of the scores     all but the length gap, standardised
-    best score             that with the best choices on the judged lists
+    mean of the scores     mean of all standardised scores except the length gap
+    best score             the score with the best choices on the judged lists
     ridge                  Bayesian ridge regression on normal scores of the gains within lists
     logistic regression    on differences of the scores of two candidates, C = 1
     lambdarank             LightGBM's, with its defaults, and with 50 trees of at most 7 leaves of
                            at least 2 candidates; grades are ranks within the list
-    search                 weights from 0 to 1 by a Gaussian process with expected improvement
-                           (scikit-learn's, Matérn kernel), as MetaMetrics finds them: `--calls`
-                           evaluations of the share of pairs in the order of the gains, half of
-                           them at random
+    search                 weights from 0 to 1, found by a Gaussian process with expected
+                           improvement (scikit-learn's, Matérn kernel), as in MetaMetrics: `--calls`
+                           evaluations of the share of correctly ordered pairs, half of them at
+                           random
     MetaMetrics            its published scores
-    ours                   `adapt(lists, None)`, and the same from equal weights, or for preferences
+    ours                   `adapt(lists, None)`, the same from equal weights, and for preferences
                            with a wide prior instead of a learned scale
 """
 

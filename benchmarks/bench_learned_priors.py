@@ -3,7 +3,7 @@
     python benchmarks/bench_learned_priors.py [--tables NAME ...] [--draws 10]
 
 Tables:
-    shared   the list's 14 features; prior from 100 sentences of each of the two other domains
+    shared   the 14 features of the lists; prior from 100 sentences of each of the two other domains
     rich     with a language model and a lexicon of each domain's own text
     partial  only captions have these features; medical and conversation are adapted without them
     sparse   priors of 500 simulated indicators, compared with NumPyro's NUTS with its defaults

@@ -8,8 +8,9 @@ Tables:
     speed    the best time of three choices from the same lists with the same probabilities, here on
              one thread and in mbrs on `--threads`
 
-PYTHON is the interpreter of an environment with mbrs (`pip install mbrs`). Its threads are
-processes for TER, BLEU and chrF in Python, threads of Rust (Rayon) for `fastchrf`, and of PyTorch.
+PYTHON is the interpreter of an environment with mbrs (`pip install mbrs`). The threads of mbrs are
+processes for TER, BLEU and chrF in Python, Rust threads (Rayon) for `fastchrf`, and PyTorch
+threads.
 """
 
 from __future__ import annotations

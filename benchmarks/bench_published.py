@@ -4,13 +4,13 @@
         [--domains NAME ...] [--sizes N ...] [--jobs 1] [--results FOLDER]
 
 `methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
-`tuners`: the same of MERT, MIRA and PRO tuned to BLEU. `sweeps`: δ, the size n of the lists, the
+`tuners`: the same for MERT, MIRA and PRO tuned to BLEU. `sweeps`: δ, the size n of the lists, the
 number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`: acceptance
 and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T was tuned
 on; all lists have 100 hypotheses. `decoder`: tuners in a loop with a stand-in decoder, whose search
-space are the 500-best lists, of which it returns the 100 best; the lists of the others are cut to
-100. With `--results`, the folders of the studies are kept, an interrupted run resumes, and `bpa
-figures` draws them.
+space is the 500-best lists and which returns the 100 best hypotheses; the other methods use lists
+cut to 100. With `--results`, the folders of the studies are kept, an interrupted run resumes, and
+`bpa figures` can draw them.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ Tables:
              with a worker killed in the middle
     formats  peak memory of one process for 2,000 and for 20,000 lists of 5 hypotheses
 
-The lists repeat those of `authored/`, or the first hypotheses of each, without references. Each run
-is a command of its own. *Lists per CPU second* divides by the CPU time of all processes: it is the
-rate of one core. Memory is that of the command, and the sum over the command and all workers; it is
-sampled ten times a second. A killed worker is the busiest one, after half of the time of the
-uninterrupted run: the command must write the same bytes, or end with exit code 2, one line and no
-output. Up to 100,000 hypotheses start no workers.
+The lists repeat the lists of `authored/`, or the first hypotheses of each, without references. Each
+run is a separate command. *Lists per CPU second* divides by the CPU time of all processes, so it is
+the rate of one core. Memory is measured for the command alone and summed over the command and all
+workers, ten times per second. The busiest worker is killed after half the time of the uninterrupted
+run; the command must then write the same bytes, or end with exit code 2, one line and no output. No
+workers are started for up to 100,000 hypotheses.
 """
 
 from __future__ import annotations

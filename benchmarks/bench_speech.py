@@ -3,8 +3,8 @@
     python benchmarks/bench_speech.py [--tables NAME ...] [--draws 10] [--sizes 50 500]
 
 The data are the 10-best lists in `judged/` in the data folder, with one score of the recogniser.
-Each half of a file is once the pool that utterances are drawn from, and once the test set. Printed
-is the WER of the test halves, ± two standard deviations over the draws.
+Each half of a file is once the pool that utterances are drawn from, and once the test set. The
+tables show the WER of the test halves, ± two standard deviations over the draws.
 
 Tables:
     fixed        first-best, consensus, minimum Bayes risk and the oracle, without adaptation

@@ -12,9 +12,9 @@ Tables:
            use: exp of the entropy of P(z)
 
 `out` and `ways` need `--statutes`, a folder with the federal acts and regulations as XML, as the
-Department of Justice publishes them. A pair counts as a statute if 90 % of the 6-grams of
-its English words occur there, and as a debate if less than 10 % do. Purity is the share of these
-pairs whose subdomain consists mostly of pairs from their source.
+Department of Justice publishes them. A pair counts as a statute if 90 % of the 6-grams of its
+English words occur there, and as a debate if less than 10 % do. Purity is the share of these pairs
+whose subdomain consists mostly of pairs from the same source.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ script fails.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from datetime import date
@@ -75,6 +76,25 @@ def in_markdown(output: str) -> str:
     return "\n\n".join(parts)
 
 
+def described(description: str) -> str:
+    """Return the description of a script in Markdown, with lists such as "Tables:" as lists."""
+    paragraphs = []
+    for paragraph in description.split("\n\n"):
+        heading, _, entries = paragraph.partition(":\n    ")
+        if entries and "\n" not in heading:
+            items = map(list_item, re.split(r"\n    (?=\S)", entries))
+            paragraph = f"{heading}:\n\n" + "\n".join(items)
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
+
+
+def list_item(entry: str) -> str:
+    """Return a name and its meaning, two spaces or more apart, as an item of a list."""
+    name, meaning = re.split(r"\s{2,}", entry, maxsplit=1)
+    item = f"* **{name}**: {' '.join(meaning.split())}"
+    return fill(item, 100, subsequent_indent="  ", break_on_hyphens=False)
+
+
 def main() -> None:
     """Read the command line, run the script, and write its page."""
     page, *options = sys.argv[1:] or [""]
@@ -93,7 +113,7 @@ def main() -> None:
     took = f"on {date.today()}, in {minutes:.1f} minutes"
     printed_by = f"Printed by `{command}` {took}, with {versions}"
     content = (
-        f"# {title.rstrip('.')}\n\n{description.strip(chr(10))}\n\n"
+        f"# {title.rstrip('.')}\n\n{described(description.strip(chr(10)))}\n\n"
         f"{fill(printed_by, 99, break_on_hyphens=False)}.\n"
         f"[How to read the tables](../results.md#how-to-read-the-tables).\n\n"
         f"{in_markdown(output)}\n{heading}{notes}"

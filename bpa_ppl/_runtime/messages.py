@@ -165,7 +165,7 @@ def text_table(
 ) -> str:
     """Return rows of text in columns two spaces apart, without trailing spaces.
 
-    Format numbers before.
+    Numbers must already be formatted.
 
     Args:
         rows: of cells, of equal lengths.

@@ -1,1 +1,1 @@
-"""What compares and studies, a satellite: learning curves, sweeps, samplers on known targets."""
+"""Comparisons and studies (not part of the core): learning curves, sweeps, known targets."""

@@ -145,7 +145,7 @@ class Tsv(Csv, frozen=True):
 
 
 def separator_of(first_line: bytes, separators: str) -> str:
-    """Return the separator by which a header has the most cells; the first one of equals.
+    """Return the separator by which a header has the most cells; the first in case of a tie.
 
     >>> separator_of(b"id;text;lm", ",;")
     ';'

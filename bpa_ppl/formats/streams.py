@@ -339,7 +339,7 @@ def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
 
 
 def arrow_file(data: bytes) -> Any:
-    """Return bytes as a file of Arrow, in memory of Arrow.
+    """Return bytes as an in-memory Arrow file.
 
     A thread of Arrow that holds a Python object when the program ends aborts it. Arrow removes a
     byte-order mark; one inside a file is a part of its text, and is doubled here.
