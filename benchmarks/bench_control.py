@@ -63,7 +63,7 @@ def of_development(size: int, seed: int, likelihood: str) -> Mapping[str, float]
 def tuned(size: int, seed: int) -> Mapping[str, float]:
     """Return the weights of MERT tuned to TER on D."""
     lists = own(size, seed)
-    return reestimate(lists, canonical(), metric="ter", seed=seed).weights
+    return reestimate(lists, canonical(), gain="ter", seed=seed).weights
 
 
 def joined(domain: str, size: int, seed: int) -> Mapping[str, float]:

@@ -23,7 +23,7 @@ def mira(domain: str, size: int, seed: int) -> Float64:
     """Return the scores of weights that MIRA tuned to TER."""
     task = domain_task(domain)
     sample = draw(task.pool, size, seed)
-    tuned = reestimate(sample, canonical(), tuner="mira", metric="ter", seed=seed)
+    tuned = reestimate(sample, canonical(), tuner="mira", gain="ter", seed=seed)
     return task.scores(tuned.weights)
 
 

@@ -207,12 +207,12 @@ class Description(Outcome):
             )
 
 
-def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
+def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     """Describe lists: what was read, what looks wrong, and what `adapt` does with them by default.
 
     Args:
         nbest: the lists.
-        metric: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
+        gain: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
             with totals; else the preferences of the lists, or their first column of judgements.
 
     Raises:
@@ -242,11 +242,11 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     references = nbest.references or ()
     texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
     with_reference = [place for place, known in enumerate(references) if known]
-    plan = _plan(nbest, metric, with_reference)
-    gain = () if plan is None or plan.gain is None else by_name(plan.gain).columns
+    plan = _plan(nbest, gain, with_reference)
+    judged = () if plan is None or plan.gain is None else by_name(plan.gain).columns
     # Lists without columns, whose judged hypotheses are selected for each column.
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
-    columns = tuple(_summary(nbest, plain, name, gain) for name in numeric_columns(nbest))
+    columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
     ids = nbest.sentence_ids
     return Description(
         origin=nbest.origin,

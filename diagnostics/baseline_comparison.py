@@ -69,7 +69,7 @@ def compare_baselines(
     posterior: Posterior | None = None,
     *,
     choice: npt.ArrayLike | None = None,
-    metric: str | Metric | None = None,
+    gain: str | Metric | None = None,
     moved_files: MovedFiles | None = None,
 ) -> BaselineComparison:
     """Compare adapted weights with simple ways to choose, on lists with gains or preferences.
@@ -95,7 +95,7 @@ def compare_baselines(
         posterior: from `adapt`; None compares only the baselines.
         choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
             then those selected on the adaptation sentences. None compares by leave-one-out.
-        metric: of the gains; None uses that of the posterior, or the default of `adapt` without
+        gain: of the gains; None uses that of the posterior, or the default of `adapt` without
             canonical weights.
         moved_files: as for `rerank`.
 
@@ -108,25 +108,25 @@ def compare_baselines(
     ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
     ...     extras={"mqm": [[-1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, -1.0]]},
     ... )
-    >>> result = compare_baselines(lists, metric="mqm")
+    >>> result = compare_baselines(lists, gain="mqm")
     >>> result.baselines.feature, result.row("best single feature").gain
     ('Length', -0.25)
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         lacking = nbest.references is None and has_preferences(nbest)
-        default = resolve(metric or default_metric(nbest, canonical=False), nbest)
-        if metric is None and lacking and "references" in default.needs:
+        default = resolve(gain or default_metric(nbest, canonical=False), nbest)
+        if gain is None and lacking and "references" in default.needs:
             return _compare(nbest, None, None)
         return _compare(demote_to_extras(nbest, default.columns), default, None)
     draws = as_draws(posterior)
-    gain = choose_compared_gain(nbest, draws) if metric is None else resolve(metric, nbest)
-    if gain is None and not has_preferences(nbest):
+    metric = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
+    if metric is None and not has_preferences(nbest):
         raise explain_missing_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(recipe.for_training(nbest).nbest, gain, draws)
-    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), gain)
+        return _compare(recipe.for_training(nbest).nbest, metric, draws)
+    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), metric)
     if not comparison.rows:
         raise explain_missing_gains(nbest, draws)
     return comparison

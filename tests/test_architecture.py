@@ -169,7 +169,7 @@ import sys
 from bpa_ppl.cli.app import run_command
 for command in (
     "--help",
-    "lists lists.jsonl --metric human",
+    "lists lists.jsonl --gain human",
     "rerank lists.jsonl -p posterior.nc -o texts",
 ):
     sys.argv = ["bpa", *command.split()]

@@ -97,7 +97,7 @@ def test_preferences_and_nothing() -> None:
     assert bpa.describe(lists()).plan is None
     assert bpa.describe(lists(), "bleu").plan is None
     assert str(bpa.describe(lists())).count("\n") > 3
-    with raises(UsageError, "unknown-name", parameter="metric"):
+    with raises(UsageError, "unknown-name", parameter="gain"):
         bpa.describe(lists(), "cometh")
 
 

@@ -448,7 +448,7 @@ def of_tools() -> Iterator[tuple[str, Callable[[], Results]]]:
     """Tuners, the estimator, and the command line."""
     for tuner in ("mert", "mira", "pro"):
         for metric in ("bleu", "ter"):
-            yield f"tune {tuner} {metric}", partial(tune, tuner, metric=metric, seed=1)
+            yield f"tune {tuner} {metric}", partial(tune, tuner, gain=metric, seed=1)
     yield "estimator", estimate
     yield "estimator nuts", partial(estimate, sampler="nuts")
     yield "estimator pairs", partial(estimate, likelihood="pairs")

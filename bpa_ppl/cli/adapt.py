@@ -31,7 +31,7 @@ def adapt(
 ) -> None:
     """Adapt the weights to a few lists with judgements or references.
 
-    Example: `bpa adapt dev.jsonl --weights none --metric comet --output posterior.nc`
+    Example: `bpa adapt dev.jsonl --weights none --gain comet --output posterior.nc`
 
     Args:
         output: Posterior file (NetCDF).

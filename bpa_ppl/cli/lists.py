@@ -16,7 +16,7 @@ def lists_(
     *nbest: shared.NBestPaths,
     references: shared.References = None,
     sources: shared.Sources = None,
-    metric: Annotated[
+    gain: Annotated[
         str | None, shared.gain("Gain of the candidates (default: that of `bpa adapt`).")
     ] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -33,7 +33,7 @@ def lists_(
     from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, references, sources)
-    description = describe(lists, metric)
+    description = describe(lists, gain)
     # A pipe cannot be read twice.
     files = [path for path in shared.expanded(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.arguments()["format"]) for path in files]
@@ -53,15 +53,15 @@ def oracle(
     sources: shared.Sources = None,
     output: shared.Output | None = None,
     weights: Annotated[str | None, Parameter(alias="-w")] = None,
-    metric: shared.Metric = None,
+    gain: shared.Metric = None,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.
 
-    With a column of judgements as the metric, also print the scores of simple baselines.
+    With a column of judgements as the gain, also print the scores of simple baselines.
 
-    Example: `bpa oracle dev.nbest --references dev.ref --metric bleu`
+    Example: `bpa oracle dev.nbest --references dev.ref --gain bleu`
 
     Args:
         output: Oracle texts, one per line; or JSON lines if the name ends in .jsonl, which texts
@@ -79,23 +79,23 @@ def oracle(
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
-    metric = metric or default_metric(lists, canonical=weights is not None)
-    goal = resolve(metric, lists)
+    gain = gain or default_metric(lists, canonical=weights is not None)
+    metric = resolve(gain, lists)
     scores = None
     if weights is not None:
-        lists = demote_to_extras(lists, goal.columns)
+        lists = demote_to_extras(lists, metric.columns)
         scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
     ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = headroom(lists, scores, goal, ties=ties, progress=report)
+        room = headroom(lists, scores, metric, ties=ties, progress=report)
     if output is not None:
         texts = zip(lists.ids, lists.chosen(room.oracles.index), strict=True)
         rows = list(text_lines(texts, output))
         with atomic_writer(output) as file:
             file.writelines(rows)
     shared.print_result(room, output)
-    if isinstance(goal, Column) and len(lists) > 1:
-        shared.print_result(f"\n{compare_baselines(lists, metric=goal)}", output)
+    if isinstance(metric, Column) and len(lists) > 1:
+        shared.print_result(f"\n{compare_baselines(lists, gain=metric)}", output)
 
 
 def features(

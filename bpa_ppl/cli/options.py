@@ -238,7 +238,7 @@ Likelihood = Annotated[
     parsed(
         LIKELIHOODS.resolve,
         f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or oracle:ties=shared "
-        "(default: margin if --metric is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
+        "(default: margin if --gain is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
         "preference for lists with preferences and no references). With none the posterior equals "
         "the prior, and no references are needed: for a --prior learned from other domains, or "
         "--weights equal.",
@@ -247,9 +247,9 @@ Likelihood = Annotated[
 
 
 def gain(help: str = "") -> Parameter:
-    """Return the parameter of a metric, `--metric` or `--gain`; `-ter` is no option here."""
+    """Return the parameter `--gain`, whose value may be `-ter`, as no option is called."""
     described: dict[str, Any] = {"help": help} if help else {}  # else by the command
-    return Parameter(name=("--metric", "--gain"), allow_leading_hyphen=True, **described)
+    return Parameter(name="--gain", allow_leading_hyphen=True, **described)
 
 
 Metric = Annotated[

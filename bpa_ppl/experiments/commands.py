@@ -110,7 +110,7 @@ def compare(
     test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
-    metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
+    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
@@ -171,7 +171,7 @@ def compare(
                 settings=settings,
                 others=runs_of_others,
                 test=None if test is None else reading.read(test, test_references),
-                gain=metric,
+                gain=gain,
                 likelihood=likelihood,
                 prior=shared.prior(prior),
                 progress=not quiet,
@@ -179,7 +179,7 @@ def compare(
             made = {
                 "adaptation lists": nbest,
                 "likelihood": str(likelihood or "the default for the metric"),
-                "oracle metric": str(metric or "the default for the weights"),
+                "oracle metric": str(gain or "the default for the weights"),
                 **_provenance(canonical, prior, seed, settings),
             }
         print(comparison)
@@ -203,7 +203,7 @@ def calibrate(
     likelihood: Annotated[
         Any, shared.parsed(LIKELIHOODS.resolve, group=shared.OBSERVED)
     ] = "oracle",
-    metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
+    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
@@ -238,7 +238,7 @@ def calibrate(
         "replications": replications,
         "prior": shared.prior(prior),
         "likelihood": likelihood,
-        "gain": metric,
+        "gain": gain,
         "seed": seed,
         "jobs": jobs,
         "progress": not quiet,
@@ -284,7 +284,7 @@ def tune(
     references: shared.References = None,
     sources: shared.Sources = None,
     tuner: Annotated[str, Parameter(help=f"{shared.names_in(TUNERS)}.")] = "mert",
-    metric: Annotated[str, shared.gain()] = "bleu",
+    gain: Annotated[str, shared.gain()] = "bleu",
     template: Path | None = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
     defaults: Annotated[shared.Defaults, Parameter(group=shared.PRIOR)] = None,
@@ -303,7 +303,7 @@ def tune(
 
     Args:
         output: Weight file; - for stdout.
-        metric: Metric to optimise: bleu, ter, or the mean of a numeric column of the lists, such as
+        gain: Metric to optimise: bleu, ter, or the mean of a numeric column of the lists, such as
             comet, or -ter if lower is better.
         template: moses.ini to copy, with the new weights filled in.
         setting: Setting of the tuner, as NAME=VALUE: restarts, epochs, …
@@ -321,7 +321,7 @@ def tune(
 
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
-        "metric": metric,
+        "gain": gain,
         "seed": seed,
         "fixed": fixed,
         "defaults": defaults,
@@ -423,7 +423,7 @@ def sweep(
     test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
-    metric: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
+    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     setting: Annotated[shared.Settings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
@@ -454,7 +454,7 @@ def sweep(
         seed=seed,
         settings=setting,
         test=None if test is None else reading.read(test, test_references),
-        gain=metric,
+        gain=gain,
         likelihood=likelihood,
         prior=shared.prior(prior),
         progress=not quiet,

@@ -39,7 +39,7 @@ class Function(Averaged, frozen=True):
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
             form = "a function of (hypotheses[, references[, sources]])"
             message = f"a custom metric is {form}, not {self.function!r}"
-            raise UsageError(message, parameter="metric", code="wrong-type")
+            raise UsageError(message, parameter="gain", code="wrong-type")
 
     @property
     def key(self) -> str:  # type: ignore[override]

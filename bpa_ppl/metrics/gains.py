@@ -85,11 +85,12 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
         column_of(nbest, column)  # raises an error that names the value that is not a number
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
-    message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
+    what = "metric" if nbest is None else "gain"
+    message = f"unknown {what} {name!r}: choose one of {metrics}{columns}"
     values = () if nbest is None else nbest.extras.get(column, ())
     if texts := [value for value in values if isinstance(value, str) and value]:
         message += f" ({column} is a column of texts, such as {quote(texts[0])})"
-    raise UsageError(message, parameter="metric", code="unknown-name")
+    raise UsageError(message, parameter=what, code="unknown-name")
 
 
 def by_name(name: str) -> Metric:
@@ -296,7 +297,7 @@ def scores_and_gains(
 
 def gains(
     nbest: NBest,
-    metric: str | Metric = "ter",
+    gain: str | Metric = "ter",
     *,
     jobs: int = 1,
     progress: Reporter | None = None,
@@ -310,7 +311,7 @@ def gains(
 
     Args:
         nbest: the lists, with references if the metric needs them.
-        metric: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
+        gain: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
         jobs: workers; -1 uses all cores.
         progress: called with the sentences done, their total, and a note.
 
@@ -327,7 +328,7 @@ def gains(
     ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
-    config = resolve(metric, nbest)
+    config = resolve(gain, nbest)
     return scores_and_gains(nbest, config, jobs=jobs, progress=progress)[1]
 
 

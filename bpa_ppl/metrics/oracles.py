@@ -127,7 +127,7 @@ class Headroom:
 
 def oracles(
     nbest: NBest,
-    metric: str | Metric = "ter",
+    gain: str | Metric = "ter",
     *,
     ties: str = "canonical",
     preference: npt.ArrayLike | None = None,
@@ -141,7 +141,7 @@ def oracles(
 
     Args:
         nbest: lists, with references if the metric needs them.
-        metric: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
+        gain: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
             name of a column of the lists: `comet`, or `-ter` if lower is better.
         ties: "canonical" takes the most preferred of equally good hypotheses; "shared" takes all of
             them alike. Equally preferred hypotheses are shared in any case: see `Oracles.share`.
@@ -166,12 +166,12 @@ def oracles(
     """
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
     options: dict[str, Any] = {"jobs": jobs, "progress": progress}
-    return oracles_and_gains(nbest, metric, ties=ties, preference=preference, **options)[0]
+    return oracles_and_gains(nbest, gain, ties=ties, preference=preference, **options)[0]
 
 
 def oracles_and_gains(
     nbest: NBest,
-    metric: str | Metric,
+    gain: str | Metric,
     *,
     ties: str,
     preference: npt.ArrayLike | None,
@@ -181,21 +181,21 @@ def oracles_and_gains(
 
     Args:
         nbest: as for `oracles`.
-        metric: as for `oracles`.
+        gain: as for `oracles`.
         ties: as for `oracles`.
         preference: as for `oracles`.
         options: `jobs` and `progress`, as for `oracles`.
     """
     one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
-    best, _, gains = _judge(nbest, resolve(metric, nbest), ranking, ties, **options)
+    best, _, gains = _judge(nbest, resolve(gain, nbest), ranking, ties, **options)
     return best, gains
 
 
 def headroom(
     nbest: NBest,
     scores: npt.ArrayLike | None = None,
-    metric: str | Metric = "ter",
+    gain: str | Metric = "ter",
     *,
     ties: str = "canonical",
     jobs: int = 1,
@@ -210,7 +210,7 @@ def headroom(
         scores: (hypotheses,) the highest of a list is its first-best, and preferred among ties;
             default: the totals of the decoder; without totals, the first of each list is its
             first-best, and nothing is preferred among ties.
-        metric: as for `oracles`, like the other arguments.
+        gain: as for `oracles`, like the other arguments.
         ties: "canonical" or "shared".
         jobs: workers; -1 uses all cores.
         progress: called with the sentences done, their total, and a note.
@@ -230,7 +230,7 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     one_of(ties, TIES, "tie policy", "ties")
-    config, ranking = resolve(metric, nbest), _ranking(nbest, scores, "scores")
+    config, ranking = resolve(gain, nbest), _ranking(nbest, scores, "scores")
     best, values, _ = _judge(nbest, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking

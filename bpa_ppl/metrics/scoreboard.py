@@ -93,26 +93,26 @@ def metrics_of(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, .
     return criterion, *(resolve(name) for name in others if name != criterion.key)
 
 
-def choice_scores(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric) -> tuple[Score, ...]:
+def choice_scores(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
     """Return the corpus scores of one hypothesis of each list: the metric, TER and BLEU.
 
     Args:
         nbest: the lists, with references, sources or columns if the metric needs them.
         choice: (sentences,) the position of a hypothesis in each list.
-        metric: a name, a metric, or the name of a column of the lists: its score comes first.
+        gain: a name, a metric, or the name of a column of the lists: its score comes first.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
     """
-    return tuple(choice_score(nbest, choice, m) for m in metrics_of(resolve(metric, nbest), nbest))
+    return tuple(choice_score(nbest, choice, m) for m in metrics_of(resolve(gain, nbest), nbest))
 
 
 def compared(
     nbest: NBest,
     before: npt.ArrayLike,
     after: npt.ArrayLike,
-    metric: str | Metric = "ter",
+    gain: str | Metric = "ter",
     titles: tuple[str, str] = ("canonical", "adapted"),
 ) -> Scoreboard:
     """Compare the scores of two choices from the same lists.
@@ -121,7 +121,7 @@ def compared(
         nbest: the lists, with references, sources or columns if the metric needs them.
         before: (sentences,) the position of a hypothesis in each list.
         after: likewise.
-        metric: the first of the scores; see `choice_scores`.
+        gain: the first of the scores; see `choice_scores`.
         titles: the names of the two choices.
 
     Raises:
@@ -135,6 +135,6 @@ def compared(
     >>> compared(lists, [1], [0]).changes
     ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
     """
-    first, second = (choice_scores(nbest, choice, metric) for choice in (before, after))
+    first, second = (choice_scores(nbest, choice, gain) for choice in (before, after))
     texts = zip(nbest.chosen(before), nbest.chosen(after), strict=True)
     return Scoreboard(first, second, sum(a != b for a, b in texts), len(nbest), titles)

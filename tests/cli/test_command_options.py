@@ -55,7 +55,7 @@ def test_every_command_has_an_example_and_every_option_a_help_text() -> None:
 @pytest.mark.parametrize(
     ("words", "mention"),
     [
-        ("adapt x --metrc ter", "Did you mean --metric?"),
+        ("adapt x --gian ter", "Did you mean --gain?"),
         ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
         ("adapt x -w none -o x.nc --sampler imh:drws=5", "no setting drws: did you mean draws?"),
         ("adapt x -w none -o x.nc --likelihood margin:gama=5", "gama: did you mean gamma?"),
@@ -101,7 +101,7 @@ def test_what_everybody_needs_comes_first() -> None:
     boxes = re.findall(r"^╭─ (.*?) ─", printed, re.MULTILINE)
     assert boxes[:3] == ["Arguments", "Options", "What is observed"]
     (first,) = re.findall("╭─ Options ─.*?╰─", printed, re.DOTALL)
-    first_options = ["--output", "--weights", "--references", "--metric", "--sampler"]
+    first_options = ["--output", "--weights", "--references", "--gain", "--sampler"]
     assert re.findall(r"│[ *]*(--[\w-]+)", first) == first_options
     assert "bpa adapt dev.jsonl" in printed.partition("╭")[0]
 

@@ -40,7 +40,7 @@ FAST = ("--tuner", "mira", "--set", "epochs=3")
 
 
 def test_weights_are_those_of_the_library(folder: Path) -> None:
-    options = ("--metric", "ter", "--seed", "2", "--fixed", "LM0", "--template", "moses.ini")
+    options = ("--gain", "ter", "--seed", "2", "--fixed", "LM0", "--template", "moses.ini")
     done = succeed(*TUNE, *FAST, *options, "-o", "new.ini")
     change = r"\d+\.\d+ → \d+\.\d+"
     pattern = f"TER of the lists: {change}, BLEU {change}, length {change}$"
@@ -49,7 +49,7 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     changed = [b for a, b in zip(old, new, strict=True) if a != b]
     assert {line.split("=")[0][-1:] for line in changed} == {"0"}
     lists, start = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
-    chosen = {"tuner": "mira", "epochs": 3, "metric": "ter", "seed": 2, "fixed": ["LM0"]}
+    chosen = {"tuner": "mira", "epochs": 3, "gain": "ter", "seed": 2, "fixed": ["LM0"]}
     assert bpa.read_weights("new.ini") == reestimate(lists, start, **chosen).weights
 
 

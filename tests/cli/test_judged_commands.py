@@ -56,8 +56,8 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     name, before, after = shown.splitlines()[1].split()[:3]
     assert (name, float(after) > float(before) + 0.3) == ("comet", True)
     assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
-    alone = succeed("oracle", "lists.jsonl", "--metric", "comet").out
-    assert alone.endswith(f"\n\n{bpa.compare_baselines(pool, metric='comet')}\n")
+    alone = succeed("oracle", "lists.jsonl", "--gain", "comet").out
+    assert alone.endswith(f"\n\n{bpa.compare_baselines(pool, gain='comet')}\n")
     assert "adapted" not in alone
 
 
@@ -77,7 +77,7 @@ def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(adapted
 
 
 def test_a_lower_column_is_better(adapted: Outcome) -> None:
-    shown = succeed("oracle", "lists.jsonl", "--metric", "-comet", "-w", "none").out.splitlines()
+    shown = succeed("oracle", "lists.jsonl", "--gain", "-comet", "-w", "none").out.splitlines()
     values = [float(row.split()[1]) for row in shown[1:4]]
     assert values[1] < values[0] < values[2]
     assert "column:comet|better:lower" in shown

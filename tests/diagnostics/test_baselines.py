@@ -403,10 +403,10 @@ def test_a_record_is_read_back_as_it_was() -> None:
 def test_ridge_regression_where_nothing_varies() -> None:
     pool = lists(3, 12)
     equal = pool.with_extras(mqm=np.ones(len(pool.features)))
-    assert compare_baselines(equal, metric="mqm").row(RIDGE) is None
+    assert compare_baselines(equal, gain="mqm").row(RIDGE) is None
     bare = pool.without(*NAMES)
-    assert compare_baselines(bare, metric="mqm").row(RIDGE) is None
-    two = compare_baselines(pool[:2], metric="mqm").row(RIDGE)
+    assert compare_baselines(bare, gain="mqm").row(RIDGE) is None
+    two = compare_baselines(pool[:2], gain="mqm").row(RIDGE)
     assert two is not None
     assert two.lists == 2
 
@@ -583,7 +583,7 @@ def test_too_few_lists() -> None:
     pool = judged(1, 6, noise=1.0)
     assert record_comparison(posterior(pool), pool, MQM, None).record == JUDGED
     with raises(DataError, "no-data"):
-        compare_baselines(pool, metric="mqm")
+        compare_baselines(pool, gain="mqm")
     with raises(DataError, "mismatch"):
         compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))
 

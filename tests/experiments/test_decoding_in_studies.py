@@ -88,7 +88,7 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
     data, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
     adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
     assert study.decoder is not None
-    options: dict = {"tuner": "mert", "restarts": 2, "metric": "ter", "iterations": 3}
+    options: dict = {"tuner": "mert", "restarts": 2, "gain": "ter", "iterations": 3}
     tuned = redecode(
         replace(adaptation, sentence_ids=np.arange(4)),
         data.weights,
@@ -136,7 +136,7 @@ def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> N
         study.decoder.function(drawn.sources),
         tuner="mert",
         restarts=2,
-        metric="ter",
+        gain="ter",
         iterations=3,
         seed=seed_of(study, cell),
     )

@@ -72,7 +72,7 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decode: Decode) ->
         CANONICAL,
         decode,
         report=lambda *report: reports.append(report),
-        metric="ter",
+        gain="ter",
         returned="last",
     )
     assert [iteration for iteration, _, _ in reports] == list(range(1, len(reports) + 1))
@@ -169,7 +169,7 @@ def test_best_iteration_is_returned(first: NBest) -> None:
             texts = [["the cat sat down", f"worse {n}"]]
             return from_lists(texts, features, first.feature_names)
 
-        options: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4}
+        options: dict = {"tuner": Turning(), "gain": "ter", "iterations": 4}
         return redecode(first, START, decode, returned=returned, **options)
 
     best, last = loop(), loop(returned="last")
@@ -204,7 +204,7 @@ def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:
 
 @pytest.mark.parametrize("when", ["decoding", "reporting"])
 def test_interrupted_loop_is_resumed(decode: Decode, tmp_path: Path, when: str) -> None:
-    options: dict = {"metric": "ter", "restarts": 3}
+    options: dict = {"gain": "ter", "restarts": 3}
     begin = decode(CANONICAL)
     whole = redecode(begin, CANONICAL, decode, folder=tmp_path / "whole", **options)
     assert whole.iterations > 2

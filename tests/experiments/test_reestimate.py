@@ -26,7 +26,7 @@ def reranked(lists: NBest, weights: Weights, metric: str) -> float:
 @pytest.mark.parametrize("metric", ["bleu", "ter"])
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
-    result = reestimate(toy, CANONICAL, tuner=tuner, metric=metric)
+    result = reestimate(toy, CANONICAL, tuner=tuner, gain=metric)
     scored = (CANONICAL, result.scores.before), (result.weights, result.scores.after)
     for weights, scores in scored:
         assert scores[0].metric == metric
@@ -39,9 +39,9 @@ def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> N
 
 
 def test_equivalent_arguments_give_equal_weights(toy: NBest) -> None:
-    few = {"metric": "TER", "restarts": 3}
+    few = {"gain": "TER", "restarts": 3}
     named = reestimate(toy, CANONICAL, tuner="mert", **few)
-    by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), metric=TER())
+    by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), gain=TER())
     backwards = reestimate(toy, Weights(reversed(list(CANONICAL.items()))), **few)
     two = Weights({"LM0": 0.5, "TM0[0]": -0.2})
     by_default = reestimate(toy, two, defaults={"TM0[1]": 0.3}, **few)
@@ -52,14 +52,14 @@ def test_equivalent_arguments_give_equal_weights(toy: NBest) -> None:
 def test_fixed_weights_stay_and_count(toy: NBest) -> None:
     partly = replace(toy, feature_names=("UnknownWordPenalty0", "TM0[0]", "TM0[1]"))
     weights = Weights({"UnknownWordPenalty0": 5.0, "TM0[0]": -0.2, "TM0[1]": 0.3})
-    result = reestimate(partly, weights, metric="ter")
+    result = reestimate(partly, weights, gain="ter")
     assert result.weights["UnknownWordPenalty0"] == 5.0
     assert (result.visited[:, 0] == 5.0).all()
     assert result.weights["TM0[0]"] != -0.2
     assert result.after == pytest.approx(reranked(partly, result.weights, "ter"))
-    freed = reestimate(partly, weights, metric="ter", fixed=[])
+    freed = reestimate(partly, weights, gain="ter", fixed=[])
     assert freed.weights["UnknownWordPenalty0"] != 5.0
-    one = reestimate(partly, weights, metric="ter", fixed=["TM0"]).weights
+    one = reestimate(partly, weights, gain="ter", fixed=["TM0"]).weights
     assert (one["TM0[0]"], one["TM0[1]"]) == (-0.2, 0.3)
 
 
@@ -67,7 +67,7 @@ def test_fixed_weights_stay_and_count(toy: NBest) -> None:
     ("arguments", "code", "parameter"),
     [
         ({"tuner": "powell"}, "unknown-name", "tuner"),
-        ({"metric": "unbabel"}, "unknown-name", "metric"),
+        ({"gain": "unbabel"}, "unknown-name", "gain"),
         ({"tuner": "pro", "epochs": 3}, "unknown-setting", "epochs"),
         ({"restarts": 0}, "invalid-setting", "restarts"),
     ],

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl.experiments.redecoding import Decoder
-from bpa_ppl.experiments.study import ListFiles, Method, Study, StudyDomain, Sweep
+from bpa_ppl.experiments.studies.study import ListFiles, Method, Study, StudyDomain, Sweep
+from bpa_ppl.experiments.tuning.redecoding import Decoder
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "studies.md"
 

@@ -29,7 +29,7 @@ class TestColumns:
         assert {name: result.index.tolist() for name, result in results.items()} == expected
         assert [result.metric for result in results.values()] == [*expected]
         assert results["-comet"].score.tolist() == [1.0, 4.0]
-        lines = str(headroom(LISTS, metric="mqm")).splitlines()
+        lines = str(headroom(LISTS, gain="mqm")).splitlines()
         assert [line.split() for line in lines[:2]] == [["mqm"], ["first-best", "-3.0000"]]
         assert lines[-1] == "column:mqm|better:higher"
 
@@ -42,15 +42,13 @@ class TestColumns:
 
     @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
     def test_unknown_name_lists_the_choices(self, name: str) -> None:
-        with raises(
-            UsageError, "unknown-name", parameter="metric", match="ter, .* comet, LM0, mqm"
-        ):
+        with raises(UsageError, "unknown-name", parameter="gain", match="ter, .* comet, LM0, mqm"):
             oracles(LISTS, name)
 
     def test_invalid_values_are_located(self) -> None:
         with raises(DataError, "missing-column", match="bleurt: .* comet, LM0, mqm"):
             oracles(LISTS, Column(column="bleurt"))
-        with raises(UsageError, "unknown-name", parameter="metric", match="texts, such as '1'"):
+        with raises(UsageError, "unknown-name", parameter="gain", match="texts, such as '1'"):
             oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
         for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
             where = "mqm of hypothesis 0 of sentence 1 is ('4'|True|inf)"
@@ -64,7 +62,7 @@ class TestColumns:
     @pytest.mark.parametrize("tuner", ["mert", "pro"])
     def test_tuners_optimise_mean_of_column(self, tuner: str) -> None:
         lists = judged_lists(30).with_features("good", judged_lists(30).features[:, 1] ** 3)
-        result = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, metric="comet")
+        result = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, gain="comet")
         assert result.weights.names == ("logprob", "good")
         assert result.after > result.before + 0.3
         rows = lists.offsets[:-1] + lists.best(
@@ -92,7 +90,7 @@ class TestFunctions:
         found = lambda hypotheses: [float(text == "b") for text in hypotheses]  # noqa: E731
         assert oracles(LISTS, found).index.tolist() == [1, 0]
         assert gains(LISTS, found).tolist() == [0, 1, 0, 0, 0]
-        assert headroom(LISTS, metric=found).oracle.value == 0.5
+        assert headroom(LISTS, gain=found).oracle.value == 0.5
         assert corpus_score(["b"], None, resolve(found)).value == 1.0
 
     def test_function_may_take_sources(self) -> None:
@@ -116,5 +114,5 @@ class TestFunctions:
             with raises(DataError, "bad-number"):
                 oracles(LISTS, lambda hypotheses, result=result: result)
         for wrong in (lambda: 1, lambda a, b, c, d: 1, 5, None, [1.0]):
-            with raises(UsageError, "wrong-type", parameter="metric" if callable(wrong) else None):
+            with raises(UsageError, "wrong-type", parameter="gain" if callable(wrong) else None):
                 oracles(LISTS, wrong)  # type: ignore[arg-type]

@@ -154,7 +154,7 @@ def test_headroom_agrees_with_brute_force(metric: str) -> None:
 @pytest.mark.parametrize("metric", ["ter", "chrf", "ter+bleu"])
 def test_headroom_prints_scores_and_ties(metric: str) -> None:
     lists = lists_of([["a x c d", "a b c d e", "y x"]], [["a b c d e"]])
-    header, *rows, ties = str(headroom(lists, metric=metric)).splitlines()[:5]
+    header, *rows, ties = str(headroom(lists, gain=metric)).splitlines()[:5]
     names = dict.fromkeys([metric, "ter", "bleu"])
     assert header.split() == [*(name.upper() for name in names), "length"]
     choices = {"first-best": "a x c d", "oracle": "a b c d e", "anti-oracle": "y x"}
@@ -171,7 +171,7 @@ def test_headroom_prints_scores_and_ties(metric: str) -> None:
         ({"preference": [1.0]}, DataError, "wrong-length"),
         ({"preference": [np.nan] * 9}, DataError, "bad-number"),
         ({"ties": "last"}, UsageError, "unknown-name"),
-        ({"metric": "rouge"}, UsageError, "unknown-name"),
+        ({"gain": "rouge"}, UsageError, "unknown-name"),
         ({"jobs": 0}, UsageError, None),
     ],
 )
@@ -201,9 +201,6 @@ def test_lists_without_references_are_left_out_if_others_have_some(metric: str) 
     assert result.index[[0, 2]].tolist() == whole.index.tolist() == [1, 1]
     assert np.array_equal(result.score[[0, 2]], whole.score)
     assert np.isnan(result.score[1])
-    assert (
-        headroom(lists, metric=metric).oracle
-        == headroom(lists.select([0, 2]), metric=metric).oracle
-    )
+    assert headroom(lists, gain=metric).oracle == headroom(lists.select([0, 2]), gain=metric).oracle
     with raises(DataError, "missing-references", parameter="references"):
         oracles(lists[1:2], metric)

@@ -63,13 +63,13 @@ def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
     result = oracles(LISTS, metric)
     assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
-    room = headroom(LISTS, metric=metric)
+    room = headroom(LISTS, gain=metric)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
     assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
     np.testing.assert_allclose(gains(LISTS, metric), [200 / 3, 100, 0, 100, 0])
     mean = statistics(LISTS, metric)[[0, 3]].mean(axis=0)
     assert mean == pytest.approx([(200 / 3 + 100) / 2, 1])
-    assert reestimate(LISTS, {"LM0": 1.0}, metric=metric).after > 80
+    assert reestimate(LISTS, {"LM0": 1.0}, gain=metric).after > 80
     posterior = adapt(LISTS, {"LM0": 1.0}, gain=metric, sampler="laplace")
     assert posterior.attrs["oracle_metric"] == "overlap"
     # The second of three, then the first of two: λ is too large.
@@ -90,7 +90,7 @@ def test_counts_and_value_are_enough_to_tune(
     monkeypatch.setattr(METRICS, "registered", {})
     METRICS.register("lengths", Lengths)
     worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
-    result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **settings)
+    result = reestimate(worse, {"LM0": 1.0}, gain="lengths", tuner=tuner, **settings)
     assert (result.before, result.after) == (75.0, 0.0)
     assert reported_metrics() == ("ter", "bleu", "lengths")
     assert statistics(LISTS, Lengths()).tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]

@@ -93,7 +93,7 @@ def test_choices_without_judgement_have_no_score(partial_lists: NBest) -> None:
     bare = partial_lists.with_extras(mqm=np.full(len(partial_lists.features), np.nan))
     assert np.isnan(choice_score(bare, np.zeros(len(bare), int), "mqm").value)
     with raises(DataError, "no-data", match="mqm"):
-        headroom(bare, metric="mqm")
+        headroom(bare, gain="mqm")
 
 
 def test_missing_values_and_gains(partial_lists: NBest) -> None:

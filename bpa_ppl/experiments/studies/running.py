@@ -279,7 +279,7 @@ def _tuned(
     """
     options: dict[str, Any] = {
         "tuner": method.component(),
-        "metric": by_name(method.gain),
+        "gain": by_name(method.gain),
         "seed": seed,
     }
     if not method.redecode:

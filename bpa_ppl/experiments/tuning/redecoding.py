@@ -87,7 +87,7 @@ def redecode(
         report: called after each iteration with its number, its result, and the number of new
             hypotheses.
         decoder: what decodes, recorded in the folder.
-        options: of `reestimate`: `tuner`, `metric`, `seed`, …
+        options: of `reestimate`: `tuner`, `gain`, `seed`, …
 
     Raises:
         DataError: as `reestimate`; if the lists of the decoder do not match the first ones, or the
@@ -96,7 +96,7 @@ def redecode(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]])
-    >>> result = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
+    >>> result = redecode(lists, {"LM0": 1.0}, lambda weights: lists, gain="ter")
     >>> result.weights["LM0"] < 0
     True
     >>> print(result)  # doctest: +NORMALIZE_WHITESPACE
@@ -106,9 +106,9 @@ def redecode(
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
     one_of(returned, ("best", "last"), "choice of weights", "returned")
-    goal = resolve(options.get("metric", "bleu"), nbest)
+    metric = resolve(options.get("gain", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
-    matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
+    matched = match(weights, demote_to_extras(nbest, metric.columns), **matching)
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     store = None if folder is None else Path(folder)
     identity = nbest, path[0], {**options, "decoder": decoder}
@@ -140,16 +140,16 @@ def redecode(
         reason = "although the decoder still finds new hypotheses: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
-    matched, all_lists = tuning_lists(lists, path[0], goal, options.get("fixed"))
+    matched, all_lists = tuning_lists(lists, path[0], metric, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
-    problem = TuningProblem(all_lists, goal, matched.free_values)
+    problem = TuningProblem(all_lists, metric, matched.free_values)
     gains = [problem.gain(point[matched.free]) for point in visited]
     last = len(path) - 1
     # Of equally good ones the latest, which was tuned on the most hypotheses.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
     points = (visited[k][matched.free] for k in (0, best))
     first, chosen = (all_lists.best(point) - all_lists.offsets[:-1] for point in points)
-    scores = compared(lists, first, chosen, goal, titles=("canonical", "tuned"))
+    scores = compared(lists, first, chosen, metric, titles=("canonical", "tuned"))
     return Redecoded(path[best], scores, visited, iteration=best, iterations=last)
 
 

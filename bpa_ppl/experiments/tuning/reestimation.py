@@ -55,7 +55,7 @@ def reestimate(
     weights: AnyWeights,
     *,
     tuner: str | Tuner = "mert",
-    metric: str | Metric = "bleu",
+    gain: str | Metric = "bleu",
     seed: int = 0,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
@@ -71,7 +71,7 @@ def reestimate(
         weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
         tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012) or "pro" (Hopkins and May,
             2011); or settings, `Mert(…)`.
-        metric: "bleu" or "ter" of sacreBLEU on tokenised text, a metric with settings, a function,
+        gain: "bleu" or "ter" of sacreBLEU on tokenised text, a metric with settings, a function,
             or the name of a column of the lists, which is then no feature: its mean is optimised.
         seed: the same seed gives the same weights.
         fixed: features whose weights do not change; None fixes `UnknownWordPenalty0`.
@@ -87,19 +87,19 @@ def reestimate(
     >>> lists = from_lists(
     ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
     ... )
-    >>> result = reestimate(lists, {"LM0": 1.0}, metric="ter")
+    >>> result = reestimate(lists, {"LM0": 1.0}, gain="ter")
     >>> result.weights["LM0"] < 0, str(result)
     (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
     require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
     seed = checked_seed(seed)
-    chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
-    matched, lists = tuning_lists(nbest, weights, goal, fixed, defaults)
+    chosen, metric = TUNERS.resolve(tuner, settings), resolve(gain, nbest)
+    matched, lists = tuning_lists(nbest, weights, metric, fixed, defaults)
     with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
-        problem = TuningProblem(lists, goal, matched.free_values, seed, report)
+        problem = TuningProblem(lists, metric, matched.free_values, seed, report)
         tuned = chosen.tune(problem)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
     points = problem.start, tuned.weights
     first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
-    scores = compared(nbest, first, after, goal, titles=("canonical", "tuned"))
+    scores = compared(nbest, first, after, metric, titles=("canonical", "tuned"))
     return Reestimation(result, scores, matched.full(tuned.visited))
