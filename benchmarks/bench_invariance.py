@@ -117,7 +117,7 @@ def segmented_lists(domain: str, folder: Path) -> NBest:
         lists = lists_without_segmentations(domain)
         segmented = segment(lists, phrase_index())
         share = len(segmented.features) / len(lists.features)
-        print(f"{domain}: {share:.1%} of the hypotheses have a segmentation", flush=True)
+        print(f"{domain}: {share:.1%} of the candidates have a segmentation", flush=True)
         bpa.write_nbest(segmented, path)
     return bpa.read_nbest(path)
 
@@ -188,7 +188,7 @@ def other_rows(name: str, sources: Sequence[Invariance]) -> dict[str, tuple[str,
 
 
 def deviations(pool: NBest, columns: Sequence[str]) -> np.ndarray:
-    """Return (columns, hypotheses) the values of features minus their mean within each list."""
+    """Return (columns, candidates) the values of features minus their mean within each list."""
     owner = np.repeat(np.arange(len(pool)), pool.sizes)
     rows = pool.features[:, [pool.feature_names.index(one) for one in columns]].T.astype(float)
     return rows - (np.array([np.bincount(owner, row) for row in rows]) / pool.sizes)[:, owner]

@@ -169,14 +169,14 @@ def partial_table(options: Any) -> None:
 
 
 def simulated_lists(
-    features: int, sentences: int = 100, hypotheses: int = 6, seed: int = 0
+    features: int, sentences: int = 100, candidates: int = 6, seed: int = 0
 ) -> tuple[NBest, Float64]:
     """Simulate lists with one dense feature and many indicators, five of which have weights.
 
-    An indicator fires in two of 100 hypotheses, these five in 30.
+    An indicator fires in two of 100 candidates, these five in 30.
 
     Returns:
-        the lists, with the hypothesis chosen by the true weights first; the weights of the
+        the lists, with the candidate chosen by the true weights first; the weights of the
         indicators.
     """
     rng = np.random.default_rng(seed)
@@ -184,14 +184,14 @@ def simulated_lists(
     truth[:5] = [2.0, -2.0, 1.5, 3.0, -2.5]
     tables = []
     for _ in range(sentences):
-        fires = rng.uniform(size=(hypotheses, features)) < 10 / features
-        fires[:, :5] = rng.uniform(size=(hypotheses, 5)) < 0.3
-        table = np.column_stack([rng.normal(size=hypotheses), fires])
-        noise = rng.gumbel(size=hypotheses)
+        fires = rng.uniform(size=(candidates, features)) < 10 / features
+        fires[:, :5] = rng.uniform(size=(candidates, 5)) < 0.3
+        table = np.column_stack([rng.normal(size=candidates), fires])
+        noise = rng.gumbel(size=candidates)
         best = int(np.argmax(table[:, 0] + fires @ truth + noise))
         tables.append(np.roll(table, -best, axis=0))
     names = ["LM0", *(f"x{k}" for k in range(features))]
-    return from_lists([["w"] * hypotheses] * sentences, tables, names), truth
+    return from_lists([["w"] * candidates] * sentences, tables, names), truth
 
 
 def with_new_features(lists: NBest) -> StartingWeights:

@@ -171,7 +171,7 @@ def compare(sample: Sample, others: list[str], samplers: list[str], repeats: int
         for turn in [[other, *samplers] for other in others] or [samplers]:
             for name in turn:
                 runs[name].append(time_call(calls[name]))
-    title = f"|A| = {len(sample.nbest)}, {len(sample.nbest.features)} hypotheses"
+    title = f"|A| = {len(sample.nbest)}, {len(sample.nbest.features)} candidates"
     columns = ("first s", "s", "CPU s", "bulk", "tail", "ESS/s", *(f"of {o} (CPU)" for o in others))
     table = Table(title, *columns)
     rates: list[tuple[float, float]] = []

@@ -7,8 +7,8 @@
 `tuners`: the same for MERT, MIRA and PRO tuned to BLEU. `sweeps`: δ, the size n of the lists, the
 number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`: acceptance
 and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T was tuned
-on; all lists have 100 hypotheses. `decoder`: tuners in a loop with a stand-in decoder, whose search
-space is the 500-best lists and which returns the 100 best hypotheses; the other methods use lists
+on; all lists have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder, whose search
+space is the 500-best lists and which returns the 100 best candidates; the other methods use lists
 cut to 100. With `--results`, the folders of the studies are kept, an interrupted run resumes, and
 `bpa figures` can draw them.
 """
@@ -65,7 +65,7 @@ SWEEPS = {
     "proposals": ("published", "proposal_variance", [0.0001, 0.001, 0.01, 0.1]),
     "burn-in": ("published", "warmup", [0, 100, 500, 2000]),
 }
-#: Methods of lists of 100 hypotheses, with and without the lists that λ_T was tuned on.
+#: Methods of lists of 100 candidates, with and without the lists that λ_T was tuned on.
 BOTH = {
     "mert-bleu": {"like": "mert"},
     "mert-plus-bleu": {"like": "mert+"},

@@ -7,11 +7,11 @@ one that compiles.
 
 Tables:
     decoding        predictive decoding, and a NumPy loop over sentences
-    oracles         TER oracles of 25 lists, and sacreBLEU on every line; then of 250,000 hypotheses
+    oracles         TER oracles of 25 lists, and sacreBLEU on every line; then of 250,000 candidates
     phrases         extraction of phrase pairs, and the same in Python
     lexicon         five iterations of IBM Model 1, and the same with Python dictionaries
     language-model  training, and only counting the n-grams in Python; then the two columns of a
-                    language model for the hypotheses of captions, and reading these
+                    language model for the candidates of captions, and reading these
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def language_model(_: object) -> None:
     path = DATA / "captions/adapt.nbest.gz"
     lists = bpa.read_nbest(path)
     columns = LanguageModel(text=caption_corpus()[1], order=ORDER).opened()
-    title = f"reading {len(lists.features):,} hypotheses, and lm and lm.oov"
+    title = f"reading {len(lists.features):,} candidates, and lm and lm.oov"
     compared(title, lambda: bpa.read_nbest(path), lambda: columns(lists))
 
 

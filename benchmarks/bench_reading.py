@@ -72,7 +72,7 @@ def split_and_float(path: Path) -> Any:
 
 
 def fairseq_lines(lists: NBest) -> str:
-    """Return the output of fairseq without references: a source, and three lines per hypothesis."""
+    """Return the output of fairseq without references: a source, and three lines per candidate."""
     rng, lines = np.random.default_rng(1), []
     for s, number in enumerate(lists.sentence_ids.tolist()):
         lines.append(f"S-{number}\tsource of sentence {s}")
@@ -85,7 +85,7 @@ def fairseq_lines(lists: NBest) -> str:
 
 
 def long_lines(lists: NBest) -> str:
-    """Return JSON lines of one hypothesis each."""
+    """Return JSON lines of one candidate each."""
     rows = to_arrow(lists).to_pylist()
     return "".join(json.dumps(row, default=float) + "\n" for row in rows)
 
@@ -209,7 +209,7 @@ def main() -> None:
         for key, alternative in alternatives.items():
             seconds[key] = min(seconds[key], best_time(alternative).seconds)
     columns = ("MiB", "decoding", "read_nbest", "ratio", "iter_nbest", "ratio")
-    table = Table(f"{len(lists.features):,} hypotheses, seconds", *columns)
+    table = Table(f"{len(lists.features):,} candidates, seconds", *columns)
     for path in files:
         decode, read, parts = (seconds[path.name, key] for key in ("decode", "read", "parts"))
         table.row(

@@ -4,16 +4,16 @@
         [--workers 2] [--formats moses jsonl ...]
 
 Tables:
-    scale    `bpa rerank` of Moses lists (lists × hypotheses) by one process and by `--jobs`, and
+    scale    `bpa rerank` of Moses lists (lists × candidates) by one process and by `--jobs`, and
              with a worker killed in the middle
-    formats  peak memory of one process for 2,000 and for 20,000 lists of 5 hypotheses
+    formats  peak memory of one process for 2,000 and for 20,000 lists of 5 candidates
 
-The lists repeat the lists of `authored/`, or the first hypotheses of each, without references. Each
+The lists repeat the lists of `authored/`, or the first candidates of each, without references. Each
 run is a separate command. *Lists per CPU second* divides by the CPU time of all processes, so it is
 the rate of one core. Memory is measured for the command alone and summed over the command and all
 workers, ten times per second. The busiest worker is killed after half the time of the uninterrupted
 run; the command must then write the same bytes, or end with exit code 2, one line and no output. No
-workers are started for up to 100,000 hypotheses.
+workers are started for up to 100,000 candidates.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Run(NamedTuple):
     message: str
 
 
-def authored_lists(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weights]:
+def authored_lists(candidates: int, features: int) -> tuple[bpa.NBest, bpa.Weights]:
     """Return lists with feature names that every format supports, and their weights."""
     parts = [
         bpa.read_nbest(
@@ -72,7 +72,7 @@ def authored_lists(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weigh
         )
         for name in ("leaflet", "office")
     ]
-    lists = bpa.concatenate(parts, renumber=True).without("totals").truncate(hypotheses)
+    lists = bpa.concatenate(parts, renumber=True).without("totals").truncate(candidates)
     names = lists.feature_names[:features]
     weights = canonical()
     labels = expand("score", len(names))
@@ -152,7 +152,7 @@ def run_rerank(folder: Path, lists: Path, *options: str, kill_after: float = 0.0
         if kill_after and perf_counter() - start > kill_after:
             rest = {pid: cpu[pid] - before.get(pid, 0.0) for pid in memory if pid != process.pid}
             if not rest:
-                sys.exit("no worker can be killed: more than 100,000 hypotheses are needed")
+                sys.exit("no worker can be killed: more than 100,000 candidates are needed")
             psutil.Process(max(rest, key=lambda pid: rest[pid])).kill()
             kill_after = 0.0
         sleep(_INTERVAL)
@@ -192,8 +192,8 @@ def scale_table(options: Any) -> None:
     columns = "seconds", *rates, "times as fast", "MiB", "MiB with workers", "output"
     jobs = "--jobs", f"{options.workers}"
     for size in options.sizes:
-        count, hypotheses = map(int, size.split("x"))
-        lists, weights = authored_lists(hypotheses, _FEATURES)
+        count, candidates = map(int, size.split("x"))
+        lists, weights = authored_lists(candidates, _FEATURES)
         write_posterior(folder / "posterior.nc", lists, weights, "moses")
         write_many(lists, count, path)
         one = run_rerank(folder, path)
@@ -201,7 +201,7 @@ def scale_table(options: Any) -> None:
         killed = run_rerank(folder, path, *jobs, kill_after=several.seconds / 2)
         name = f"processes, {options.workers} workers"
         runs = {"one process": one, name: several, f"{name}, one of them killed": killed}
-        table = Table(f"{count:,} lists of {hypotheses}", *columns)
+        table = Table(f"{count:,} lists of {candidates}", *columns)
         for label, run in runs.items():
             table.row(
                 label,

@@ -1,4 +1,4 @@
-"""Choosing among the hypotheses of a speech recogniser: word error rates of LibriSpeech lists.
+"""Choosing among the candidates of a speech recogniser: word error rates of LibriSpeech lists.
 
     python benchmarks/bench_speech.py [--tables NAME ...] [--draws 10] [--sizes 50 500]
 
@@ -49,7 +49,7 @@ class Half:
     Attributes:
         pool: the lists to draw from.
         test: the test lists.
-        counts: (hypotheses, 2) edits and reference words of the test lists.
+        counts: (candidates, 2) edits and reference words of the test lists.
     """
 
     pool: NBest

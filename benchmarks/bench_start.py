@@ -3,7 +3,7 @@
     python benchmarks/bench_start.py [--repeats 5]
 
 Prints the least CPU seconds and the peak memory of each command with filled caches, on lists of 500
-sentences × 500 hypotheses, and the ratio to `python -c "import jax"`; then the memory of the
+sentences × 500 candidates, and the ratio to `python -c "import jax"`; then the memory of the
 service after its first request.
 """
 

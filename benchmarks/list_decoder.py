@@ -15,7 +15,7 @@ import numpy as np
 
 
 def main() -> None:
-    """Write the best SIZE hypotheses of each source sentence under the weights."""
+    """Write the best SIZE candidates of each source sentence under the weights."""
     folder, weights, sources, nbest, size = sys.argv[1:]
     table = json.loads(Path(folder, "table.json").read_text("utf-8"))
     features = np.load(Path(folder, "features.npy"), mmap_mode="r")

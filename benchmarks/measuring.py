@@ -248,7 +248,7 @@ def draw_lists(pool: NBest, size: int, seed: int) -> NBest:
 
 
 def probabilities(lists: NBest, scores: Float64) -> Float64:
-    """Return p(e|f) of each hypothesis, from the scores."""
+    """Return p(e|f) of each candidate, from the scores."""
     starts = lists.offsets[:-1]
     p = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), lists.sizes))
     return p / np.repeat(np.add.reduceat(p, starts), lists.sizes)
@@ -265,7 +265,7 @@ class Task(NamedTuple):
     Attributes:
         pool: the lists that adaptation sentences are drawn from.
         test: the test lists, with the same features.
-        ter: the counts of TER of the test hypotheses.
+        ter: the counts of TER of the test candidates.
         bleu: their counts of BLEU.
         new: the features without canonical weights.
     """
@@ -302,7 +302,7 @@ class Task(NamedTuple):
         return bpa.adapt(sample, start, **options)
 
     def scores(self, weights: Mapping[str, float]) -> Float64:
-        """Return TER, BLEU and length ratio of the test hypotheses with the highest scores."""
+        """Return TER, BLEU and length ratio of the test candidates with the highest scores."""
         values = np.array([weights[name] for name in self.test.feature_names])
         rows = self.test.offsets[:-1] + self.test.best(self.test.scores(values))
         edits, counts = (table[rows].sum(axis=0) for table in (self.ter, self.bleu))

@@ -1,9 +1,9 @@
 """Phrase segmentations of lists whose decoder did not print them.
 
-A derivation builds a hypothesis from pairs of the phrase table, and covers each source word once.
+A derivation builds a candidate from pairs of the phrase table, and covers each source word once.
 Of the derivations with the number of phrases and the distance of the jumps that the decoder printed
 (`PhrasePenalty0`, `Distortion0`), the search returns the most probable one by log p(t|s) + log
-p(s|t). It uses a beam and may miss some; hypotheses without any are left out.
+p(s|t). It uses a beam and may miss some; candidates without any are left out.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PhraseIndex(NamedTuple):
 
 
 def segment(lists: NBest, index: PhraseIndex) -> NBest:
-    """Return the hypotheses that have a derivation, with the extra `segmentation`."""
+    """Return the candidates that have a derivation, with the extra `segmentation`."""
     parts = []
     for nbest in lists:
         words = (nbest.sources or ("",))[0].split()
@@ -136,7 +136,7 @@ def _spans(length: int) -> Int64:
 def _pairs(
     scores: Float64, source: Int64, target: Int64, copied: np.ndarray
 ) -> tuple[Int64, Float64]:
-    """Return the pairs that may build a hypothesis, and their scores, as `search` takes them.
+    """Return the pairs that may build a candidate, and their scores, as `search` takes them.
 
     Args:
         scores: (source spans, target spans).

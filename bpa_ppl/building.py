@@ -47,29 +47,29 @@ def from_lists(
     sentence_extras: Mapping[str, Iterable[Any]] | None = None,
     sentence_ids: npt.ArrayLike | None = None,
 ) -> NBest:
-    """Build an NBest from a list of texts and a (hypotheses, features) array per sentence.
+    """Build an NBest from a list of texts and a (candidates, features) array per sentence.
 
     Args:
-        texts: the hypotheses of each sentence.
+        texts: the candidates of each sentence.
         features: their features; a column with None or NaN, missing, becomes an extra.
         feature_names: one name per column.
         references: for each sentence a tuple of references, or one text; or those of some
             sentences by id.
         totals: the decoder's total scores, one sequence per sentence.
         sources: one source text per sentence.
-        extras: by name, one sequence per sentence with one value per hypothesis.
+        extras: by name, one sequence per sentence with one value per candidate.
         sentence_extras: by name, one value per sentence.
         sentence_ids: integers; 0, 1, … by default.
 
     Raises:
-        DataError: if numbers of hypotheses, features or sentences disagree.
+        DataError: if numbers of candidates, features or sentences disagree.
         UsageError: if texts, references or sources are not as described.
 
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
     >>> len(lists), lists.sizes.tolist(), lists.texts(0)
     (1, [2], ['a b', 'a'])
     """
-    lists = [members(hypotheses, "texts") for hypotheses in members(texts, "texts")]
+    lists = [members(candidates, "texts") for candidates in members(texts, "texts")]
     sizes = list(map(len, lists))
     return from_arrays(
         tuple(chain.from_iterable(lists)),
@@ -98,30 +98,30 @@ def from_arrays(
     sentence_extras: Mapping[str, Iterable[Any]] | None = None,
     sentence_ids: npt.ArrayLike | None = None,
 ) -> NBest:
-    """Build an NBest from arrays of all hypotheses, sentence after sentence.
+    """Build an NBest from arrays of all candidates, sentence after sentence.
 
     Args:
-        texts: (hypotheses,).
-        features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
+        texts: (candidates,).
+        features: (candidates, features); a column with None or NaN, missing, becomes an extra.
         feature_names: one name per column.
-        sizes: (sentences,) the number of hypotheses of each, or one number for all.
+        sizes: (sentences,) the number of candidates of each, or one number for all.
         references: for each sentence a tuple of references, or one text; or those of some
             sentences by id.
-        totals: (hypotheses,) the decoder's total scores.
+        totals: (candidates,) the decoder's total scores.
         sources: one source text per sentence.
-        extras: by name, (hypotheses,) each.
+        extras: by name, (candidates,) each.
         sentence_extras: by name, one value per sentence.
         sentence_ids: integers; 0, 1, … by default.
 
     Raises:
-        DataError: if numbers of hypotheses, features or sentences disagree.
+        DataError: if numbers of candidates, features or sentences disagree.
         UsageError: if texts, references or sources are not as described.
 
     >>> lists = from_arrays(["a b", "a", "c", "d"], np.ones((4, 1)), ["LM0"], 2)
     >>> lists.texts(1), lists.sizes.tolist()
     (['c', 'd'], [2, 2])
     """
-    texts = to_texts(texts, "texts", "hypothesis")
+    texts = to_texts(texts, "texts", "candidate")
     table, names = to_array(features, np.float32, "features"), to_names(feature_names)
     table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
     if table.shape != (shape := (len(texts), len(names))):
@@ -129,13 +129,13 @@ def from_arrays(
         raise DataError(problem, parameter="features", code="wrong-length")
     scores = None if totals is None else to_array(totals, np.float32, "totals")
     if scores is not None and scores.shape != (len(texts),):
-        problem = f"totals must be one number for each of {len(texts)} hypotheses"
+        problem = f"totals must be one number for each of {len(texts)} candidates"
         raise DataError(problem, parameter="totals", code="wrong-length")
     counts = to_array(sizes, np.int64, "sizes")
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
     if counts.sum() != len(texts):
-        problem = f"the sizes {quote(sizes)} do not sum to {len(texts)} hypotheses"
+        problem = f"the sizes {quote(sizes)} do not sum to {len(texts)} candidates"
         raise DataError(problem, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
@@ -174,9 +174,9 @@ def from_records(
     """Build an NBest from dictionaries as lines of JSON would have them, or from a data frame.
 
     A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-    hypothesis, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
+    candidate, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
     become features, all other fields extras; so do numbers that are missing (absent, None, NaN
-    or an empty text) for some hypotheses. A row of a data frame is a hypothesis; its columns
+    or an empty text) for some candidates. A row of a data frame is a candidate; its columns
     `source`, `reference` and `sentence.NAME` belong to the sentence.
 
     Args:
@@ -185,7 +185,7 @@ def from_records(
         references: used instead of those in the records: for each sentence, in the order of
             the ids, a tuple of references, or one text; or those of some sentences by id.
         sources: used instead of those in the records, one text for each sentence.
-        bad: "error", or "drop" to leave out hypotheses with a value that is not a finite
+        bad: "error", or "drop" to leave out candidates with a value that is not a finite
             number.
         first_id: the id of the first sentence; ids that are texts are counted from here.
 
@@ -255,7 +255,7 @@ def build_lists(
         numbers: names of columns whose values must be numbers.
 
     >>> build_lists(block_of_records([{"id": 0, "text": "a"}]), ["b"], None)
-    NBest(1 sentence, 1 hypothesis, 0 features, references)
+    NBest(1 sentence, 1 candidate, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
     options = IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
@@ -298,7 +298,7 @@ def concatenate(
         raise UsageError(problem, parameter="parts", code="no-data")
     if fill_missing:
         tables = _with_columns_of_all(tables)
-    # A column that is missing for some hypotheses of one table is not a feature of the others.
+    # A column that is missing for some candidates of one table is not a feature of the others.
     extras = {name for table in tables for name in table.extras}
     tables = [demote_to_extras(table, extras) for table in tables]
     first = tables[0]
@@ -377,7 +377,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
 
 
 def to_arrow(lists: NBest) -> pa.Table:
-    """Return lists as a table of Arrow with one row per hypothesis, which data frames read.
+    """Return lists as a table of Arrow with one row per candidate, which data frames read.
 
     `from_records` reads it back; extras that are numbers are features then.
 

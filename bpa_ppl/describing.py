@@ -244,7 +244,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     with_reference = [place for place, known in enumerate(references) if known]
     plan = _plan(nbest, gain, with_reference)
     judged = () if plan is None or plan.gain is None else by_name(plan.gain).columns
-    # Lists without columns, whose judged hypotheses are selected for each column.
+    # Lists without columns, whose judged candidates are selected for each column.
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
     columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
     ids = nbest.sentence_ids

@@ -1,4 +1,4 @@
-"""NBest: an immutable table of the hypotheses of many sentences."""
+"""NBest: an immutable table of the candidates of many sentences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Which: TypeAlias = slice | npt.NDArray[np.int64]
 class NBest:
     """The n-best lists of a text: a ragged table of features, texts and other columns.
 
-    The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Each distinct text
+    The candidates of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Each distinct text
     is stored once: the text of row `h` is `strings[string_index[h]]`.
 
     Parts of a table are tables again: `lists[3]` and each step of a loop is the table of one list,
@@ -56,15 +56,15 @@ class NBest:
 
     Attributes:
         offsets: (sentences + 1,) int64, the first row of each list, then the number of rows.
-        features: (hypotheses, features) float32, the h of Σ λ·h.
+        features: (candidates, features) float32, the h of Σ λ·h.
         feature_names: one name per column.
         sentence_ids: (sentences,) int64, as printed in the file; they index the references.
-        strings: the distinct hypothesis texts.
-        string_index: (hypotheses,) int32 into `strings`.
-        totals: (hypotheses,) float32, the total scores of the decoder, or None.
+        strings: the distinct candidate texts.
+        string_index: (candidates,) int32 into `strings`.
+        totals: (candidates,) float32, the total scores of the decoder, or None.
         references: a tuple of references for each sentence, or None.
         sources: the source text of each sentence, or None.
-        extras: more columns by name, with one value per hypothesis: arrays, or tuples of any
+        extras: more columns by name, with one value per candidate: arrays, or tuples of any
             objects.
         sentence_extras: more columns by name, with one value per sentence.
         origin: where the lists came from, for messages.
@@ -82,7 +82,7 @@ class NBest:
     ...     references=["the cat", "hi"],
     ... )
     >>> lists
-    NBest(2 sentences, 5 hypotheses, 2 features, references)
+    NBest(2 sentences, 5 candidates, 2 features, references)
     >>> lists.sizes.tolist(), lists.rows(1), lists.text(1), lists.texts(1)
     ([2, 3], slice(2, 5, None), 'the cat', ['hello', 'hi', 'hey'])
     >>> best = lists.best(lists.scores({"LM0": 1.0, "Words": 0.5}))
@@ -96,7 +96,7 @@ class NBest:
     >>> more[1].sources, more[1].sentence_extras["domain"]
     (('salut',), ('b',))
     >>> more.without("references", "domain", "Words")
-    NBest(2 sentences, 5 hypotheses, 1 feature, sources)
+    NBest(2 sentences, 5 candidates, 1 feature, sources)
     """
 
     # A new column needs an entry in `COLUMNS`, and no more: methods go through all columns alike.
@@ -138,7 +138,7 @@ class NBest:
 
     def __repr__(self) -> str:
         counts = len(self), len(self.features), len(self.feature_names)
-        facts = list(map(counted, counts, ("sentence", "hypothesis", "feature")))
+        facts = list(map(counted, counts, ("sentence", "candidate", "feature")))
         facts += [name for name, _, _ in _optional(self)]
         facts += [f"from {self.origin}"] if self.origin != NBest.origin else []
         return f"NBest({', '.join(facts)})"
@@ -151,7 +151,7 @@ class NBest:
 
     @property
     def sizes(self) -> Int64:
-        """(sentences,) int64: the number of hypotheses of each list."""
+        """(sentences,) int64: the number of candidates of each list."""
         return np.diff(self.offsets)
 
     @property
@@ -172,7 +172,7 @@ class NBest:
         return slice(int(self.offsets[sentence]), int(self.offsets[sentence + 1]))
 
     def text(self, row: int) -> str:
-        """Return the text of the hypothesis in one row of the table."""
+        """Return the text of the candidate in one row of the table."""
         result: str = self.strings[self.string_index[row]]
         return result
 
@@ -181,7 +181,7 @@ class NBest:
         return [self.strings[i] for i in self.string_index[self.rows(sentence)]]
 
     def chosen(self, choice: npt.ArrayLike) -> list[str]:
-        """Return one text per sentence: that of hypothesis `choice[s]` of list s."""
+        """Return one text per sentence: that of candidate `choice[s]` of list s."""
         return [self.text(row) for row in self.offsets[:-1] + np.asarray(choice)]
 
     def select(self, sentences: npt.ArrayLike) -> NBest:
@@ -198,7 +198,7 @@ class NBest:
         return self.regroup(chosen, rows_of(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
-        """Return the lists cut to their first `size` hypotheses, one or more."""
+        """Return the lists cut to their first `size` candidates, one or more."""
         _check_count(size, "size")
         sizes = np.minimum(self.sizes, min(size, len(self.features)))
         return self.regroup(slice(None), rows_of(self.offsets[:-1], sizes), sizes)
@@ -210,11 +210,11 @@ class NBest:
             yield self._run(start, min(start + sentences, len(self)))
 
     def regroup(self, sentences: Which, rows: Which, sizes: npt.ArrayLike) -> NBest:
-        """Return lists of some of the hypotheses, with all their columns.
+        """Return lists of some of the candidates, with all their columns.
 
         Args:
             sentences: the sentences of the new lists.
-            rows: their hypotheses, list after list.
+            rows: their candidates, list after list.
             sizes: (sentences,) the number of rows in each list.
 
         Raises:
@@ -226,7 +226,7 @@ class NBest:
         >>> other.sentence_ids.tolist(), other.strings
         ([1, 0], ('b', 'c'))
         """
-        selections = {"sentence": sentences, "hypothesis": rows}
+        selections = {"sentence": sentences, "candidate": rows}
         parts: dict[str, Any] = {
             name: take(getattr(self, name), selections[kind])
             for name, (kind, _) in COLUMNS.items()
@@ -286,7 +286,7 @@ class NBest:
 
         Args:
             names: one per column.
-            columns: (hypotheses, names), or (hypotheses,) for a single name.
+            columns: (candidates, names), or (candidates,) for a single name.
 
         Raises:
             DataError: if there is a feature of that name, or shapes disagree.
@@ -323,7 +323,7 @@ class NBest:
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "Words"], references=["A"])
         >>> lists.without("Words", "references")
-        NBest(1 sentence, 1 hypothesis, 1 feature)
+        NBest(1 sentence, 1 candidate, 1 feature)
         """
         names = [*self.feature_names, *map(label_of, self.feature_names)]
         allowed = dict.fromkeys([*CAN_LACK, *self.extras, *self.sentence_extras, *names])
@@ -337,7 +337,7 @@ class NBest:
         return _changed(features_at(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
-        """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
+        """Return λ·h, (candidates,), for weights by name, or in the order of the columns.
 
         Raises:
             DataError: if a feature has no weight, or a score overflows.
@@ -388,7 +388,7 @@ class NBest:
         """Return for each sentence the position of its highest score; the first one of ties.
 
         Args:
-            scores: (hypotheses,) one number per row of the table.
+            scores: (candidates,) one number per row of the table.
         """
         values = np.asarray(scores)
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
@@ -451,7 +451,7 @@ def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
 
 
 def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
-    """Return the standard deviation within lists of one value per hypothesis, over all lists.
+    """Return the standard deviation within lists of one value per candidate, over all lists.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
@@ -462,7 +462,7 @@ def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
 
 
 def feature_of(nbest: NBest, name: str) -> Float32 | None:
-    """Return the values of a feature, (hypotheses,); None if the lists have no such feature.
+    """Return the values of a feature, (candidates,); None if the lists have no such feature.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["LM0", "TM0"])
@@ -513,9 +513,9 @@ def features_at(nbest: NBest, places: list[int]) -> NBest:
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
-    """Return (name, `hypothesis` or `sentence`, column) of the columns that a table may lack."""
+    """Return (name, `candidate` or `sentence`, column) of the columns that a table may lack."""
     single = [(name, COLUMNS[name][0], getattr(nbest, name)) for name in CAN_LACK]
-    of_rows = [(name, "hypothesis", column) for name, column in nbest.extras.items()]
+    of_rows = [(name, "candidate", column) for name, column in nbest.extras.items()]
     of_lists = [(name, "sentence", column) for name, column in nbest.sentence_extras.items()]
     return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
 
@@ -557,7 +557,7 @@ def _check_shapes(nbest: NBest) -> None:
     if np.any(nbest.sizes < 1):
         empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
         raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")
-    counts, seen = {"hypothesis": rows, "sentence": sentences}, set[str]()
+    counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
     for name, kind, column in _optional(nbest):
         if name in seen:
             problem = f"there is a column {name} already: choose another name"
@@ -571,7 +571,7 @@ def _check_shapes(nbest: NBest) -> None:
 def _check_values(nbest: NBest) -> None:
     index = nbest.string_index
     if len(index) and not 0 <= index.min() <= index.max() < len(nbest.strings):
-        raise DataError("a hypothesis has no text", nbest.origin, code="mismatch")
+        raise DataError("a candidate has no text", nbest.origin, code="mismatch")
     finite = np.isfinite(nbest.features)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
@@ -664,17 +664,17 @@ def compact_strings(
     return numbers[index - first], tuple(map(strings.__getitem__, (kept + first).tolist()))
 
 
-#: Name of each column -> `hypothesis`, `sentence` or `table`, and what converts its values.
+#: Name of each column -> `candidate`, `sentence` or `table`, and what converts its values.
 COLUMNS: dict[str, tuple[str, Any]] = {
     "offsets": ("table", frozen(np.int64, "offsets")),
     "feature_names": ("table", to_names),
-    "features": ("hypothesis", frozen(np.float32, "features")),
+    "features": ("candidate", frozen(np.float32, "features")),
     "sentence_ids": ("sentence", frozen(np.int64, "sentence_ids")),
-    "string_index": ("hypothesis", frozen(np.int32, "string_index")),
-    "totals": ("hypothesis", frozen(np.float32, "totals")),
+    "string_index": ("candidate", frozen(np.int32, "string_index")),
+    "totals": ("candidate", frozen(np.float32, "totals")),
     "references": ("sentence", to_references),
     "sources": ("sentence", to_texts),
-    "extras": ("hypothesis", _named),
+    "extras": ("candidate", _named),
     "sentence_extras": ("sentence", _named),
 }
 #: The columns that may be None.

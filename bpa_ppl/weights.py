@@ -562,7 +562,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {name_lists(nbest.origin)}"
+        share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(nbest.origin)}"
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")
 
 

@@ -50,7 +50,7 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
 def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> InferenceData:
     """Return the posterior with predictions of the lists, for the checks of ArviZ.
 
-    Each draw λ predicts one hypothesis of each sentence, drawn from p(e|f,λ). The variable `oracle`
+    Each draw λ predicts one candidate of each sentence, drawn from p(e|f,λ). The variable `oracle`
     of the group `posterior_predictive` describes the predictions, and that of `observed_data` the
     oracles: the position in the list from 0, plus a uniform random number in [0, 1), so that it
     is continuous. The probability integral transform (`loo_pit`) is then exactly uniform if the
@@ -90,7 +90,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
 
 
 def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
-    """Return a hypothesis of each list for each vector of weights, (D, S) positions."""
+    """Return a candidate of each list for each vector of weights, (D, S) positions."""
     choices = np.empty((len(weights), len(lists)), np.int64)
     vectors = weights.T.astype(np.float32)
     for s in range(len(lists)):

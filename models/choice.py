@@ -1,4 +1,4 @@
-"""p(e | f, λ): the choice of a hypothesis from each n-best list, given weights."""
+"""p(e | f, λ): the choice of a candidate from each n-best list, given weights."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
     stands for several equal derivations has the probability of all of them together.
 
-    If k hypotheses of a list share the oracle (its `share` is 1/k for each), the log-probability
+    If k candidates of a list share the oracle (its `share` is 1/k for each), the log-probability
     of the observed row is the mean of theirs, Σ_e share(e) log p(e | f, λ).
 
     Scores and normalisers are computed in the precision of the table, log-probabilities are

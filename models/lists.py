@@ -20,7 +20,7 @@ PADDING = -1e30
 _COLUMNS: dict[str, tuple[type, float]] = {
     "features": (np.float32, 0.0),
     "base": (np.float32, PADDING),
-    "hypothesis": (np.int32, -1),
+    "candidate": (np.int32, -1),
     "gain": (np.float32, 0.0),
     "tie": (np.float32, 0.0),
     "count": (np.int32, 0),
@@ -36,7 +36,7 @@ class Lists(NamedTuple):
     """The data that a model observes; a pytree of arrays.
 
     A bucket is a dictionary of arrays. It has lists of similar length, padded to one, in B blocks
-    (S sentences, N rows, Q features). Row 0 is the oracle e*, or the first hypothesis if there is
+    (S sentences, N rows, Q features). Row 0 is the oracle e*, or the first candidate if there is
     no oracle. Only differences within a list matter, so features are stored relative to those of
     row 0. Another row represents all derivations with its features (and its gain), and includes the
     logarithm of their number. Blocks are processed one at a time, and are so small that a
@@ -47,18 +47,18 @@ class Lists(NamedTuple):
     * `features`, (B, S, Q, N) float32: h(f,e) − h(f,e*), of the free features;
     * `base`, (B, S, N) float32: added to every score; the contribution of the fixed features and
       the logarithm of the multiplicity; `PADDING` in the rows beyond the list;
-    * `hypothesis`, (B, S, N) int32: the position in its list of the (first) hypothesis that a row
+    * `candidate`, (B, S, N) int32: the position in its list of the (first) candidate that a row
       represents, or −1;
-    * `gain`, (B, S, N) float32, if the likelihood needs it: the gain of a hypothesis under a
+    * `gain`, (B, S, N) float32, if the likelihood needs it: the gain of a candidate under a
       metric, higher is better;
     * `tie`, (B, S, N) float32, of comparisons: 1 for a row that stands for "no difference", else 0;
     * `count`, (B, S, N) int32, with gains or ties: the number of derivations that a row represents,
       0 beyond the list;
-    * `share`, (B, S, N) float32, unless every list has one best hypothesis: the share of the
-      observation of a row, 1 / k for each of the k tied best hypotheses of a list.
+    * `share`, (B, S, N) float32, unless every list has one best candidate: the share of the
+      observation of a row, 1 / k for each of the k tied best candidates of a list.
 
     Sentences are in the order of the buckets. Shapes are rounded up with padding sentences of one
-    hypothesis, which have no effect, so that data of similar size share one compilation.
+    candidate, which have no effect, so that data of similar size share one compilation.
 
     Attributes:
         buckets: the lists, by their length.
@@ -109,16 +109,16 @@ def tabulate(
 ) -> Lists:
     """Convert n-best lists into the tables of a model.
 
-    Without any sentence the table holds one list of one hypothesis, which has probability one for
+    Without any sentence the table holds one list of one candidate, which has probability one for
     all weights, so that the posterior is the prior.
 
     Args:
         nbest: the lists of the adaptation sentences.
         match: the canonical weights, matched to the features of `nbest`.
         oracle: (sentences,) position of e* in each list; None takes the first of each.
-        gains: (hypotheses,) the gain of each, for likelihoods that need it.
-        tie: (hypotheses,) 1 for rows that stand for the answer "no difference", else 0.
-        share: (hypotheses,) the share of the observation of each, see `Oracles.share`; None gives
+        gains: (candidates,) the gain of each, for likelihoods that need it.
+        tie: (candidates,) 1 for rows that stand for the answer "no difference", else 0.
+        share: (candidates,) the share of the observation of each, see `Oracles.share`; None gives
             all of it to the oracle.
         domain: (sentences,) number of the domain of each; None is one domain, 0.
         weight: (sentences,) the exponent of the probability of each observation; None is 1.
@@ -133,7 +133,7 @@ def tabulate(
     >>> from bpa_ppl.weights import match
     >>> nbest = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), [1])
-    >>> lists.buckets[0]["features"].tolist(), lists.buckets[0]["hypothesis"].tolist()
+    >>> lists.buckets[0]["features"].tolist(), lists.buckets[0]["candidate"].tolist()
     ([[[[0.0, -2.0]]]], [[[1, 0]]])
     """
     require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
@@ -184,7 +184,7 @@ def _rows_of_list(
         match: as for `tabulate`.
         sentence: the position of the list.
         oracle: the position of e* in it.
-        columns: of the hypotheses of all lists: `gain`, `tie` and `share`, if given.
+        columns: of the candidates of all lists: `gain`, `tie` and `share`, if given.
     """
     of_list, size = nbest.rows(sentence), int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
@@ -195,7 +195,7 @@ def _rows_of_list(
     return {
         "features": np.pad(others[:, :size].T, ((0, 0), (1, 0))),
         "base": base.astype(np.float32),
-        "hypothesis": position.astype(np.int32),
+        "candidate": position.astype(np.int32),
         "count": count,
         **{name: column[position].astype(np.float32) for name, column in parts.items()},
     }
@@ -211,7 +211,7 @@ def _oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
         s = outside[0]
         raise DataError(
             f"oracle index {index[s]:g} is out of range for sentence {nbest.sentence_ids[s]} "
-            f"({nbest.sizes[s]} hypotheses)",
+            f"({nbest.sizes[s]} candidates)",
             nbest.origin,
             parameter="oracle",
             code="mismatch",

@@ -40,7 +40,7 @@ ordinary_jax = partial(jax.numpy_rank_promotion, "allow")
 
 @pytest.fixture
 def lists() -> NBest:
-    """Ten lists whose first hypotheses are the references and usually score best."""
+    """Ten lists whose first candidates are the references and usually score best."""
     rng = np.random.default_rng(5)
     words = ["a", "b", "c", "d", "e", "f", "?"]
     texts = [[" ".join(rng.choice(words, size=5)) for _ in range(6)] for _ in range(10)]

@@ -71,7 +71,7 @@ def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
         huge.scores(dict.fromkeys(huge.feature_names, 1e300))
 
 
-def test_best_is_first_hypothesis_with_highest_score(toy: NBest) -> None:
+def test_best_is_first_candidate_with_highest_score(toy: NBest) -> None:
     scores = [0, 3, 3, 1, -2, -1, 5, 5, 5]
     assert toy.best(scores).tolist() == [1, 1, 0]
     assert toy.chosen(toy.best(scores)) == ["a cat sat", "hello", "one two three"]
@@ -287,7 +287,7 @@ class TestColumns:
 def test_repr() -> None:
     nbest = replace(lists_with_all_columns([2, 1]), origin="dev.nbest.gz")
     assert repr(nbest) == (
-        "NBest(2 sentences, 3 hypotheses, 1 feature, totals, references, sources, gain, "
+        "NBest(2 sentences, 3 candidates, 1 feature, totals, references, sources, gain, "
         "vectors, spans, title, domain, from dev.nbest.gz)"
     )
 
@@ -384,7 +384,7 @@ class TestRecords:
     def test_bad_numbers_are_dropped_and_references_are_paired_by_id(self) -> None:
         records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
         records.append({**records[0], "lm": np.inf})
-        with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+        with pytest.warns(BpaWarning, match="1 candidate dropped"):
             nbest = from_records(records, references=["0", "1"], sources=["s", "t"], bad="drop")
         assert nbest.sizes.tolist() == [2, 1]
         assert (nbest.references, nbest.sources) == ((("1",), ("0",)), ("t", "s"))

@@ -166,7 +166,7 @@ def members(values: Any, name: str, rule: str = "") -> list[Any]:
 
 
 def to_texts(values: Any, name: str = "sources", each: str = "sentence") -> tuple[str, ...]:
-    """Return an argument that has one text for each sentence, or for each hypothesis.
+    """Return an argument that has one text for each sentence, or for each candidate.
 
     Raises:
         UsageError: if the values are anything else, such as a single text.
@@ -370,7 +370,7 @@ def flat(
 
     Args:
         lists: one per sentence.
-        sizes: the number of hypotheses of each sentence.
+        sizes: the number of candidates of each sentence.
         name: of the column.
 
     Raises:
@@ -387,7 +387,7 @@ def flat(
     arrays = all(isinstance(part, np.ndarray) for part in parts)
     kept = parts if arrays else [members(part, name) for part in parts]
     if list(map(len, kept)) != list(sizes):
-        problem = f"{name} must have one value for each hypothesis of each sentence"
+        problem = f"{name} must have one value for each candidate of each sentence"
         raise DataError(problem, parameter=name, code="wrong-length")
     if arrays and len({part.shape[1:] for part in parts}) == 1:
         return np.concatenate(parts)

@@ -149,8 +149,8 @@ LOGGER.addHandler(_FallbackHandler())
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> counted(1, "sentence"), counted(250_000, "hypothesis")
-    ('1 sentence', '250,000 hypotheses')
+    >>> counted(1, "sentence"), counted(250_000, "candidate")
+    ('1 sentence', '250,000 candidates')
     """
     plural = noun.removesuffix("is") + "es" if noun.endswith("is") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"

@@ -129,4 +129,4 @@ def features(
     extended = add_features(lists, add, progress=not quiet)
     write_nbest(extended, output)
     new = ", ".join(extended.feature_names[len(lists.feature_names) :])
-    shared.echo_status(f"added {new} to {len(extended.features):,} hypotheses", quiet)
+    shared.echo_status(f"added {new} to {len(extended.features):,} candidates", quiet)

@@ -46,7 +46,7 @@ Reward: TypeAlias = Callable[[Sequence[float]], float]
 DERIVATIONS: Final = ("separate", "summed")
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
-_SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
+_SMALL = 100_000  # candidates; up to this number, starting worker processes takes longer
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 #: What a reranker was made with, and is sent to other processes; the draws were checked.
 _SETTINGS = frozenset(

@@ -94,10 +94,10 @@ class AlignedDraws(NamedTuple):
         return mean, (share[:, None] * centred).T @ centred
 
     def blocks(self, features: Float64) -> Iterator[tuple[AlignedDraws, Float64]]:
-        """Yield a few draws at a time, with the scores that they give to the hypotheses of a list.
+        """Yield a few draws at a time, with the scores that they give to the candidates of a list.
 
         Args:
-            features: (N, K) of the hypotheses.
+            features: (N, K) of the candidates.
 
         Yields:
             d of the draws, and (N, d) scores, of which the highest is 0 for each draw.
@@ -121,10 +121,10 @@ class AlignedDraws(NamedTuple):
 
 
 class Rule(Component, frozen=True):
-    """A decision rule: how the scores of hypotheses under many draws become one score each.
+    """A decision rule: how the scores of candidates under many draws become one score each.
 
     The exponentials of these scores, normalised, are probabilities, and the most probable
-    hypothesis of a list is chosen. A rule that compares texts has `needs_texts` and chooses itself,
+    candidate of a list is chosen. A rule that compares texts has `needs_texts` and chooses itself,
     by these probabilities (`decide`).
 
     Attributes:
@@ -163,11 +163,11 @@ class Rule(Component, frozen=True):
         )
 
     def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
-        """Return the score of each hypothesis of one list, (N,).
+        """Return the score of each candidate of one list, (N,).
 
         Args:
-            features: (N, K) of the hypotheses.
-            draws: the draws; `draws.blocks` computes the scores of the hypotheses under them.
+            features: (N, K) of the candidates.
+            draws: the draws; `draws.blocks` computes the scores of the candidates under them.
         """
         raise NotImplementedError
 
@@ -176,7 +176,7 @@ class Rule(Component, frozen=True):
 
         Args:
             lists: some lists (S of them), with texts, features, and nothing else.
-            probabilities: (hypotheses,) the probabilities of derivations, which sum to 1 over each
+            probabilities: (candidates,) the probabilities of derivations, which sum to 1 over each
                 list; the rule decides how to treat equal strings.
         """
         return lists.best(probabilities)
@@ -190,7 +190,7 @@ def distinct_texts(
     Args:
         lists: some lists.
         sentence: the position of the list.
-        probabilities: (hypotheses,) of the derivations.
+        probabilities: (candidates,) of the derivations.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])

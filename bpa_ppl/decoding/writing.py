@@ -395,7 +395,7 @@ class Summary:
 
 
 def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
-    """Return sums with the counts of one hypothesis a list added to them."""
+    """Return sums with the counts of one candidate a list added to them."""
     counts = statistics(one_each(lists, choice), metric)
     counts[0] += sums
     # From left to right as sacreBLEU adds, so that it does not matter how the lists are cut.

@@ -345,7 +345,7 @@ def tune(
             returned=returned,
             folder=folder or own_folder,
             report=lambda iteration, found, added: shared.echo_status(
-                f"iteration {iteration}: {found}, {added} new hypotheses", quiet
+                f"iteration {iteration}: {found}, {added} new candidates", quiet
             ),
             **arguments,
         )

@@ -37,7 +37,7 @@ class KnownTarget:
     `adapt(target.lists, target.weights, **target.options)` samples it.
 
     Attributes:
-        lists: the adaptation sentences; the first hypothesis of each list is its oracle.
+        lists: the adaptation sentences; the first candidate of each list is its oracle.
         weights: the canonical weights.
         options: keyword arguments of `adapt`: `gain`, `likelihood`, `prior`.
         mean: (Q,) posterior mean of each weight.
@@ -78,15 +78,15 @@ def target(name: str, seed: int = 0) -> KnownTarget:
     return build(checked_seed(seed))
 
 
-def _two_hypotheses(seed: int) -> KnownTarget:
-    """Lists of two hypotheses, which are logistic regression: two correlated weights."""
+def _two_candidates(seed: int) -> KnownTarget:
+    """Lists of two candidates, which are logistic regression: two correlated weights."""
     rng = np.random.default_rng(seed + 3)
     rows = rng.normal(size=(12, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
     return _small([row[None] for row in rows], {"LM0": 0.3, "WP0": -0.2}, variance=2.0)
 
 
 def _lists(seed: int) -> KnownTarget:
-    """Lists of ten hypotheses, which are multinomial logistic regression: three weights."""
+    """Lists of ten candidates, which are multinomial logistic regression: three weights."""
     rows = np.random.default_rng(seed).normal(0.4, 1.0, size=(15, 9, 3))
     return _small(list(rows), {"LM0": 0.3, "TM0": 0.1, "WP0": -0.2}, variance=1.0)
 
@@ -119,7 +119,7 @@ def _many(seed: int) -> KnownTarget:
 #: Name -> the function that makes the target from a seed.
 TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
     {
-        "two-hypotheses": _two_hypotheses,
+        "two-candidates": _two_candidates,
         "lists": _lists,
         "skewed": _skewed,
         "separable": _separable,
@@ -166,16 +166,16 @@ def _rotated(scales: npt.ArrayLike, rng: np.random.Generator, sentences: int) ->
 
 
 def _lists_of(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:
-    """Return lists whose first hypothesis has only zeros, and the others these features."""
+    """Return lists whose first candidate has only zeros, and the others these features."""
     tables = [np.vstack([np.zeros((1, len(names))), rows]) for rows in differences]
     texts = [["oracle", *(f"other {k}" for k in range(1, len(rows)))] for rows in tables]
     return from_lists(texts, tables, names)
 
 
 def _options(lists: NBest, variance: float) -> dict[str, Any]:
-    """Return the options of `adapt`: the first hypothesis of each list is the oracle."""
+    """Return the options of `adapt`: the first candidate of each list is the oracle."""
     first = np.zeros(len(lists), np.int64)
-    oracle = Oracles(first, np.zeros(len(lists)), first + 1, "canonical", "ter", "first hypothesis")
+    oracle = Oracles(first, np.zeros(len(lists)), first + 1, "canonical", "ter", "first candidate")
     return {"gain": oracle, "likelihood": "oracle", "prior": Isotropic(variance=variance)}
 
 
@@ -188,7 +188,7 @@ def _moments(
     vanish at its ends, the error of the rule falls faster than any power of the step.
 
     Args:
-        differences: for each list, features of the other hypotheses minus those of the oracle,
+        differences: for each list, features of the other candidates minus those of the oracle,
             (others, Q).
         centre: (Q,) mean of the prior.
         variance: of the prior.

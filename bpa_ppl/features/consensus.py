@@ -1,4 +1,4 @@
-"""Consensus: how well a hypothesis agrees with the other hypotheses of its list."""
+"""Consensus: how well a candidate agrees with the other candidates of its list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AGREEMENT = (
     "length_gap",
     "length",
 )
-_COMMON_TENTHS = 7  # a common word is one that 70 % of the hypotheses have
+_COMMON_TENTHS = 7  # a common word is one that 70 % of the candidates have
 #: The columns of the distinct texts of a list, given their numbers and how often each occurs.
 _OfList = Callable[[Int64, Int64], Float64]
 
@@ -32,7 +32,7 @@ class Consensus(FeatureSource, frozen=True):
     """Agreement with the list: eight features of its texts, or one by a metric.
 
     Without settings the features are those below, of which none needs a score of the decoder.
-    Others are the other hypotheses of the list, those of equal text included. A list of one has the
+    Others are the other candidates of the list, those of equal text included. A list of one has the
     value 0 in each column. Words are separated by spaces; characters of lengths include them.
 
     | column | value |
@@ -41,7 +41,7 @@ class Consensus(FeatureSource, frozen=True):
     | `consensus.chrf5` | the same with n-grams up to 5 |
     | `consensus.words` | mean F1 (percent) of the bags of words; 0 for two without words |
     | `consensus.weighted` | mean of the chrF of `chrf5`; each other has the weight exp(z) |
-    | `consensus.lone_words` | share of the words of the hypothesis that no other has |
+    | `consensus.lone_words` | share of the words of the candidate that no other has |
     | `consensus.missed_words` | share of common words that it lacks; at least 70 % have them |
     | `consensus.length_gap` | distance to the median length in characters, relative to the median |
     | `consensus.length` | log of (length + 1) / (median length + 1) |
@@ -50,8 +50,8 @@ class Consensus(FeatureSource, frozen=True):
     If all are equal, so are the weights. A median length of 0 counts as 1 in the gap.
 
     With a metric there is one feature, such as `consensus.chrf`: the mean sentence score of the
-    hypothesis, in percent, with each of the others as the reference; higher is better, so that TER,
-    WER and CER are negated. It is the expected gain of the rule `mbr` if all other hypotheses are
+    candidate, in percent, with each of the others as the reference; higher is better, so that TER,
+    WER and CER are negated. It is the expected gain of the rule `mbr` if all other candidates are
     equally probable.
 
     Attributes:
@@ -83,7 +83,7 @@ class Consensus(FeatureSource, frozen=True):
 
 
 def _of_each_list(nbest: NBest, width: int, columns: _OfList) -> Float64:
-    """Return (hypotheses, width) columns; the function computes those of a list of several."""
+    """Return (candidates, width) columns; the function computes those of a list of several."""
     values = np.zeros((len(nbest.string_index), width))
     for s in range(len(nbest)):
         rows = nbest.rows(s)

@@ -24,10 +24,10 @@ from bpa_ppl.nbest import NBest, feature_of
 
 
 class Indicators(FeatureSource, frozen=True):
-    """One feature per value, `column=value`: 1 if a hypothesis has that value, else 0.
+    """One feature per value, `column=value`: 1 if a candidate has that value, else 0.
 
     Attributes:
-        column: of texts or numbers: an extra of the hypotheses, or a feature.
+        column: of texts or numbers: an extra of the candidates, or a feature.
         values: those that get a feature; default: every value of the lists, sorted.
     """
 
@@ -72,7 +72,7 @@ class Indicators(FeatureSource, frozen=True):
     def _texts(self, nbest: NBest) -> list[str]:
         names = nbest.feature_names
         if self.column not in (*nbest.extras, *names):
-            problem = f"the hypotheses have no column {self.column}: they have"
+            problem = f"the candidates have no column {self.column}: they have"
             present = ", ".join([*nbest.extras, *names]) or "none"
             raise DataError(f"{problem} {present}", nbest.origin, code="missing-column")
         values: Any = nbest.extras.get(self.column)

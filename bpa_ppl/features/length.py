@@ -1,4 +1,4 @@
-"""Length: the length of a hypothesis in words and characters, and relative to its source."""
+"""Length: the length of a candidate in words and characters, and relative to its source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bpa_ppl.nbest import NBest
 
 
 class Length(FeatureSource, frozen=True):
-    """The length of each hypothesis.
+    """The length of each candidate.
 
     Attributes:
         words: add `LengthWords`, the number of words, which are separated by spaces.

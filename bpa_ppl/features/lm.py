@@ -1,4 +1,4 @@
-"""Language model: the log-probability of a hypothesis as text of the domain."""
+"""Language model: the log-probability of a candidate as text of the domain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class LanguageModel(TextSource, frozen=True):
     """An n-gram language model of the domain: log-probability and unknown words.
 
-    The columns are `lm`, the natural log of the probability of a hypothesis (with the end of the
+    The columns are `lm`, the natural log of the probability of a candidate (with the end of the
     sentence), and `lm.oov`, the number of its words that the model does not know. Words are
     separated by spaces and taken as they are: tokenise and case the text like the lists.
 
@@ -107,7 +107,7 @@ class LanguageModel(TextSource, frozen=True):
         from bpa_ppl.text.words import words_of
 
         model = self._model(texts)
-        check_unknown = unknown_check("words of the hypotheses", " and ".join(self._texts))
+        check_unknown = unknown_check("words of the candidates", " and ".join(self._texts))
 
         def score(nbest: NBest) -> dict[str, Float64]:
             words = [words_of(text) for text in nbest.strings]

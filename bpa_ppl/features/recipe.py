@@ -326,7 +326,7 @@ def _require_all(nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> 
 
     Args:
         nbest: the lists.
-        numbers: (hypotheses,) for each column that is not a feature: whether it is a number.
+        numbers: (candidates,) for each column that is not a feature: whether it is a number.
     """
     rows = [int(np.argmin(of)) for of in numbers.values() if not of.all()]
     if not rows and (len(nbest.features) or not numbers):
@@ -377,7 +377,7 @@ def _require_all_or_none(
 
 
 def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
-    """Return (hypotheses,) whether an extra is a finite number of 32 bits."""
+    """Return (candidates,) whether an extra is a finite number of 32 bits."""
     values: Any = nbest.extras.get(name)
     if values is None:
         return np.zeros(len(nbest.features), bool)

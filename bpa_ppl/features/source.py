@@ -22,14 +22,14 @@ from bpa_ppl.nbest import NBest, candidate_at
 
 #: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"
-#: Columns by name, each (hypotheses,), or k names and a (hypotheses, k) array.
+#: Columns by name, each (candidates,), or k names and a (candidates, k) array.
 Features = Mapping[str, npt.ArrayLike] | tuple[Sequence[str], npt.ArrayLike]
 _CARRIED = 5_000_000  # bytes of text that a posterior can carry
 _FOLD_SEED = 0  # fixed: the same sentences always get the same folds
 
 
 class FeatureSource(Component, frozen=True):
-    """Computes features of hypotheses; its fields are its settings.
+    """Computes features of candidates; its fields are its settings.
 
     A source is a subclass in a separate module and a line in `FEATURES`. It
     defines `columns`, or `opened` if it reads or trains something first.
@@ -50,7 +50,7 @@ class FeatureSource(Component, frozen=True):
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the features of all hypotheses of lists that have the required data.
+        """Return the features of all candidates of lists that have the required data.
 
         Features that depend on the text alone are best computed with `of_each_string`.
         """
@@ -224,7 +224,7 @@ def unknown_check(
     """Return a function that warns once if too many words or phrases of lists are unknown.
 
     Args:
-        units: what is counted, in words: "words of the hypotheses".
+        units: what is counted, in words: "words of the candidates".
         text: the files of the source.
         limit: the share of unknown ones from which lists and text do not seem to match.
 
@@ -270,10 +270,10 @@ def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
 
 
 def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:
-    """Return a function of the text of each hypothesis, computed once for each distinct text.
+    """Return a function of the text of each candidate, computed once for each distinct text.
 
     Returns:
-        (hypotheses,) float32.
+        (candidates,) float32.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a", "a b"]], [[[0.0]] * 3], ["LM0"])
@@ -399,7 +399,7 @@ def feature_adder(
 def _columns(
     nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
 ) -> tuple[tuple[str, ...], Float32]:
-    """Return the names and the (hypotheses, names) values of the features of one source."""
+    """Return the names and the (candidates, names) values of the features of one source."""
     features = compute(nbest)
     if isinstance(features, Mapping):
         features = tuple(features), np.transpose([np.asarray(c) for c in features.values()])

@@ -21,7 +21,7 @@ _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "st
 
 
 class Column(Averaged, frozen=True):
-    """A column of the lists: the gain of a hypothesis is its value, NaN where it is missing.
+    """A column of the lists: the gain of a candidate is its value, NaN where it is missing.
 
     The corpus score of a choice is the mean over the sentences whose choice has a value; the detail
     `NAME.judged` of the score is their number.
@@ -117,7 +117,7 @@ def _is_on_a_scale(nbest: NBest, name: str) -> bool:
 
 
 def column_of(nbest: NBest, name: str) -> Float64:
-    """Return the values of a feature or an extra, (hypotheses,); NaN where one is missing.
+    """Return the values of a feature or an extra, (candidates,); NaN where one is missing.
 
     Raises:
         DataError: if there is no such column, or one of its values is neither a finite number nor
@@ -148,7 +148,7 @@ def column_of(nbest: NBest, name: str) -> Float64:
         sentence = int(np.searchsorted(nbest.offsets, wrong[0], side="right")) - 1
         value: Any = column[wrong[0]]
         value = value.item() if isinstance(value, np.generic) else value
-        where = f"hypothesis {wrong[0] - nbest.offsets[sentence]}"
+        where = f"candidate {wrong[0] - nbest.offsets[sentence]}"
         where += f" of sentence {nbest.sentence_ids[sentence]}"
         message = f"{name} of {where} is {quote(value)}, not a finite number: correct or remove it"
         raise DataError(message, nbest.origin, code="bad-number")
@@ -156,15 +156,15 @@ def column_of(nbest: NBest, name: str) -> Float64:
 
 
 def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
-    """Return the lists of the marked hypotheses; those with fewer than two are left out.
+    """Return the lists of the marked candidates; those with fewer than two are left out.
 
     Args:
         nbest: the lists.
-        marked: (hypotheses,) which of them are judged.
+        marked: (candidates,) which of them are judged.
 
     Returns:
-        The lists, with all features and other columns, and (hypotheses,) the rows of their
-        hypotheses in `nbest`.
+        The lists, with all features and other columns, and (candidates,) the rows of their
+        candidates in `nbest`.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
@@ -181,7 +181,7 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
 
 
 def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
-    """Return the lists of the hypotheses that the metric has a value for, and their rows.
+    """Return the lists of the candidates that the metric has a value for, and their rows.
 
     Of a column, lists with fewer than two of them are left out; of a metric that needs references,
     lists without any, if others have some.

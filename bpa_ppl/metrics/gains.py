@@ -35,7 +35,7 @@ def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
     numbers; `-NAME` is a column for which lower is better. `column:column=NAME` always is a column.
 
     Args:
-        metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists of
+        metric: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
             equal length, that returns one number each, higher is better.
         nbest: lists whose columns may be named.
 
@@ -159,7 +159,7 @@ def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, In
 
     Returns:
         (texts,) the group of each, ascending; (texts,) its number in `nbest.strings`; and
-        (hypotheses,) the distinct text of each hypothesis.
+        (candidates,) the distinct text of each candidate.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
@@ -174,7 +174,7 @@ def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, In
 
 
 def corpus_score(
-    hypotheses: Sequence[str],
+    candidates: Sequence[str],
     references: References | None,
     metric: str | Metric = "ter",
     *,
@@ -183,7 +183,7 @@ def corpus_score(
     """Return the corpus score of translations, as sacreBLEU computes it.
 
     Args:
-        hypotheses: (sentences,) translations.
+        candidates: (sentences,) translations.
         references: (sentences,) tuples, which may differ in length, or texts; None for a metric
             that needs no references.
         metric: "ter", "bleu", "chrf", or settings such as `BLEU(lowercase=True)`.
@@ -200,9 +200,9 @@ def corpus_score(
     if config.columns:
         message = f"{config.key} is a column of n-best lists: texts have no such score"
         raise UsageError(message, parameter="metric", code="not-supported")
-    texts = members(hypotheses, "hypotheses")
+    texts = members(candidates, "candidates")
     for text in texts:
-        require(text, str, "hypotheses are one text for each sentence", "hypotheses")
+        require(text, str, "candidates are one text for each sentence", "candidates")
     features = [np.zeros((1, 1))] * len(texts)
     lists = from_lists(
         [[text] for text in texts], features, ["none"], references=references, sources=sources
@@ -211,14 +211,14 @@ def corpus_score(
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
-    """Return the corpus score of one hypothesis of each list.
+    """Return the corpus score of one candidate of each list.
 
     The score of a column is the mean over the choices that have a value; their number is the detail
     `NAME.judged` of the score.
 
     Args:
         nbest: the lists, with references, sources or columns if the metric needs them.
-        choice: (sentences,) the position of a hypothesis in each list.
+        choice: (sentences,) the position of a candidate in each list.
         metric: a name, a metric, or the name of a column of the lists.
 
     Raises:
@@ -238,7 +238,7 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
 
 
 def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
-    """Return lists of one hypothesis each, at these positions, (sentences,)."""
+    """Return lists of one candidate each, at these positions, (sentences,)."""
     rows = nbest.offsets[:-1] + np.asarray(choice)
     return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
 
@@ -250,7 +250,7 @@ def scores_and_gains(
     jobs: int = 1,
     progress: Reporter | None = None,
 ) -> tuple[Float64, Float64]:
-    """Return the sentence score and the gain of every hypothesis, (hypotheses,) each.
+    """Return the sentence score and the gain of every candidate, (candidates,) each.
 
     Scores are in percent, by which oracles are chosen. Those of a column are in its own unit, and
     NaN where the column has no value.
@@ -302,7 +302,7 @@ def gains(
     jobs: int = 1,
     progress: Reporter | None = None,
 ) -> Float64:
-    """Return the gain of every hypothesis, (hypotheses,), in words; higher is better.
+    """Return the gain of every candidate, (candidates,), in words; higher is better.
 
     TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
     chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: the mean
@@ -333,7 +333,7 @@ def gains(
 
 
 def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
-    """Return the counts of every hypothesis, (hypotheses, S), with sacreBLEU's definitions.
+    """Return the counts of every candidate, (candidates, S), with sacreBLEU's definitions.
 
     TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
     length. `Metric.value` of their sums is a corpus score.
@@ -394,7 +394,7 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
 
 
 def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
-    """Return the texts that a metric may score differently, and the one of each hypothesis.
+    """Return the texts that a metric may score differently, and the one of each candidate.
 
     Equal texts of a list are scored once, except by a metric that reads columns.
 

@@ -14,7 +14,7 @@ from bpa_ppl.components import Component, Registry
 #: One tuple of references per sentence, which may differ in length.
 References = Sequence[Sequence[str]]
 
-#: The hypotheses of each sentence.
+#: The candidates of each sentence.
 Lists = Sequence[Sequence[str]]
 
 
@@ -55,7 +55,7 @@ class Metric(Component, frozen=True):
         needs: its inputs: "references", "sources", "columns", or nothing. A metric that needs no
             references gets an empty tuple per sentence; one that needs sources gets them as the
             keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
-            names as the keyword `columns`, name -> (hypotheses,), in `counts`.
+            names as the keyword `columns`, name -> (candidates,), in `counts`.
         reported: whether studies and comparisons always report it, if it needs references only.
         decimals: how many of a score are printed.
         columns: the names of the features and extras that it reads.
@@ -86,15 +86,15 @@ class Metric(Component, frozen=True):
 
     @property
     def width(self) -> int:
-        """S, the number of counts per hypothesis."""
+        """S, the number of counts per candidate."""
         sources = {"sources": [""]} if "sources" in self.needs else {}
         return int(self.counts([[""]], [("",)], **sources).shape[1])
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (hypotheses, S) counts, which are summed for a corpus score.
+        """Return (candidates, S) counts, which are summed for a corpus score.
 
         Args:
-            lists: the hypotheses of each sentence.
+            lists: the candidates of each sentence.
             references: one tuple per sentence.
             more: `sources` and `columns`, if the metric needs them.
         """
@@ -123,7 +123,7 @@ class Metric(Component, frozen=True):
         return fraction
 
     def gain(self, counts: Float64) -> Float64:
-        """Return the gain of each hypothesis, (n, S) ↦ (n,), in words; higher is better."""
+        """Return the gain of each candidate, (n, S) ↦ (n,), in words; higher is better."""
         return self.fraction(counts)
 
     def background(self) -> Float64:
@@ -167,19 +167,19 @@ class Averaged(Metric, frozen=True):
     width = 2
 
     def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the score of each hypothesis of some lists, one list after the other.
+        """Return the score of each candidate of some lists, one list after the other.
 
         NaN stands for a missing one.
 
         Args:
-            lists: the hypotheses of each sentence.
+            lists: the candidates of each sentence.
             references: one tuple per sentence.
             more: `sources` and `columns`, if the metric needs them.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the sentence score and 1, or 0 and 0 if it is missing."""
+        """Return (candidates, 2) the sentence score and 1, or 0 and 0 if it is missing."""
         scores = self.sentences(lists, references, **more)
         present = np.isfinite(scores)
         return np.column_stack([np.where(present, scores, 0.0), present])

@@ -1,4 +1,4 @@
-"""Oracle derivations: the best hypothesis of each n-best list, and the headroom they leave."""
+"""Oracle derivations: the best candidate of each n-best list, and the headroom they leave."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bpa_ppl.metrics.metric import Metric, Score
 from bpa_ppl.metrics.scoreboard import cells, choice_scores
 from bpa_ppl.nbest import NBest
 
-#: Which of several best hypotheses is the oracle: the one with the highest score, or all.
+#: Which of several best candidates is the oracle: the one with the highest score, or all.
 TIES = ("canonical", "shared")
 
 _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
@@ -30,20 +30,20 @@ _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
 class Oracles:
     """The oracle derivation e* of each sentence.
 
-    Where the metric is a column of which some values are missing, only hypotheses with a value
+    Where the metric is a column of which some values are missing, only candidates with a value
     compete, and a list with fewer than two of them has no oracle.
 
     Attributes:
         index: (sentences,) int64, the position of e* in its list; of undecided ties, that of the
-            hypothesis whose text sorts first; without an oracle, that of the preferred hypothesis.
+            candidate whose text sorts first; without an oracle, that of the preferred candidate.
         score: (sentences,) float64, the sentence score of e*, in percent or the unit of the metric;
             NaN without an oracle.
-        tied: (sentences,) int64, how many hypotheses of the list have that score, e* included; 0
+        tied: (sentences,) int64, how many candidates of the list have that score, e* included; 0
             without an oracle.
         ties: the policy that chose e* among them, "canonical" or "shared".
         metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for TER, BLEU and chrF.
-        share: (hypotheses,) float64, 1 / k for each of the k best hypotheses of a list between
+        share: (candidates,) float64, 1 / k for each of the k best candidates of a list between
             which the policy does not decide; None if it always decides.
 
     >>> from bpa_ppl import from_lists
@@ -70,7 +70,7 @@ class Oracles:
 
     @property
     def skipped(self) -> int:
-        """The number of lists without an oracle: fewer than two of their hypotheses are judged.
+        """The number of lists without an oracle: fewer than two of their candidates are judged.
 
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["LM0"])
@@ -85,7 +85,7 @@ class Headroom:
     """What reranking could gain or lose: corpus scores of three choices from the same lists.
 
     Lists without an oracle (see `Oracles`) are left out, and, if the metric is a column, so are
-    hypotheses without a value.
+    candidates without a value.
 
     Attributes:
         choices: the scores of the first-best, the oracles and the anti-oracles, by name: of the
@@ -98,17 +98,17 @@ class Headroom:
 
     @property
     def first_best(self) -> Score:
-        """The score of the hypotheses with the highest scores."""
+        """The score of the candidates with the highest scores."""
         return self.choices[_FIRST_BEST][0]
 
     @property
     def oracle(self) -> Score:
-        """The score of the hypotheses with the best sentence scores."""
+        """The score of the candidates with the best sentence scores."""
         return self.choices[_ORACLE][0]
 
     @property
     def anti_oracle(self) -> Score:
-        """The score of the hypotheses with the worst sentence scores."""
+        """The score of the candidates with the worst sentence scores."""
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
@@ -134,19 +134,19 @@ def oracles(
     jobs: int = 1,
     progress: Reporter | None = None,
 ) -> Oracles:
-    """Return the hypothesis of each list with the best sentence score.
+    """Return the candidate of each list with the best sentence score.
 
-    The same choice as scoring every hypothesis with sacreBLEU, ties included. With several
+    The same choice as scoring every candidate with sacreBLEU, ties included. With several
     references TER counts the edits to the nearest over the mean length, as sacreBLEU does.
 
     Args:
         nbest: lists, with references if the metric needs them.
         gain: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
             name of a column of the lists: `comet`, or `-ter` if lower is better.
-        ties: "canonical" takes the most preferred of equally good hypotheses; "shared" takes all of
-            them alike. Equally preferred hypotheses are shared in any case: see `Oracles.share`.
+        ties: "canonical" takes the most preferred of equally good candidates; "shared" takes all of
+            them alike. Equally preferred candidates are shared in any case: see `Oracles.share`.
             The position in the list never decides.
-        preference: (hypotheses,) higher is preferred, such as canonical scores; default: the totals
+        preference: (candidates,) higher is preferred, such as canonical scores; default: the totals
             of the decoder; without totals, nothing is preferred.
         jobs: workers; -1 uses all cores.
         progress: called with the sentences done, their total, and a note.
@@ -177,7 +177,7 @@ def oracles_and_gains(
     preference: npt.ArrayLike | None,
     **options: Any,
 ) -> tuple[Oracles, Float64]:
-    """Return the oracles, and the gain of every hypothesis that the metric has a value for.
+    """Return the oracles, and the gain of every candidate that the metric has a value for.
 
     Args:
         nbest: as for `oracles`.
@@ -207,7 +207,7 @@ def headroom(
 
     Args:
         nbest: lists, with references if the metric needs them.
-        scores: (hypotheses,) the highest of a list is its first-best, and preferred among ties;
+        scores: (candidates,) the highest of a list is its first-best, and preferred among ties;
             default: the totals of the decoder; without totals, the first of each list is its
             first-best, and nothing is preferred among ties.
         gain: as for `oracles`, like the other arguments.
@@ -252,7 +252,7 @@ def _judge(
     """Score the lists that have values of the metric, and choose oracles.
 
     Returns:
-        the oracles; (hypotheses,) sentence scores, higher is better, and NaN for hypotheses that do
+        the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
         not compete; and the gain of each of the others.
     """
     lists, rows = judged_lists(nbest, metric)
@@ -268,7 +268,7 @@ def _judge(
     tied, remaining = (
         np.add.reduceat(marks, nbest.offsets[:-1], dtype=np.int64) for marks in (is_best, is_oracle)
     )
-    # Without an oracle the preferred hypothesis. Of several oracles the one whose text sorts first;
+    # Without an oracle the preferred candidate. Of several oracles the one whose text sorts first;
     # of equal texts the one with the smallest features, so that positions do not matter.
     index = nbest.best(np.where(np.repeat(tied > 0, nbest.sizes), is_oracle, ranking))
     for sentence in np.flatnonzero(remaining > 1).tolist():
@@ -289,7 +289,7 @@ def _judge(
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
-    """Return (hypotheses,) a value that is highest for the preferred hypothesis."""
+    """Return (candidates,) a value that is highest for the preferred candidate."""
     if scores is None:
         return np.zeros(len(nbest.features)) if nbest.totals is None else np.asarray(nbest.totals)
     ranking = np.asarray(scores, dtype=np.float64)
@@ -302,6 +302,6 @@ def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Floa
 
 
 def _highest(nbest: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Return the highest value of each list, and which hypotheses have it."""
+    """Return the highest value of each list, and which candidates have it."""
     highest = np.maximum.reduceat(values, nbest.offsets[:-1])
     return highest, values == np.repeat(highest, nbest.sizes)

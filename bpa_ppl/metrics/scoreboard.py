@@ -94,11 +94,11 @@ def metrics_of(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, .
 
 
 def choice_scores(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
-    """Return the corpus scores of one hypothesis of each list: the metric, TER and BLEU.
+    """Return the corpus scores of one candidate of each list: the metric, TER and BLEU.
 
     Args:
         nbest: the lists, with references, sources or columns if the metric needs them.
-        choice: (sentences,) the position of a hypothesis in each list.
+        choice: (sentences,) the position of a candidate in each list.
         gain: a name, a metric, or the name of a column of the lists: its score comes first.
 
     Raises:
@@ -119,7 +119,7 @@ def compared(
 
     Args:
         nbest: the lists, with references, sources or columns if the metric needs them.
-        before: (sentences,) the position of a hypothesis in each list.
+        before: (sentences,) the position of a candidate in each list.
         after: likewise.
         gain: the first of the scores; see `choice_scores`.
         titles: the names of the two choices.

@@ -1,4 +1,4 @@
-"""Invariance: how phrases of a hypothesis are spread over latent subdomains of a corpus."""
+"""Invariance: how phrases of a candidate are spread over latent subdomains of a corpus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HALF = 32  # bits of the number of a target phrase
 
 
 class Invariance(FeatureSource, frozen=True):
-    """Specificity and coherence of the phrase pairs of a hypothesis, summed over its segmentation.
+    """Specificity and coherence of the phrase pairs of a candidate, summed over its segmentation.
 
     The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The sentence
     pairs of the corpus that contain a phrase give P(z | phrase), its distribution over the
@@ -52,7 +52,7 @@ class Invariance(FeatureSource, frozen=True):
     * `coherence`: the distance between P(z | source phrase) and P(z | target phrase), lower if
       they are more alike: `.coherence`. A negative weight rewards coherence.
 
-    An unknown word, which the decoder copies, has P(z) on both sides; it is in all hypotheses of a
+    An unknown word, which the decoder copies, has P(z) on both sides; it is in all candidates of a
     list alike.
 
     Attributes:
@@ -108,7 +108,7 @@ class Invariance(FeatureSource, frozen=True):
 
         Raises:
             DataError: if the subdomains cannot be read; on use, if a segmentation is malformed,
-                outside of its sentence, or not of the whole hypothesis.
+                outside of its sentence, or not of the whole candidate.
             UsageError: if there is no subdomain `z`.
         """
         subdomains = Subdomains.load(self.subdomains)
@@ -118,7 +118,7 @@ class Invariance(FeatureSource, frozen=True):
         shares, repeated = subdomains.posteriors(), not subdomains.hard
         trees = PhraseTree(), PhraseTree()
         counted = [np.zeros((0, subdomains.k))] * len(SIDES)
-        check = unknown_check("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
+        check = unknown_check("phrase pairs of the candidates", f"the corpus of {self.subdomains}")
 
         def compute(nbest: NBest) -> Features:
             first, second, owner = numbered_pairs(nbest, *trees)
@@ -130,7 +130,7 @@ class Invariance(FeatureSource, frozen=True):
             counts = counted[0][pairs >> _HALF], counted[1][pairs & (1 << _HALF) - 1]
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))
-            # Each hypothesis is summed separately: its sums do not depend on those before it.
+            # Each candidate is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
                 for column, values in self._measured(counts, subdomains.weights).items()

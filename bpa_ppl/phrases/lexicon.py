@@ -1,4 +1,4 @@
-"""Lexicon: word translation probabilities between hypothesis and source, in both directions."""
+"""Lexicon: word translation probabilities between candidate and source, in both directions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Pairs = Sequence[tuple[str, str]]
 
 
 class Lexicon(TextSource, frozen=True):
-    """IBM Model 1 between source and hypothesis, learned from pairs of sentences.
+    """IBM Model 1 between source and candidate, learned from pairs of sentences.
 
-    The columns are `lexicon.direct`, the natural log of p(hypothesis | source), and
-    `lexicon.inverse`, that of p(source | hypothesis); see `bpa_ppl.phrases.ibm1`. Words are
+    The columns are `lexicon.direct`, the natural log of p(candidate | source), and
+    `lexicon.inverse`, that of p(source | candidate); see `bpa_ppl.phrases.ibm1`. Words are
     separated by spaces and taken as they are: tokenise and case the pairs like the lists.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Phrases: log-probabilities, in a phrase table, of the pairs that a hypothesis was built from."""
+"""Phrases: log-probabilities, in a phrase table, of the pairs that a candidate was built from."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_UNKNOWN = 0.9
 
 
 class PhraseMixture(FeatureSource, frozen=True):
-    """Sums of log-probabilities of phrase pairs over the segmentation of a hypothesis.
+    """Sums of log-probabilities of phrase pairs over the segmentation of a candidate.
 
-    The lists need their sources, and the extra `segmentation` with one text per hypothesis, as
+    The lists need their sources, and the extra `segmentation` with one text per candidate, as
     Moses prints it: `0-2=0-2 3=3 8=7`, source span = target span, positions from 0, in target
     order.
 
@@ -55,7 +55,7 @@ class PhraseMixture(FeatureSource, frozen=True):
 
         Raises:
             DataError: if the table cannot be read, or has no column of this direction; on use, if a
-                segmentation is malformed, outside of its sentence, or not of the whole hypothesis.
+                segmentation is malformed, outside of its sentence, or not of the whole candidate.
         """
         table = read_table(self.table)
         kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
@@ -68,7 +68,7 @@ class PhraseMixture(FeatureSource, frozen=True):
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)
         # The last row, number −1, is for pairs that are not in the table.
         logs = np.log(np.vstack([in_table, np.full((1, len(values)), self.floor)]))
-        check = unknown_check("phrase pairs of the hypotheses", self.table, _MOST_UNKNOWN)
+        check = unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
 
         def compute(nbest: NBest) -> Features:
             first, second, owner = numbered_pairs(nbest, source[0], target[0], add=False)
@@ -76,13 +76,13 @@ class PhraseMixture(FeatureSource, frozen=True):
                 np.where(first >= 0, source[1][first], np.int32(-1)),
                 np.where(second >= 0, target[1][second], np.int32(-1)),
             )
-            hypotheses = len(nbest.features)
-            # Each hypothesis is summed separately: its sums do not depend on those before it.
+            candidates = len(nbest.features)
+            # Each candidate is summed separately: its sums do not depend on those before it.
             columns = {
-                f"{self.name}.{name}": np.bincount(owner, column[rows], hypotheses)
+                f"{self.name}.{name}": np.bincount(owner, column[rows], candidates)
                 for name, column in zip(names, logs.T, strict=True)
             }
-            unseen = np.bincount(owner[rows < 0], minlength=hypotheses)
+            unseen = np.bincount(owner[rows < 0], minlength=candidates)
             check(nbest, int(unseen.sum()), len(owner))
             return columns | ({f"{self.name}.unseen": unseen} if self.unseen else {})
 

@@ -1,4 +1,4 @@
-"""Segmentations: which words of the source each phrase of a hypothesis translates.
+"""Segmentations: which words of the source each phrase of a candidate translates.
 
 As Moses prints them: `0-2=0-2 3=3 8=7`, source span = target span, positions from 0, the last one
 included, in target order.
@@ -15,25 +15,25 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.spans import SPANS, parse_lines
 from bpa_ppl.phrases.tree import PhraseTree
 
-#: The extra of the hypotheses that holds them.
+#: The extra of the candidates that holds them.
 SEGMENTATION = "segmentation"
 
 
 def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
-    """Return the spans of the phrase pairs of all hypotheses.
+    """Return the spans of the phrase pairs of all candidates.
 
     Args:
         nbest: lists with segmentations.
-        source_lengths: (hypotheses,) the number of words of each source.
+        source_lengths: (candidates,) the number of words of each source.
         string_lengths: (strings,) the number of words of each distinct text.
 
     Returns:
         (4, spans) int32: first source word, number of words, first target word, number of words;
-        and (hypotheses + 1,) where the spans of each begin.
+        and (candidates + 1,) where the spans of each begin.
 
     Raises:
-        DataError: naming the hypothesis, if a segmentation is malformed, outside of its sentence,
-            or not of the whole hypothesis.
+        DataError: naming the candidate, if a segmentation is malformed, outside of its sentence,
+            or not of the whole candidate.
     """
     texts = nbest.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
@@ -58,7 +58,7 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         else:
             return np.stack([first, last - first + 1, begin, end - begin + 1]), starts
     sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-    location = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
+    location = f"candidate {row - nbest.offsets[sentence] + 1} of sentence "
     location += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
     raise DataError(location + problem, nbest.origin, code=code)
 
@@ -66,7 +66,7 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
 def numbered_pairs(
     nbest: NBest, source: PhraseTree, target: PhraseTree, *, add: bool = True
 ) -> tuple[Int32, Int32, Int64]:
-    """Return the numbers of the phrases of all hypotheses.
+    """Return the numbers of the phrases of all candidates.
 
     Args:
         nbest: lists with sources and segmentations.
@@ -76,7 +76,7 @@ def numbered_pairs(
 
     Returns:
         (uses,) the source phrase, and the target phrase, of each use of a pair; and
-        (uses,) the hypothesis of each.
+        (uses,) the candidate of each.
 
     Raises:
         DataError: as `spans_of`.

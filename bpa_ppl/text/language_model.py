@@ -104,7 +104,7 @@ class NgramModel(TextModel):
             np.concatenate(list(log10)),
             np.concatenate(list(backoff)),
         )
-        # `<s>` in a hypothesis is not the beginning of a sentence, but an unknown word.
+        # `<s>` in a candidate is not the beginning of a sentence, but an unknown word.
         ordinary = range(len(SPECIAL), len(self.words))
         self._numbers = dict(zip(self.words[len(SPECIAL) :], ordinary, strict=True))
 

@@ -41,7 +41,7 @@ class Likelihood(Component, frozen=True):
     Settings that are None have defaults, such as in the unit of the gain: see `defaults`.
 
     Attributes:
-        observes: `oracles`; `gains`, if it needs the gain of each hypothesis; or `preferences`, the
+        observes: `oracles`; `gains`, if it needs the gain of each candidate; or `preferences`, the
             choices of `bpa_ppl.metrics.preferences.choice_sets`.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site `oracle`.
@@ -197,10 +197,10 @@ class OfLoss(OfOracles, frozen=True):
 
         0 in rows beyond the list, so that nothing depends on them.
         """
-        used, (name, default) = bucket["hypothesis"] >= 0, self.factor
+        used, (name, default) = bucket["candidate"] >= 0, self.factor
         gain = np.where(used, bucket["gain"].astype(np.float64), -np.inf)
         best = gain.max(axis=-1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # padding sentences have no best hypothesis
+        with np.errstate(invalid="ignore"):  # padding sentences have no best candidate
             deficit = np.where(used, best - gain, 0.0)
         factor = getattr(self, name)
         return np.asarray((default if factor is None else factor) * deficit)

@@ -1,4 +1,4 @@
-"""Softmax-margin: worse hypotheses must score lower than the oracle by a margin."""
+"""Softmax-margin: worse candidates must score lower than the oracle by a margin."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Margin(OfLoss, frozen=True):
         for bucket in buckets_with(lists, "gain", "margin"):
             loss = self.loss(bucket)
             loss -= loss[..., :1]  # e* may be given, and not be the best
-            used = bucket["hypothesis"] >= 0
+            used = bucket["candidate"] >= 0
             base = np.where(used, bucket["base"] + loss, bucket["base"])
             kept = {name: bucket[name] for name in bucket if name not in ("gain", "count")}
             buckets.append({**kept, "base": base.astype(np.float32)})

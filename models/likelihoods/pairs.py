@@ -114,7 +114,7 @@ def _shuffled(bucket: dict[str, Any]) -> dict[str, Any]:
     if width // 2 <= _STEPS:
         return bucket
     key = np.random.default_rng(0).random(bucket["base"].shape)
-    key[bucket["hypothesis"] < 0] = 2.0  # beyond the list
+    key[bucket["candidate"] < 0] = 2.0  # beyond the list
     order = np.argsort(key, axis=-1, kind="stable")
     return {
         name: np.take_along_axis(values, order[:, :, None] if name == "features" else order, -1)

@@ -28,7 +28,7 @@ def _without_drawing(without_drawing: None) -> None:
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `nbest`, `ref`, `moses.ini`, and posteriors `good.nc` and `poor.nc`."""
     folder = tmp_path_factory.mktemp("originals")
-    write_small_demo(folder, sentences=12, hypotheses=10)
+    write_small_demo(folder, sentences=12, candidates=10)
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
     assert run(*adapt, "-o", folder / "good.nc", "--sampler", "map").code == 0
     point = read_draws(folder / "good.nc")

@@ -230,7 +230,7 @@ def contents(draw: st.DrawFn, *, equal: bool, distinct: bool) -> Content:
     """Return lists.
 
     Args:
-        draw: of Hypothesis.
+        draw: of Candidate.
         equal: whether all have one size, and ids from 0.
         distinct: whether no candidate occurs twice in a list.
     """

@@ -1,4 +1,4 @@
-"""The decision rules, compared with loops over draws and hypotheses, and what `rerank` refuses."""
+"""The decision rules, compared with loops over draws and candidates, and what `rerank` refuses."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_summed_derivations_are_summed_over_equal_strings(
 
 @pytest.mark.parametrize("rule", ["predictive", "viterbi", "mean"])
 @pytest.mark.parametrize("derivations", ["separate", "summed"])
-def test_first_hypothesis_wins_ties(rule: str, derivations: str) -> None:
+def test_first_candidate_wins_ties(rule: str, derivations: str) -> None:
     rows = [[0.0], [1.0], [1.0], [1.0]]
     pool = from_lists([["a", "b", "c", "b"], ["x", "y"]], [rows, [[2.0], [2.0]]], ["LM0"])
     posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))

@@ -100,7 +100,7 @@ def draw(plots: dict[str, Plot], names: Any, data: Any) -> None:
 
 
 def data_of(sampler: str, **options: Any) -> Any:
-    known = target("two-hypotheses")
+    known = target("two-candidates")
     options = {**known.options, "draws": 100, **options}
     posterior = bpa.adapt(known.lists, known.weights, sampler=sampler, **options)
     return with_predictions(posterior, known.lists)

@@ -38,7 +38,7 @@ WEIGHTS, DIAGNOSTICS, ORIGIN = range(3)
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Lists of two, whose better hypotheses have much of TM0 and nothing else in common."""
+    """Lists of two, whose better candidates have much of TM0 and nothing else in common."""
     rng = np.random.default_rng(5)
     features = rng.normal(size=(60, 4))
     features[::2, 1] += 3

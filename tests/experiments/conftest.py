@@ -41,7 +41,7 @@ sizes = [4]
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study and its lists, references and weights."""
     folder = tmp_path_factory.mktemp("study")
-    write_small_demo(folder, sentences=24, hypotheses=8)
+    write_small_demo(folder, sentences=24, candidates=8)
     (folder / "study.toml").write_text(STUDY, "utf-8")
     return folder
 

@@ -22,7 +22,7 @@ from bpa_ppl.experiments.studies.study import Cell, Study, draw_sentences, read_
 from bpa_ppl.experiments.tuning.redecoding import redecode
 
 SCRIPT = Path(__file__).parent.parent / "support" / "source_decoder.py"
-SENTENCES, HYPOTHESES = 16, 5
+SENTENCES, CANDIDATES = 16, 5
 STUDY = """
 sizes = [4]
 draws = 1
@@ -61,13 +61,13 @@ def study_file(tmp_path: Path) -> Path:
     """A study whose decoder chooses from a table with longer lists."""
     folder = tmp_path / "study"
     folder.mkdir()
-    write_small_demo(folder, SENTENCES, hypotheses=30)
+    write_small_demo(folder, SENTENCES, candidates=30)
     shutil.copy(folder / "nbest", folder / "table")
-    write_small_demo(folder, SENTENCES, HYPOTHESES)
+    write_small_demo(folder, SENTENCES, CANDIDATES)
     sources = files("bpa_ppl.demo_data").joinpath("leaflet.src").read_text("utf-8")
     (folder / "src").write_text("".join(sources.splitlines(keepends=True)[:SENTENCES]), "utf-8")
     start = shlex.join([sys.executable, str(SCRIPT), "table", "src"])
-    command = f"{start} {{weights}} {{sources}} {{nbest}} {HYPOTHESES} && cp {{sources}} decoded"
+    command = f"{start} {{weights}} {{sources}} {{nbest}} {CANDIDATES} && cp {{sources}} decoded"
     (folder / "study.toml").write_text(STUDY.replace("COMMAND", command), "utf-8")
     return folder / "study.toml"
 

@@ -32,7 +32,7 @@ def log_density(known: KnownTarget, weights: Array) -> Array:
     ("name", "width", "points", "tolerance"),
     [
         ("skewed", 16.0, 601, 1e-8),
-        ("two-hypotheses", 9.0, 201, 1e-8),
+        ("two-candidates", 9.0, 201, 1e-8),
         ("separable", 80.0, 501, 1e-3),
         ("lists", 2.5, 31, 1e-6),
     ],

@@ -90,7 +90,7 @@ def test_mert(reached: Callable[[str, str], float], results: Any, metric: str, s
     assert sign * (reached("mert", metric) - expected) > -0.1
 
 
-# kbmira is the repaired program: as it is built today it loses most hypotheses of each list.
+# kbmira is the repaired program: as it is built today it loses most candidates of each list.
 @pytest.mark.parametrize(("name", "program"), [("mira", "kbmira"), ("pro", "pro")])
 def test_mira_and_pro(
     reached: Callable[[str, str], float], results: Any, name: str, program: str

@@ -35,7 +35,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 
 @pytest.fixture
 def everything() -> NBest:
-    """All hypotheses of the decoder, which returns the best of them."""
+    """All candidates of the decoder, which returns the best of them."""
     rng = np.random.default_rng(11)
     texts = [
         [" ".join(rng.permutation(WORDS)[: rng.integers(2, 7)]) for _ in range(60)]
@@ -139,7 +139,7 @@ class Turning(Tuner, frozen=True):
     """A tuner that finds the best weights in the first iteration only."""
 
     def tune(self, problem: TuningProblem) -> Tuned:
-        """Return weights that depend on the number of hypotheses alone."""
+        """Return weights that depend on the number of candidates alone."""
         first = problem.lists.offsets[1] == 4
         weights = np.array([-1.0 if first else 1.0, 0.0, 0.0])
         return Tuned(weights, weights[None])

@@ -51,7 +51,7 @@ def test_results_are_reproducible_and_progress_is_reported(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_lists_of_one_hypothesis_leave_the_weights_unchanged(name: str) -> None:
+def test_lists_of_one_candidate_leave_the_weights_unchanged(name: str) -> None:
     lists = TuningLists(np.arange(4), np.eye(3), np.zeros(3), np.array([[1.0, 5.0]] * 3))
     start = np.array([0.2, 0.3, 0.5])
     np.testing.assert_allclose(run(name, problem_of(lists, start)).weights, start)
@@ -79,7 +79,7 @@ def test_random_directions_are_searched_too() -> None:
 
 
 def test_one_step_of_mira() -> None:
-    # Hope is the first hypothesis with 1 edit, fear the second with 5: the loss is 4 words.
+    # Hope is the first candidate with 1 edit, fear the second with 5: the loss is 4 words.
     counts = np.array([[1.0, 10.0], [5.0, 10.0]])
     lists = TuningLists(np.array([0, 2]), np.diag([2.0, 1.0]), np.zeros(2), counts)
     capped = Mira(epochs=1).tune(problem_of(lists, np.zeros(2)))

@@ -40,7 +40,7 @@ LAPLACE = {**MODE, "sampler": "laplace"}
 
 
 class Known(TextSource, frozen=True):
-    """How many words of a hypothesis stand in a file, or in the adaptation references."""
+    """How many words of a candidate stand in a file, or in the adaptation references."""
 
     main: ClassVar[str | None] = "text"
     paths: ClassVar[tuple[str, ...]] = ("text",)
@@ -84,7 +84,7 @@ def registered(registries: list[Registry]) -> None:
 
 @pytest.fixture
 def lists() -> NBest:
-    """Twenty lists, each with its reference among the hypotheses."""
+    """Twenty lists, each with its reference among the candidates."""
     rng = np.random.default_rng(3)
     words = [f"w{n}" for n in range(12)]
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(5)] for _ in range(20)]

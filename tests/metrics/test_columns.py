@@ -51,10 +51,10 @@ class TestColumns:
         with raises(UsageError, "unknown-name", parameter="gain", match="texts, such as '1'"):
             oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
         for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
-            where = "mqm of hypothesis 0 of sentence 1 is ('4'|True|inf)"
+            where = "mqm of candidate 0 of sentence 1 is ('4'|True|inf)"
             with raises(DataError, "bad-number", match=where):
                 oracles(LISTS.with_extras(mqm=values), "mqm")
-        with raises(DataError, "bad-number", match="hypothesis 0 of sentence 0 is True"):
+        with raises(DataError, "bad-number", match="candidate 0 of sentence 0 is True"):
             oracles(LISTS.with_extras(mqm=[True] * 5), "mqm")
         with raises(DataError, "no-data", match="mqm"):
             oracles(LISTS.with_extras(mqm=[None, None, 1, None, 2]), "mqm")
@@ -73,12 +73,12 @@ class TestColumns:
 
 
 class TestFunctions:
-    def test_function_gets_one_entry_per_hypothesis(self) -> None:
+    def test_function_gets_one_entry_per_candidate(self) -> None:
         calls = []
 
-        def overlap(hypotheses: list[str], references: list[tuple[str, ...]]) -> list[float]:
-            calls.append((hypotheses, references))
-            return [float(h in r) for h, r in zip(hypotheses, references, strict=True)]
+        def overlap(candidates: list[str], references: list[tuple[str, ...]]) -> list[float]:
+            calls.append((candidates, references))
+            return [float(h in r) for h, r in zip(candidates, references, strict=True)]
 
         lists = LISTS.with_references([("a", "b"), ("d",)])
         result = oracles(lists, overlap)
@@ -87,7 +87,7 @@ class TestFunctions:
         assert calls == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
 
     def test_function_of_texts_only(self) -> None:
-        found = lambda hypotheses: [float(text == "b") for text in hypotheses]  # noqa: E731
+        found = lambda candidates: [float(text == "b") for text in candidates]  # noqa: E731
         assert oracles(LISTS, found).index.tolist() == [1, 0]
         assert gains(LISTS, found).tolist() == [0, 1, 0, 0, 0]
         assert headroom(LISTS, gain=found).oracle.value == 0.5
@@ -112,7 +112,7 @@ class TestFunctions:
     def test_other_results_and_objects_are_refused(self) -> None:
         for result in (None, 1.0, [1.0], ["x"] * 4, [np.nan] * 4):
             with raises(DataError, "bad-number"):
-                oracles(LISTS, lambda hypotheses, result=result: result)
+                oracles(LISTS, lambda candidates, result=result: result)
         for wrong in (lambda: 1, lambda a, b, c, d: 1, 5, None, [1.0]):
             with raises(UsageError, "wrong-type", parameter="gain" if callable(wrong) else None):
                 oracles(LISTS, wrong)  # type: ignore[arg-type]

@@ -59,27 +59,27 @@ CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_s
 @settings(max_examples=14, deadline=None)
 @given(corpus=CORPUS | st.sampled_from(EDGES))
 def test_scores_and_signatures_agree_with_sacrebleu(config: Metric, corpus: list) -> None:
-    hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
+    candidates, references = [h for h, _ in corpus], [r for _, r in corpus]
     reference = scorer_of(config)
-    expected = reference.corpus_score(hypotheses, list(map(list, zip_longest(*references))))
-    counts = config.counts([[text] for text in hypotheses], references)
-    assert counts.shape == (len(hypotheses), config.width)
+    expected = reference.corpus_score(candidates, list(map(list, zip_longest(*references))))
+    counts = config.counts([[text] for text in candidates], references)
+    assert counts.shape == (len(candidates), config.width)
     assert config.value(counts.sum(axis=0)) == pytest.approx(expected.score, rel=1e-12)
-    result = corpus_score(hypotheses, references, config)
+    result = corpus_score(candidates, references, config)
     assert (result.value, result.name) == (expected.score, expected.name)
     assert result.signature == str(reference.get_signature())
 
 
 @pytest.mark.parametrize(
-    ("hypotheses", "references", "code"),
+    ("candidates", "references", "code"),
     [
         (["a"], [("a",), ("b",)], "wrong-length"),
         (["a"], [()], "missing-references"),
     ],
 )
-def test_invalid_references(hypotheses: list, references: list, code: str) -> None:
+def test_invalid_references(candidates: list, references: list, code: str) -> None:
     with raises(DataError, code, parameter="references"):
-        corpus_score(hypotheses, references)
+        corpus_score(candidates, references)
     with raises(DataError, "no-data"):
         corpus_score([], [])
     assert corpus_score(["a"], ["a b"]) == corpus_score(["a"], [("a b",)])

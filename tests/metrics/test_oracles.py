@@ -80,9 +80,9 @@ def test_oracles_agree_with_brute_force(metric: str, text: list, seed: int) -> N
 def test_adapt_scores_each_text_once() -> None:
     scored: list[str] = []
 
-    def words(hypotheses: list[str]) -> list[float]:
-        scored.extend(hypotheses)
-        return [float(len(text.split())) for text in hypotheses]
+    def words(candidates: list[str]) -> list[float]:
+        scored.extend(candidates)
+        return [float(len(text.split())) for text in candidates]
 
     lists = from_lists([["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"])
     adapt(lists, {"F": 0.5}, gain=words, likelihood="risk", sampler="map")

@@ -17,18 +17,18 @@ from bpa_ppl.metrics.oracles import headroom
 
 
 def each(lists: Any, others: Any, score: Callable[[str, Any], Any]) -> np.ndarray:
-    """Return the score of each hypothesis with what belongs to its sentence."""
+    """Return the score of each candidate with what belongs to its sentence."""
     pairs = zip(lists, others, strict=True)
     return np.array([score(text, other) for texts, other in pairs for text in texts], float)
 
 
 class Overlap(Averaged, frozen=True):
-    """The share of the words of the first reference that are in a hypothesis, in percent."""
+    """The share of the words of the first reference that are in a candidate, in percent."""
 
     key: ClassVar[str] = "overlap"
 
     def sentences(self, lists: Any, references: Any) -> np.ndarray:
-        """Return one score per hypothesis."""
+        """Return one score per candidate."""
         words = [set(refs[0].split()) for refs in references]
         return each(lists, words, lambda text, ref: 100 * len({*text.split()} & ref) / len(ref))
 
@@ -41,7 +41,7 @@ class Lengths(Metric, frozen=True):
     weight: Count = 1
 
     def counts(self, lists: Any, references: Any) -> np.ndarray:
-        """Return length differences and reference lengths in words (hypotheses, 2)."""
+        """Return length differences and reference lengths in words (candidates, 2)."""
         lengths = [len(refs[0].split()) for refs in references]
         return each(lists, lengths, lambda text, ref: (abs(len(text.split()) - ref), ref))
 

@@ -14,18 +14,18 @@ Sentence = list[str]
 PLAIN = TER()
 
 
-def sacrebleu_edits(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
+def sacrebleu_edits(candidate: str, references: list[str], config: TER) -> tuple[int, float]:
     """Return sacreBLEU's edits and reference length of one sentence."""
     scorer = metrics.TER(
         config.normalized, config.no_punct, config.asian_support, config.case_sensitive
     )
-    score = scorer.sentence_score(hypothesis, references)
+    score = scorer.sentence_score(candidate, references)
     return score.num_edits, score.ref_length
 
 
-def assert_same(hypotheses: list[str], references: list[list[str]], config: TER = PLAIN) -> None:
-    counts = config.counts([[text] for text in hypotheses], references)
-    pairs = zip(hypotheses, references, strict=True)
+def assert_same(candidates: list[str], references: list[list[str]], config: TER = PLAIN) -> None:
+    counts = config.counts([[text] for text in candidates], references)
+    pairs = zip(candidates, references, strict=True)
     assert counts.tolist() == [[*sacrebleu_edits(h, r, config)] for h, r in pairs]
 
 
@@ -79,8 +79,8 @@ def test_shifts_among_repeated_and_rare_words(pair: tuple[str, str]) -> None:
 @settings(max_examples=25, deadline=None)
 @given(sentences(MANY, 90, shortest=60), st.integers(0, 90), st.integers(0, 40))
 def test_long_sentences(words: Sentence, turn: int, cut: int) -> None:
-    hypothesis = (words[turn:] + words[:turn])[cut:]
-    assert_same([" ".join(hypothesis)], [[" ".join(words)]])
+    candidate = (words[turn:] + words[:turn])[cut:]
+    assert_same([" ".join(candidate)], [[" ".join(words)]])
 
 
 @settings(max_examples=25, deadline=None)
@@ -92,8 +92,8 @@ def test_short_against_long_sentences(few: Sentence, many: Sentence) -> None:
 @pytest.mark.parametrize("sizes", [(45, 60), (60, 36)])
 def test_limit_of_shifts(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
-    hypothesis, reference = (" ".join(rng.choice(list("abcde"), size=size)) for size in sizes)
-    assert_same([hypothesis], [[reference]])
+    candidate, reference = (" ".join(rng.choice(list("abcde"), size=size)) for size in sizes)
+    assert_same([candidate], [[reference]])
 
 
 @pytest.mark.parametrize("distance", [50, 51])
@@ -133,8 +133,8 @@ CONFIGS = st.builds(TER, st.booleans(), st.booleans(), st.booleans(), st.boolean
 
 @settings(max_examples=25, deadline=None)
 @given(TEXT, st.lists(TEXT, min_size=1, max_size=2), CONFIGS)
-def test_all_settings(hypothesis: str, references: list[str], config: TER) -> None:
-    assert_same([hypothesis], [references], config)
+def test_all_settings(candidate: str, references: list[str], config: TER) -> None:
+    assert_same([candidate], [references], config)
 
 
 def test_sentences_are_independent() -> None:

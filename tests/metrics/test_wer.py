@@ -58,7 +58,7 @@ def test_scores_agree_with_jiwer(name: str) -> None:
         assert result.details["edits"] == pytest.approx(
             expected / 100 * result.details["reference_length"]
         )
-    # Single sentences, of which some have an empty reference or hypothesis.
+    # Single sentences, of which some have an empty reference or candidate.
     assert (counts[:, 1] == 0).any()
     for s, reference in enumerate(references):
         for row in range(*LISTS.rows(s).indices(len(counts))):

@@ -23,7 +23,7 @@ SENTENCES = 20
 
 
 def pool(seed: int, truth: tuple[float, float], sentences: int = SENTENCES) -> NBest:
-    """Lists of two, whose first hypothesis was drawn from p(e | f, λ) with a true λ."""
+    """Lists of two, whose first candidate was drawn from p(e | f, λ) with a true λ."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(sentences, 2)) * [3.0, 2.0]
     other = rng.uniform(size=sentences) < 1 / (1 + np.exp(-rows @ truth))

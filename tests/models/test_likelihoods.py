@@ -52,13 +52,13 @@ def gain_values(lists: NBest) -> Array:
     rng = np.random.default_rng(3)
     result = rng.integers(-4, 0, size=sum(SIZES)) / 2
     result[2:4], result[4] = -0.5, -1.0  # two of three equal derivations have equal gains
-    result[12:14] = result[8:15].max()  # two of the best hypotheses have equal features
+    result[12:14] = result[8:15].max()  # two of the best candidates have equal features
     return result
 
 
 @pytest.fixture(scope="module")
 def oracle(lists: NBest, gain_values: Array) -> Array:
-    """The first hypothesis with the highest gain."""
+    """The first candidate with the highest gain."""
     return lists.best(gain_values)
 
 
@@ -131,13 +131,13 @@ def test_density_and_gradient_agree_with_scipy(
         np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-5)
 
 
-def test_hypotheses_with_different_gains_are_not_merged(
+def test_candidates_with_different_gains_are_not_merged(
     lists: NBest, gain_values: Array, oracle: Array
 ) -> None:
     matched, rows = match(CANONICAL, lists), []
     for gain in (None, gain_values):
         buckets = tabulate(lists, matched, oracle, gains=gain).buckets
-        rows.append(sum(int((bucket["hypothesis"] >= 0).sum()) for bucket in buckets))
+        rows.append(sum(int((bucket["candidate"] >= 0).sum()) for bucket in buckets))
     assert rows == [118, 119]  # of 120
 
 

@@ -43,8 +43,8 @@ def log_prob(table: Lists, weights: jax.Array, rows: jax.Array) -> jax.Array:
     return OracleChoice(table, weights).log_prob(rows)
 
 
-def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
-    """Also those of other rows than the oracle, with a fixed feature and equal hypotheses."""
+def test_rows_have_the_probabilities_of_their_candidates() -> None:
+    """Also those of other rows than the oracle, with a fixed feature and equal candidates."""
     rng, sizes, oracle = np.random.default_rng(3), (4, 1, 6, 2, 40), (3, 0, 1, 0, 17)
     features = [rng.normal(size=(n, 2)) for n in sizes]
     for table in features:
@@ -56,10 +56,10 @@ def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
     order, rows = in_order(data), np.arange(max(sizes))
     of_rows = jax.vmap(log_prob, in_axes=(None, None, 0))
     log_p = np.asarray(of_rows(data, np.array([0.4]), np.tile(rows[:, None], len(data.oracle))))
-    hypotheses = [
-        bucket["hypothesis"].reshape(-1, bucket["base"].shape[-1]) for bucket in data.buckets
+    candidates = [
+        bucket["candidate"].reshape(-1, bucket["base"].shape[-1]) for bucket in data.buckets
     ]
-    places = [row for bucket in hypotheses for row in bucket]
+    places = [row for bucket in candidates for row in bucket]
     for sentence, place in enumerate(order):
         table = pool.features[pool.rows(sentence)]
         p = np.exp(reference_model.log_choice(table, [0.4, 0.7]))

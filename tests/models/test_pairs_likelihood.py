@@ -68,7 +68,7 @@ def tabulated(
     table = tabulate(lists, matched, best, gains=gain, **options)
     if width:
         (bucket,) = table.buckets
-        fill = {"base": PADDING, "hypothesis": -1}
+        fill = {"base": PADDING, "candidate": -1}
         wider = {
             name: np.pad(
                 values,
@@ -94,7 +94,7 @@ def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) 
     scale = Pairs().gain_scale if unit is None else "raw"
     prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, scale, unit))
     assert len(prepared.buckets) == 4
-    merged = sum(int((bucket["hypothesis"] >= 0).sum()) for bucket in prepared.buckets)
+    merged = sum(int((bucket["candidate"] >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
     jacobian = jax.jit(jax.jacobian(log_likelihood))
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):

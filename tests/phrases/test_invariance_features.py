@@ -42,7 +42,7 @@ def subdomains(path: Path, assignment: np.ndarray = SOFT) -> str:
 
 @pytest.fixture
 def lists() -> NBest:
-    texts = [[text for text, _ in hypotheses] for _, hypotheses in LISTS]
+    texts = [[text for text, _ in candidates] for _, candidates in LISTS]
     features = [np.arange(len(part), dtype=float)[:, None] for part in texts]
     references = [part[1] for part in texts]
     sources = [source for source, _ in LISTS]
@@ -65,8 +65,8 @@ def spread(phrase: str, sentences: list[list[str]], shares: Any, once: bool = Tr
 
 
 def phrase_pairs(lists: NBest) -> Iterator[list[tuple[str, str]]]:
-    for (source, hypotheses), _ in zip(LISTS, lists, strict=True):
-        for text, spans in hypotheses:
+    for (source, candidates), _ in zip(LISTS, lists, strict=True):
+        for text, spans in candidates:
             pairs = []
             for pair in spans.split():
                 first, second = ([int(n) for n in span.split("-")] for span in pair.split("="))

@@ -40,7 +40,7 @@ def split(texts: list[str]) -> list[list[str]]:
 
 
 def by_hand(pairs: list[tuple[str, str]], lists: NBest, floor: float = 1e-4) -> np.ndarray:
-    """Both columns, one hypothesis after the other."""
+    """Both columns, one candidate after the other."""
     sources, targets = split([s for s, _ in pairs]), split([t for _, t in pairs])
     direct, inverse = IBM1.estimate(sources, targets), IBM1.estimate(targets, sources)
     assert lists.sources is not None
@@ -63,7 +63,7 @@ def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) 
     assert other == pytest.approx(again.astype(np.float32), rel=1e-6)
     assert not np.allclose(other, added.features[:, 1:])
     assert add_features(lists[:0], Lexicon(pairs=memory)).features.shape == (0, 3)
-    # No hypothesis explains the words of the source better than the reference.
+    # No candidate explains the words of the source better than the reference.
     best = [added[s].features[:, 2].argmax() for s in range(5)]
     assert added[:5].chosen(best) == [refs[0] for refs in added.references[:5]]
 

@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> str:
 def sums_by_hand(
     lists: NBest, probabilities: dict[tuple[str, str], float], floor: float
 ) -> list[float]:
-    """Return the sums of logarithms, one hypothesis at a time."""
+    """Return the sums of logarithms, one candidate at a time."""
     sums = []
     for s in range(len(lists)):
         words = (lists.sources or ())[s].split()
@@ -106,7 +106,7 @@ def test_a_table_of_the_decoder(lists: NBest, tmp_path: Path) -> None:
 )
 def test_bad_segmentations(lists: NBest, path: str, segmentation: str, code: str) -> None:
     others = list(lists.extras["segmentation"])[1:]
-    with raises(DataError, code, match="hypothesis 1 of sentence 0: "):
+    with raises(DataError, code, match="candidate 1 of sentence 0: "):
         bad = lists.with_extras(segmentation=[segmentation, *others])
         add_features(bad, PhraseMixture(table=path))
     with raises(DataError, "wrong-type"):

@@ -26,7 +26,7 @@ from pathlib import Path
 from time import perf_counter
 
 PROGRAM = str(Path(sys.executable).parent / "bpa")
-SENTENCES, HYPOTHESES = 40, 20
+SENTENCES, CANDIDATES = 40, 20
 LIMITS = 0, 8  # KiB that a command may write before the disk is full
 TIMEOUT = 3600.0  # seconds, enough for a busy machine
 
@@ -48,19 +48,19 @@ _INPUTS = {"nbest", "decoded", "first", "ref", "aligned", "moses.ini"}
 _POSTERIORS = {"good.nc": "map", "drawn.nc": "imh", "other.nc": "laplace"}
 
 
-def prepare(folder: Path, sentences: int = SENTENCES, hypotheses: int = HYPOTHESES) -> None:
+def prepare(folder: Path, sentences: int = SENTENCES, candidates: int = CANDIDATES) -> None:
     """Write lists, references, weights and a posterior."""
     demo = files("bpa_ppl.demo_data")
     lists: dict[str, list[str]] = {}
     for line in gzip.decompress(demo.joinpath("leaflet.nbest100.gz").read_bytes()).splitlines():
         identifier, rest = line.decode().split(" ||| ", 1)
         lists.setdefault(identifier, []).append(rest)
-    known = [rows[:hypotheses] for rows in lists.values()]
+    known = [rows[:candidates] for rows in lists.values()]
     few = min(sentences, SENTENCES)
     for name, count, size in (
-        ("nbest", sentences, hypotheses),
-        ("decoded", few, hypotheses),
-        ("first", few, hypotheses // 2),
+        ("nbest", sentences, candidates),
+        ("decoded", few, candidates),
+        ("first", few, candidates // 2),
     ):
         with (folder / name).open("w", encoding="utf-8") as file:
             for sentence in range(count):

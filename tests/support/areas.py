@@ -696,7 +696,7 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         lambda weights, defaults: match(weights, sample_lists(), defaults=defaults),
         {"weights": {"LM0": 1.0, "W": 2.0}, "defaults": {"LM0": 1.0}},
     ),
-    (bpa.corpus_score, {"hypotheses": ["a cat"], "references": [("the cat",)], "metric": "ter"}),
+    (bpa.corpus_score, {"candidates": ["a cat"], "references": [("the cat",)], "metric": "ter"}),
     (lambda sources: bpa.add_features(sample_lists(), sources), {"sources": ["length"]}),
     (lambda oracle: tabulate(sample_lists(), oracle), {"oracle": [0, 1]}),
     (

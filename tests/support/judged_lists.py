@@ -13,7 +13,7 @@ SYSTEMS = ("ann", "bob", "eve")
 
 
 def judged_lists(sentences: int = 40, seed: int = 1, *, names: tuple[str, ...] = SYSTEMS) -> NBest:
-    """Return lists of one hypothesis per system; `eve` is best, and `logprob` is a weak signal."""
+    """Return lists of one candidate per system; `eve` is best, and `logprob` is a weak signal."""
     rng = np.random.default_rng(seed)
     count = len(names)
     texts = [[f"{s} {name}" for name in names] for s in range(sentences)]

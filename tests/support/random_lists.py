@@ -1,4 +1,4 @@
-"""Lists of random hypotheses, some of them derivations of equal strings."""
+"""Lists of random candidates, some of them derivations of equal strings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def random_lists(
     """Return lists of three features.
 
     Args:
-        sizes: the number of hypotheses of each list; half of them are different strings.
+        sizes: the number of candidates of each list; half of them are different strings.
         words: whether the strings are of two to seven words, not of one.
         scale: the standard deviation of the features.
         parts: of the lists, such as `references`.

@@ -14,20 +14,20 @@ Array = npt.NDArray[np.float64]
 
 
 def given(*index: int) -> Oracles:
-    """Return oracles with these positions, without scoring any hypothesis."""
+    """Return oracles with these positions, without scoring any candidate."""
     zeros = np.zeros(len(index))
     positions = np.array(index, np.int64)
     return Oracles(positions, zeros, positions * 0 + 1, "canonical", "ter", "given")
 
 
 def pairs(differences: npt.ArrayLike, names: Sequence[str]) -> NBest:
-    """Return lists of two hypotheses with these feature differences (sentences, features)."""
+    """Return lists of two candidates with these feature differences (sentences, features)."""
     tables = [[np.zeros(len(names)), row] for row in np.asarray(differences)]
     return from_lists([["oracle", "other"]] * len(tables), tables, names)
 
 
 def log_choice(features: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
-    """Return log p(e | f, λ) of the hypotheses of one list (hypotheses,)."""
+    """Return log p(e | f, λ) of the candidates of one list (candidates,)."""
     scores = np.asarray(features, np.float64) @ np.asarray(weights, np.float64)
     # SciPy's logsumexp is fifty times slower for so few numbers.
     return np.asarray(scores - np.logaddexp.reduce(scores))

@@ -19,14 +19,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def write_small_demo(folder: Path, sentences: int, hypotheses: int) -> None:
+def write_small_demo(folder: Path, sentences: int, candidates: int) -> None:
     """Write the first sentences of the demo to `nbest`, `ref` and `moses.ini`."""
     demo = files("bpa_ppl.demo_data")
     lists: dict[str, list[str]] = {}
     packed = demo.joinpath("leaflet.nbest100.gz").read_bytes()
     for line in gzip.decompress(packed).decode().splitlines(keepends=True):
         lists.setdefault(line.split(" ||| ")[0], []).append(line)
-    kept = [line for key in list(lists)[:sentences] for line in lists[key][:hypotheses]]
+    kept = [line for key in list(lists)[:sentences] for line in lists[key][:candidates]]
     (folder / "nbest").write_text("".join(kept), "utf-8")
     references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines(keepends=True)
     (folder / "ref").write_text("".join(references[:sentences]), "utf-8")

@@ -45,7 +45,7 @@ def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
 
 
 class Target(NamedTuple):
-    """An adaptation problem with first hypotheses as oracles, and its posterior moments."""
+    """An adaptation problem with first candidates as oracles, and its posterior moments."""
 
     pool: NBest
     canonical: dict[str, float]
@@ -116,7 +116,7 @@ def skewed() -> Target:
 @cache
 def plane() -> Target:
     """Return a target of two weights with a correlated, skewed posterior."""
-    return logistic(rows_of("two-hypotheses"), 2.0, 9.0)
+    return logistic(rows_of("two-candidates"), 2.0, 9.0)
 
 
 def rows_of(name: str) -> Array:

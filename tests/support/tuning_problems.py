@@ -22,7 +22,7 @@ def random_lists(
 
 
 def planted_lists(seed: int, true: np.ndarray, metric: str) -> TuningLists:
-    """Lists whose hypotheses have better counts, the higher λ·h is for the true λ."""
+    """Lists whose candidates have better counts, the higher λ·h is for the true λ."""
     rng = np.random.default_rng(seed)
     sentences, size = 30, 20
     features = rng.normal(size=(sentences * size, len(true)))

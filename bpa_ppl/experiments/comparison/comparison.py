@@ -331,7 +331,7 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
 
     Args:
         lists: with or without references.
-        ours: (sentences,) positions of the hypotheses that are compared.
+        ours: (sentences,) positions of the candidates that are compared.
         theirs: (sentences,) positions of those that they are compared with.
         seed: of the bootstrap (Koehn 2004).
 

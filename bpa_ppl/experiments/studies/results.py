@@ -56,7 +56,7 @@ def results_schema(metrics: Iterable[str]) -> pa.Schema:
     """Return the columns of the results, one row a cell.
 
     Each metric has its value, its details (BLEU: precisions, brevity penalty, length), and its
-    counts for the chosen hypotheses, (sentences × S) row by row.
+    counts for the chosen candidates, (sentences × S) row by row.
 
     >>> results_schema(["ter"]).names[5:]
     ['ter', 'verdict', 'failed', 'ter_counts']
@@ -99,7 +99,7 @@ def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
 def result_row(
     cell: Cell, counts: Mapping[str, Float64], verdict: str, failed: Iterable[str]
 ) -> dict[str, Any]:
-    """Return the row of a cell, given the counts for the chosen hypotheses, (sentences, S).
+    """Return the row of a cell, given the counts for the chosen candidates, (sentences, S).
 
     >>> counts = {"ter": np.array([[1.0, 4.0]]), "bleu": np.array([[3.0, 2, 1, 0, 3, 2, 1, 0, 4]])}
     >>> result_row(Cell("d", 10, 0, "imh", ""), counts, "passed", [])["ter"]

@@ -128,7 +128,7 @@ class Material:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
-        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.metrics.gains.statistics`.
+        counts: for each metric (candidates of `test`, S), as `bpa_ppl.metrics.gains.statistics`.
     """
 
     adapt: NBest
@@ -139,7 +139,7 @@ class Material:
 
 @lru_cache(_MAX_DOMAINS)
 def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
-    """Read the lists of a domain, cut to their first `size` hypotheses unless it is 0.
+    """Read the lists of a domain, cut to their first `size` candidates unless it is 0.
 
     Raises:
         DataError: if the files are invalid, do not fit together, or have too few sentences.

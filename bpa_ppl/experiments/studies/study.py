@@ -74,7 +74,7 @@ class Method(Component, frozen=True):
             of `adapt`: that of a published sampler, or of the gain.
         prior: of a sampler, with settings after its name or without.
         rule: the decision rule of `rerank`.
-        nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
+        nbest_size: the number of candidates to keep of each list; 0 keeps all.
         redecode: whether a tuner decodes A again with its weights and repeats, until nothing is
             new.
         decode_test: whether the test sentences are decoded again with the adapted weights, of a

@@ -1,6 +1,6 @@
 """MERT, minimum error rate training (Och, 2003), as the tool of Moses does it.
 
-Its line search is exact: along a line of weights the score of each hypothesis is a line too, and
+Its line search is exact: along a line of weights the score of each candidate is a line too, and
 the best of a list are its upper envelope, which compiled code finds.
 """
 
@@ -88,8 +88,8 @@ def error_surface(
 
     Args:
         problem: its lists, of which the highest lines are chosen, and its metric.
-        heights: (hypotheses,) scores at x = 0.
-        slopes: (hypotheses,) growth of the scores.
+        heights: (candidates,) scores at x = 0.
+        slopes: (candidates,) growth of the scores.
 
     Returns:
         (B,) where the choice from some list changes, ascending; and (B + 1,) the corpus score,
@@ -127,8 +127,8 @@ def envelopes(
     """Find the highest of the lines heights + x · slopes of each list, for every x.
 
     Args:
-        heights: (hypotheses,) scores at x = 0.
-        slopes: (hypotheses,) growth of the scores.
+        heights: (candidates,) scores at x = 0.
+        slopes: (candidates,) growth of the scores.
         offsets: (sentences + 1,) the first line of each list, then the number of lines.
 
     Returns:

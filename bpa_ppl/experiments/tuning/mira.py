@@ -15,8 +15,8 @@ class Mira(Tuner, frozen=True):
     """Passes over the sentences, with the defaults of Cherry and Foster (2012).
 
     This is the algorithm of Moses' `kbmira`. Built with a current Boost, that program compares
-    each hypothesis with itself (`operator==` in `mert/FeatureDataIterator.cpp`), and so keeps 16
-    of the 500 hypotheses of a list: on 10 sentences of captions its test TER is then 57.3 ± 11.0,
+    each candidate with itself (`operator==` in `mert/FeatureDataIterator.cpp`), and so keeps 16
+    of the 500 candidates of a list: on 10 sentences of captions its test TER is then 57.3 ± 11.0,
     and 54.2 ± 1.6 after a fix (mean ± 2σ over draws). This defect caused the instability of MIRA
     on small samples.
 

@@ -12,7 +12,7 @@ from bpa_ppl.experiments.tuning.tuner import Tuned, Tuner, TuningProblem
 
 
 class Pro(Tuner, frozen=True):
-    """A classifier of pairs of hypotheses, with the defaults of Hopkins and May (2011).
+    """A classifier of pairs of candidates, with the defaults of Hopkins and May (2011).
 
     Args:
         iterations: of drawing pairs, training a classifier, and updating the weights.
@@ -34,7 +34,7 @@ class Pro(Tuner, frozen=True):
     penalty: Positive = 1.0
 
     def tune(self, problem: TuningProblem) -> Tuned:
-        """Return weights that rank pairs of hypotheses as the sentence metric does."""
+        """Return weights that rank pairs of candidates as the sentence metric does."""
         rng = np.random.default_rng(problem.seed)
         lists, gains = problem.lists, problem.metric.fraction(problem.lists.counts)
         weights, visited = problem.start, []
@@ -54,7 +54,7 @@ class Pro(Tuner, frozen=True):
         return Tuned(weights, np.array(visited))
 
     def _draw(self, gains: Float64, rng: np.random.Generator) -> Int64:
-        """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
+        """Return (pairs, 2) the better and the worse candidate of pairs of one list."""
         pairs = rng.integers(len(gains), size=(self.pairs, 2))
         difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
         different = np.flatnonzero(np.abs(difference) > self.minimum_difference)

@@ -70,7 +70,7 @@ def redecode(
     decoder: str = "a function",
     **options: Any,
 ) -> Redecoded:
-    """Re-estimate until decoding with the new weights finds no new hypothesis.
+    """Re-estimate until decoding with the new weights finds no new candidate.
 
     Source: Och (2003), section 5. Each iteration starts from the weights of the one before, on
     the lists of all decodings so far.
@@ -85,7 +85,7 @@ def redecode(
         folder: for the weights and lists of each iteration: the same loop, started again, resumes
             where it was interrupted.
         report: called after each iteration with its number, its result, and the number of new
-            hypotheses.
+            candidates.
         decoder: what decodes, recorded in the folder.
         options: of `reestimate`: `tuner`, `gain`, `seed`, …
 
@@ -137,7 +137,7 @@ def redecode(
             if not added:
                 break
     if added:
-        reason = "although the decoder still finds new hypotheses: allow more iterations"
+        reason = "although the decoder still finds new candidates: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
     matched, all_lists = tuning_lists(lists, path[0], metric, options.get("fixed"))
@@ -145,7 +145,7 @@ def redecode(
     problem = TuningProblem(all_lists, metric, matched.free_values)
     gains = [problem.gain(point[matched.free]) for point in visited]
     last = len(path) - 1
-    # Of equally good ones the latest, which was tuned on the most hypotheses.
+    # Of equally good ones the latest, which was tuned on the most candidates.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
     points = (visited[k][matched.free] for k in (0, best))
     first, chosen = (all_lists.best(point) - all_lists.offsets[:-1] for point in points)
@@ -237,9 +237,9 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
-    """Add the hypotheses of another decoding of the same sentences to lists.
+    """Add the candidates of another decoding of the same sentences to lists.
 
-    A hypothesis is new unless the list has one with the same text and the same features. Totals
+    A candidate is new unless the list has one with the same text and the same features. Totals
     of the decoder are dropped, because they were computed with different weights.
 
     Args:
@@ -247,8 +247,8 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
         new: lists of the same sentences, identified by their ids; some may be missing.
 
     Returns:
-        in each list the old hypotheses, then the new ones, without duplicates; and the number of
-        new hypotheses.
+        in each list the old candidates, then the new ones, without duplicates; and the number of
+        new candidates.
 
     Raises:
         DataError: if the features differ, or a sentence is unknown.

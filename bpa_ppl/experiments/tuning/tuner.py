@@ -24,9 +24,9 @@ class TuningLists:
 
     Attributes:
         offsets: (sentences + 1,) the first row of each list, then the number of rows.
-        features: (hypotheses, Q) float64, of the weights to be tuned.
-        fixed: (hypotheses,) the part of each score from features with fixed weights.
-        counts: (hypotheses, S) the counts of the metric, as `Metric.counts`.
+        features: (candidates, Q) float64, of the weights to be tuned.
+        fixed: (candidates,) the part of each score from features with fixed weights.
+        counts: (candidates, S) the counts of the metric, as `Metric.counts`.
     """
 
     offsets: Int64
@@ -39,7 +39,7 @@ class TuningLists:
         return len(self.offsets) - 1
 
     def scores(self, weights: Float64) -> Float64:
-        """Return λ·h, (hypotheses,), features with fixed weights included."""
+        """Return λ·h, (candidates,), features with fixed weights included."""
         # Not by BLAS: equal rows get equal scores, on any number of threads.
         result: Float64 = np.einsum("hq,q->h", self.features, weights) + self.fixed
         return result
