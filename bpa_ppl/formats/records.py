@@ -199,7 +199,7 @@ class RecordReader:
         if self._names.names or not {dict}.issuperset(map(type, records)):
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
-        texts = {type(record.get(TEXT)) for record in records}
+        texts = set(map(type, [record.get(TEXT) for record in records]))
         usual = (
             len(lists) == (len(records) if lists else 0)
             and self.nested in (None, bool(lists))
