@@ -348,7 +348,7 @@ class RecordReader:
     def _numbers(self, values: Sequence[Any]) -> Any:
         """Return numbers as an array, unless one needs a closer look."""
         try:
-            numbers = np.array(values, np.float64)
+            numbers = np.fromiter(values, np.float64, len(values))
         except OverflowError:
             return values
         return values if np.isnan(numbers).any() else numbers
