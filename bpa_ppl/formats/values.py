@@ -362,9 +362,9 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     """
     missing, level = key_count(data), [values]
     while missing and level:
-        objects = [value for value in level if type(value) is dict]
-        others = level if len(objects) < len(level) else ()
-        lists = [value for value in others if type(value) is list]
+        types = set(map(type, level))
+        objects = level if types == {dict} else [of for of in level if type(of) is dict]
+        lists = [of for of in level if type(of) is list] if list in types else []
         missing -= sum(map(len, objects))
         level = list(chain(values_in(objects), *lists)) if missing else []
     return not missing
