@@ -194,14 +194,14 @@ class RecordReader:
         sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
         return Block(hypotheses, sentences, parents, numbers, nested=True)
 
-    def _usual_lists(self, records: Sequence[Any]) -> list[list[dict[Any, Any]]] | None:
+    def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
         """Return the candidates of each record, or none of hypotheses; None for odd records."""
         if self._names.names or not {dict}.issuperset(map(type, records)):
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
         texts = set(map(type, [record.get(TEXT) for record in records]))
         usual = (
-            len(lists) == (len(records) if lists else 0)
+            len(lists) in (0, len(records))
             and self.nested in (None, bool(lists))
             and texts <= ({str, type(None)} if lists else {str})
             and {list}.issuperset(map(type, lists))
