@@ -200,14 +200,10 @@ class RecordReader:
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
         texts = set(map(type, [record.get(TEXT) for record in records]))
-        usual = (
-            len(lists) in (0, len(records))
-            and self.nested in (None, bool(lists))
-            and texts <= ({str, type(None)} if lists else {str})
-            and {list}.issuperset(map(type, lists))
-            and {dict}.issuperset(map(type, chain.from_iterable(lists)))
-        )
-        if not usual:
+        usual = len(lists) in (0, len(records)) and self.nested in (None, bool(lists))
+        usual = usual and texts <= ({str, type(None)} if lists else {str})
+        usual = usual and {list}.issuperset(map(type, lists))
+        if not usual or not {dict}.issuperset(map(type, chain.from_iterable(lists))):
             return None
         self.nested = bool(lists)
         return lists
@@ -276,11 +272,10 @@ class RecordReader:
             return []
         if not isinstance(candidates, list | tuple):
             raise self._error(f"{CANDIDATES} is {shown(value)}, not a list of objects", line)
-        if not {dict}.issuperset(map(type, candidates)):
-            for place, candidate in enumerate(candidates):
-                if not isinstance(candidate, dict):
-                    problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
-                    raise self._error(f"{problem}, not an object with a text", line)
+        for place, candidate in enumerate(candidates):
+            if not isinstance(candidate, dict):
+                problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
+                raise self._error(f"{problem}, not an object with a text", line)
         return list(map(self._renamed, candidates)) if self._names.names else candidates
 
     def _columns(
