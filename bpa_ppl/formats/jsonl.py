@@ -34,7 +34,7 @@ from bpa_ppl.formats.writing import Written, written
 from bpa_ppl.nbest import NBest
 
 _DECODER = msgspec.json.Decoder()
-_PIECE = 1 << 17  # bytes of lines that are decoded at once
+_PIECE = 1 << 19  # bytes of lines that are decoded at once
 
 
 class Jsonl(TableFormat, frozen=True):
@@ -154,8 +154,8 @@ def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequenc
 def pieces_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
     r"""Yield blocks of whole lines in smaller ones, whose values fit into the processor's cache.
 
-    >>> [len(piece) for piece in pieces_of([b'{"a": 1}\n' * 30_000])]
-    [131076, 131076, 7848]
+    >>> [len(piece) for piece in pieces_of([b'{"a": 1}\n' * 300_000])]
+    [524295, 524295, 524295, 524295, 524295, 78525]
     """
     for block in blocks:
         end = 0

@@ -174,6 +174,42 @@ class RecordReader:
 
     def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records."""
+        records, lists = objects, self._usual_lists(objects)
+        if lists is None:
+            records = self._usual_records(objects, lines)
+            pairs = zip(records if self.nested else (), lines, strict=False)
+            lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
+        numbers = np.array(lines, np.int64)
+        if not self.nested:
+            columns = self._columns(records, lines)
+            sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
+            hypotheses = {n: v for n, v in columns.items() if n not in sentences}
+            return Block(hypotheses, sentences, np.arange(len(records)), numbers)
+        sizes = list(map(len, lists))
+        parents = np.repeat(np.arange(len(lists)), sizes)
+        hypotheses = {TEXT: []}
+        if len(parents):
+            hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
+        fields = self._values(records, lines)
+        sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
+        return Block(hypotheses, sentences, parents, numbers, nested=True)
+
+    def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
+        """Return the candidates of each record, or none of hypotheses; None for odd records."""
+        if self._names.names or not {dict}.issuperset(map(type, records)):
+            return None
+        lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
+        texts = set(map(type, [record.get(TEXT) for record in records]))
+        usual = len(lists) in (0, len(records)) and self.nested in (None, bool(lists))
+        usual = usual and texts <= ({str, type(None)} if lists else {str})
+        usual = usual and {list}.issuperset(map(type, lists))
+        if not usual or not {dict}.issuperset(map(type, chain.from_iterable(lists))):
+            return None
+        self.nested = bool(lists)
+        return lists
+
+    def _usual_records(self, objects: Sequence[Any], lines: Sequence[int]) -> list[dict[Any, Any]]:
+        """Return records with the usual fields, all of which have candidates, or none."""
         records: list[dict[Any, Any]] = []
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
@@ -195,22 +231,7 @@ class RecordReader:
                 form = "candidates" if nested else "no candidates"
                 problem = f"{form}, unlike the first line: use one form throughout"
                 raise self._error(problem, line)
-        numbers = np.array(lines, np.int64)
-        if not self.nested:
-            columns = self._columns(records, lines)
-            sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
-            hypotheses = {n: v for n, v in columns.items() if n not in sentences}
-            return Block(hypotheses, sentences, np.arange(len(records)), numbers)
-        pairs = zip(records, lines, strict=True)
-        lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
-        sizes = list(map(len, lists))
-        parents = np.repeat(np.arange(len(lists)), sizes)
-        hypotheses = {TEXT: []}
-        if len(parents):
-            hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
-        fields = self._values(records, lines)
-        sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
-        return Block(hypotheses, sentences, parents, numbers, nested=True)
+        return records
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
         """Return an object with the usual names of its fields."""
@@ -251,11 +272,10 @@ class RecordReader:
             return []
         if not isinstance(candidates, list | tuple):
             raise self._error(f"{CANDIDATES} is {shown(value)}, not a list of objects", line)
-        if not {dict}.issuperset(map(type, candidates)):
-            for place, candidate in enumerate(candidates):
-                if not isinstance(candidate, dict):
-                    problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
-                    raise self._error(f"{problem}, not an object with a text", line)
+        for place, candidate in enumerate(candidates):
+            if not isinstance(candidate, dict):
+                problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
+                raise self._error(f"{problem}, not an object with a text", line)
         return list(map(self._renamed, candidates)) if self._names.names else candidates
 
     def _columns(
@@ -323,7 +343,7 @@ class RecordReader:
     def _numbers(self, values: Sequence[Any]) -> Any:
         """Return numbers as an array, unless one needs a closer look."""
         try:
-            numbers = np.array(values, np.float64)
+            numbers = np.fromiter(values, np.float64, len(values))
         except OverflowError:
             return values
         return values if np.isnan(numbers).any() else numbers

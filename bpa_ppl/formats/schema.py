@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -351,15 +352,21 @@ class Schema:
         values, lines = block.sentences.get(ID, [None] * count), block.line.tolist()
         if isinstance(values, np.ndarray):
             return values
+        if {int}.issuperset(map(type, values)) and self._id_type in (None, int):
+            with suppress(OverflowError):
+                numbers = np.fromiter(values, np.int64, count)
+                if count and numbers.min() >= -_LARGEST_ID:
+                    self._id_type = int
+                    return numbers
         try:  # repeated where records are hypotheses
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
         except TypeError:
             row = next(row for row, value in enumerate(values) if not isinstance(value, Hashable))
             raise self._odd_id(values[row], lines[row]) from None
-        numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
+        numbered = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
         if self._id_type is type(None):
             return np.arange(first, first + count)
-        return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
+        return np.fromiter(map(numbered.__getitem__, values), np.int64, count)
 
     def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""

@@ -13,9 +13,11 @@ PyArrow reads all cells as texts, and columns of numbers become numbers if their
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
@@ -27,7 +29,7 @@ from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import PAIRS, TableFormat
 from bpa_ppl.formats.preference_rows import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
 from bpa_ppl.formats.records import block_of_table, is_of_sentence
-from bpa_ppl.formats.streams import InputFile, decoded
+from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.values import (
     DECIMAL_COMMA,
     TOO_LARGE,
@@ -222,7 +224,7 @@ class _Reader:
 
     def _without_returns(self, data: bytes) -> bytes:
         """Return lines that end with single carriage returns and line breaks, or line breaks."""
-        if data.count(b"\r") == data.count(b"\r\n"):
+        if b"\r" not in data or data.count(b"\r") == data.count(b"\r\n"):
             return data
         mark = self.separator.encode()
         cell = rb'(?<![^%b\r\n])"(?:[^"]+|"")*' % mark if self._quoted else rb"(?!)"
@@ -237,24 +239,23 @@ class _Reader:
 
     def _read_header(self, data: bytes) -> bytes:
         """Set the names of the columns; return the lines after the header."""
-        lines = data.decode().split("\n")
+        file, begin, start = io.BytesIO(data), 0, 0
         csv.field_size_limit(max(csv.field_size_limit(), len(data)))
         # A quoted cell that continues in the next block takes in the line that is added here.
         reader = csv.reader(
-            [*(f"{line}\n" for line in lines[:-1]), "end"],
+            chain(map(bytes.decode, file), ["end"]),
             delimiter=self.separator,
             quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE,
         )
-        begin = 0
         while not any(header := next(reader)):
-            begin = reader.line_num
+            begin, start = reader.line_num, file.tell()
         self._line += begin
-        if reader.line_num == len(lines):
-            self._begun = "\n".join(lines[begin:]).encode()
+        if reader.line_num > line_count(data):
+            self._begun = data[start:]
             return b""
         self._check_header(header, self._line)
         self._line += reader.line_num - begin
-        return "\n".join(lines[reader.line_num :]).encode()
+        return file.read()
 
     def _rows(self, data: bytes) -> tuple[pa.Table, Int64]:
         """Return the cells of the records in some lines, and the line that each begins in."""
@@ -269,10 +270,10 @@ class _Reader:
         options: dict[str, Any] = {"quoted": self._quoted, "invalid": invalid}
         table = csv_table(data + end.encode(), self.separator, types, **options)
         wrong = np.array([row.number - 1 for row in invalid], np.int64)
-        count = len(table) + len(invalid)
+        count, newlines = len(table) + len(invalid), line_count(data)
         right = np.delete(np.arange(count), wrong)
         breaks = np.zeros(count, np.int64)  # inside the cells of each record
-        if count <= data.count(b"\n"):
+        if count <= newlines:
             for column in table.columns:
                 breaks[right] += values_of(compute.count_substring(column, "\n"))
             breaks[wrong] = [row.text.count("\n") for row in invalid]
@@ -289,7 +290,7 @@ class _Reader:
             if not self._quoted:
                 remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
             raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
-        if last < data.count(b"\n"):
+        if last < newlines:
             self._begun = b"\n".join(data.split(b"\n")[last:])
         self._line += last
         lengths = [values_of(compute.binary_length(column)) for column in table.columns]

@@ -30,6 +30,8 @@ NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
+#: The end of a text that is not escaped, blanks and a colon.
+_SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 
 
@@ -351,21 +353,21 @@ def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> N
 def has_all_keys(data: bytes, values: Any) -> bool:
     """Return whether values have all keys of their JSON: of equal keys msgspec keeps the last.
 
-    It may return false because of blanks before colons.
+    It may return false because of texts that look like keys.
 
     >>> has_all_keys(b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}])
     True
     >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
     False
     """
-    keys, level = 0, [values]
-    while level:
-        objects = [value for value in level if type(value) is dict]
-        lists = [value for value in level if type(value) is list]
-        keys += sum(map(len, objects))
-        types = set(map(type, chain(values_in(objects), *lists)))
-        level = list(chain(values_in(objects), *lists)) if types & {dict, list} else []
-    return keys == key_count(data)
+    missing, level = key_count(data), [values]
+    while missing and level:
+        types = set(map(type, level))
+        objects = level if types == {dict} else [of for of in level if type(of) is dict]
+        lists = [of for of in level if type(of) is list] if list in types else []
+        missing -= sum(map(len, objects))
+        level = list(chain(values_in(objects), *lists)) if missing else []
+    return not missing
 
 
 def key_count(data: bytes) -> int:
@@ -373,14 +375,16 @@ def key_count(data: bytes) -> int:
 
     Inside a text a quotation mark is escaped.
 
-    >>> key_count(b'{"a": 1, "b": {"c": "d"}}')
+    >>> key_count(b'{"a": 1, "b" : {"c": "d"}}')
     3
     """
     codes = np.frombuffer(data, np.uint8)
-    keys = (codes[2:] == ord(":")) & (codes[1:-1] == ord('"'))
+    ends, after = codes[1:-1] == ord('"'), codes[2:]
     if b"\\" in data:
-        keys &= codes[:-2] != ord("\\")
-    return int(np.count_nonzero(keys))
+        ends &= codes[:-2] != ord("\\")
+    spaced = np.count_nonzero(ends & (after <= ord(" ")))
+    ends &= after == ord(":")
+    return int(np.count_nonzero(ends)) + (len(_SPACED_COLON.findall(data)) if spaced else 0)
 
 
 def json_keys(line: bytes) -> list[str]:
