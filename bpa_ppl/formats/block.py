@@ -18,12 +18,12 @@ from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.values import finite
 from bpa_ppl.nbest import NBest
 
-#: Names of fields that are not features: of a hypothesis, and of its sentence.
+#: Names of fields that are not features: of a candidate, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
 ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
 #: The integer of a sentence whose id is a text, where it is not its place among the ids.
 ID_NUMBER = "id_number"
-#: Prefix of the names of sentence extras where each record is a hypothesis.
+#: Prefix of the names of sentence extras where each record is a candidate.
 OF_SENTENCE = "sentence."
 
 #: What other programs call columns.
@@ -164,7 +164,7 @@ class ReadOptions(NamedTuple):
 
     Attributes:
         origin: the name of the file, for messages.
-        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
+        bad: "error", or "drop" to leave out a candidate with a value that is not a finite number.
         first_id: the id of the first sentence, for formats without ids.
         names: of the columns in the file, if they differ from the usual ones.
     """
@@ -207,5 +207,5 @@ class ReadOptions(NamedTuple):
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf
-            advice = f"{remedy}, or drop such hypotheses (bad: drop)"
+            advice = f"{remedy}, or drop such candidates (bad: drop)"
             raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error

@@ -22,7 +22,7 @@ from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
 class Builder:
     """Makes tables of the consecutive columns of one file, and checks the columns of sentences.
 
-    A feature that is missing for some hypotheses of a table becomes an extra of this table and of
+    A feature that is missing for some candidates of a table becomes an extra of this table and of
     those after it, with NaN where it is missing.
 
     Args:
@@ -35,7 +35,7 @@ class Builder:
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
     >>> block = Block(texts, ids, np.arange(2), lines)
     >>> list(Builder(Schema(ReadOptions("dev.nbest"))).lists([block]))
-    [NBest(1 sentence, 2 hypotheses, 1 feature, from dev.nbest)]
+    [NBest(1 sentence, 2 candidates, 1 feature, from dev.nbest)]
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Builder:
         of_references = self.origin if REFERENCE not in lines else lines[REFERENCE].origin
         self._references = ReferenceNotes(of_references)
         self._present: dict[str, int] = {}  # values of each column of numbers
-        self._hypotheses = 0
+        self._candidates = 0
         # Columns of numbers that no table has lacked so far; None before the first table.
         self._complete: set[str] | None = None
         self._lost: list[str] = []  # features of some tables that a later one lacks
@@ -74,7 +74,7 @@ class Builder:
 
         Raises:
             DataError: if a column is not as the schema says, an id occurs in two lists or has no
-                reference, all hypotheses of a list were dropped, every reference is blank, the
+                reference, all candidates of a list were dropped, every reference is blank, the
                 rows of a sentence disagree about it, or there are no rows.
         """
         parts: list[Rows] = []
@@ -151,7 +151,7 @@ class Builder:
         """Check what only the end of the file shows."""
         lost = [number for number in self._dropped if number not in self._first_lines]
         if lost:
-            problem = f"every hypothesis of sentence {lost[0]} has a value that is not finite"
+            problem = f"every candidate of sentence {lost[0]} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = counted(len(self._first_lines), "sentence")
         notes = []
@@ -159,13 +159,13 @@ class Builder:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
         if self._dropped:
-            dropped = counted(len(self._dropped), "hypothesis")
+            dropped = counted(len(self._dropped), "candidate")
             notes.append(f"{dropped} dropped for values that are not finite")
         if self._empty:
             absent = f"{counted(len(self._empty), 'sentence')} without candidates"
             notes.append(f"{absent}, the first of id {min(self._empty)}: left out")
         present = {name: of for name, of in self._present.items() if name not in self._lost}
-        notes += missing_value_notes(present, self._hypotheses)
+        notes += missing_value_notes(present, self._candidates)
         if self._lost:
             gone = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
             notes.append(f"{gone} and extras from there on; read at once, they are extras of all")
@@ -209,7 +209,7 @@ class Builder:
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
-        hypotheses = self._columns(rows)
+        candidates = self._columns(rows)
         table = NBest(
             offsets=offsets,
             sentence_ids=ids,
@@ -218,14 +218,14 @@ class Builder:
             origin=self.origin,
             sources=sources,
             references=references if references and any(references) else None,
-            # A list with one value for each hypothesis may be null as a whole.
+            # A list with one value for each candidate may be null as a whole.
             sentence_extras={
                 name: values
                 for name, values in extras.items()
-                if name not in hypotheses["extras"] or values.count(None) < len(values)
+                if name not in candidates["extras"] or values.count(None) < len(values)
             },
             totals_normalised=self._normalised,
-            **hypotheses,
+            **candidates,
         )
         if references is not None:
             self._references.add(table, references)
@@ -260,7 +260,7 @@ class Builder:
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
-        self._hypotheses += count
+        self._candidates += count
         complete = set[str]()
         for name, values in numbers.items():
             present = count - int(np.count_nonzero(np.isnan(values)))
@@ -404,7 +404,7 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
 
     Args:
         present: the number of values of each, by name.
-        count: the number of hypotheses.
+        count: the number of candidates.
 
     >>> missing_value_notes({"lm": 300, "mqm": 180, "da": 180}, 300)
     ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']

@@ -101,7 +101,7 @@ class NBestFormat(Component, frozen=True):
             raise options.error(problem, number) from error
 
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
-        """Yield a dictionary for each hypothesis, or each sentence: see `bpa_ppl.formats.schema`.
+        """Yield a dictionary for each candidate, or each sentence: see `bpa_ppl.formats.schema`.
 
         An error in a record names the last line that was read before it.
 

@@ -1,4 +1,4 @@
-"""JSON lines: one sentence with its candidates per line, or, in the long form, one hypothesis.
+"""JSON lines: one sentence with its candidates per line, or, in the long form, one candidate.
 
     {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
     {"id": 0, "text": "…", "lm": -1.5}
@@ -102,13 +102,13 @@ class Jsonl(TableFormat, frozen=True):
             if nbest.references is not None:
                 fields[REFERENCES] = nbest.references[sentence]
             fields |= {n: _plain(of)[sentence] for n, of in columns.sentence_extras.items()}
-            hypotheses = ", ".join(_hypotheses(nbest, columns, printed_columns, sentence))
+            candidates = ", ".join(_candidates(nbest, columns, printed_columns, sentence))
             whole = json.dumps(fields, ensure_ascii=False)[:-1]
-            file.write(f'{whole}, "{CANDIDATES}": [{hypotheses}]}}\n')
+            file.write(f'{whole}, "{CANDIDATES}": [{candidates}]}}\n')
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Return whether a column of hypotheses reads back: numbers would be features."""
+    """Return whether a column of candidates reads back: numbers would be features."""
     if isinstance(values, np.ndarray):
         return False
     first = next((value for value in values if value not in (None, "")), None)
@@ -130,10 +130,10 @@ def _plain(values: Any) -> Any:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-def _hypotheses(
+def _candidates(
     nbest: NBest, columns: Written, numbers: Mapping[str, Sequence[str]], sentence: int
 ) -> Iterator[str]:
-    """Yield each hypothesis as JSON."""
+    """Yield each candidate as JSON."""
     rows = nbest.rows(sentence)
     names = [f", {json.dumps(name, ensure_ascii=False)}: " for name in numbers]
     dump = json.JSONEncoder(ensure_ascii=False).encode

@@ -158,7 +158,7 @@ def write_lines(
     between: Sequence[Sequence[str]] = (),
     after: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Write one line per hypothesis.
+    """Write one line per candidate.
 
     Args:
         nbest: the lists.
@@ -189,7 +189,7 @@ def write_lines(
 def positions(
     nbest: NBest, names: Sequence[str], patterns: Mapping[str, bytes]
 ) -> list[tuple[str, ...]]:
-    """Return the segmentations or alignments of all hypotheses, if there are any.
+    """Return the segmentations or alignments of all candidates, if there are any.
 
     Args:
         nbest: the lists.

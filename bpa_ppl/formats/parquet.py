@@ -1,7 +1,7 @@
-"""Parquet: one hypothesis per row, or one sentence per row with lists of its hypotheses.
+"""Parquet: one candidate per row, or one sentence per row with lists of its candidates.
 
 See `bpa_ppl.formats.schema` for the meaning of the columns. Files are read in batches of rows;
-lists are written with one hypothesis per row. Messages count rows, not lines.
+lists are written with one candidate per row. Messages count rows, not lines.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Parquet(TableFormat, frozen=True):
                 first += len(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
-        """Write the lists, one hypothesis per row.
+        """Write the lists, one candidate per row.
 
         Raises:
             DataError: if the file cannot be written, or a name is that of a column with another

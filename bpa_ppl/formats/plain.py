@@ -1,4 +1,4 @@
-"""Hypotheses as plain text, a fixed number of lines per sentence, with scores in other files.
+"""Candidates as plain text, a fixed number of lines per sentence, with scores in other files.
 
 The file has n lines for each sentence, as for `qaware-decode` and other rerankers. A file of scores
 has one or several numbers for each line: NumPy's `.npy`, of shape (lines,) or (lines, columns), or
@@ -38,10 +38,10 @@ _NPY = ".npy"
 
 
 class Plain(NBestFormat, frozen=True):
-    """Lines of hypotheses, and scores; not detected automatically.
+    """Lines of candidates, and scores; not detected automatically.
 
     Attributes:
-        list_size: the number of hypotheses of each sentence.
+        list_size: the number of candidates of each sentence.
         scores: files of scores, which become features; `.npy` or text.
     """
 
@@ -62,7 +62,7 @@ class Plain(NBestFormat, frozen=True):
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.list_size:
-            problem = "the format plain needs the number of hypotheses of each sentence"
+            problem = "the format plain needs the number of candidates of each sentence"
             advice = "plain:list_size=50"
             raise UsageError(f"{problem}: {advice}", parameter="list_size", code="missing-setting")
         scores = _read_columns(self._files(), options)
@@ -127,7 +127,7 @@ class Plain(NBestFormat, frozen=True):
         sizes, problem = set(nbest.sizes.tolist()), None
         if len(sizes.union([self.list_size] if self.list_size else [])) > 1:
             problem = (
-                f"lists of {min(sizes)} to {max(sizes)} hypotheses, but plain text needs the same "
+                f"lists of {min(sizes)} to {max(sizes)} candidates, but plain text needs the same "
                 "number for each sentence: shorten them with truncate"
             )
         elif np.any(np.diff(nbest.sentence_ids) != 1):
@@ -174,7 +174,7 @@ def _read_scores(options: ReadOptions) -> tuple[tuple[str, ...], npt.NDArray[Any
         return (), _read_array(path)
     data = b"".join(read_chunks(path))
     if not data:
-        raise options.error("empty: give a score for each hypothesis", code="no-data")
+        raise options.error("empty: give a score for each candidate", code="no-data")
     first, _, rest = data.partition(b"\n")
     names = tuple(decoded(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:

@@ -72,7 +72,7 @@ def read_nbest(
             numbers of lines of the references or sources.
         bad: what to do about a value that is not a finite 32-bit number, or about errors, refusals
             and unfinished answers in responses of an API: "error", or "drop" to leave the
-            hypothesis out, with a warning.
+            candidate out, with a warning.
 
     Raises:
         DataError: if the file cannot be read; the message names the line and the remedy.
@@ -110,7 +110,7 @@ def iter_nbest(
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
-    A number that is missing for some hypotheses is an extra from the first table on that lacks it;
+    A number that is missing for some candidates is an extra from the first table on that lacks it;
     so `concatenate(tables, fill_missing=True)` has the columns of `read_nbest`. A warning
     names a column that was a feature of the tables before. `rerank` gives the same choices, or the
     same error, as with `read_nbest`.

@@ -1,7 +1,7 @@
 """Records and tables of Arrow taken apart into columns: see `schema` for what they mean.
 
-A record, or a row of a table, is a hypothesis with the `id` of its sentence, a sentence with its
-hypotheses: `candidates`, a list of objects or of texts, or `text` and other lists of equal length;
+A record, or a row of a table, is a candidate with the `id` of its sentence, a sentence with its
+candidates: `candidates`, a list of objects or of texts, or `text` and other lists of equal length;
 or a pair of preferences.
 
 Columns of Arrow become arrays without `to_numpy` of PyArrow, which imports pandas wherever it is
@@ -183,19 +183,19 @@ class RecordReader:
         if not self.nested:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
-            hypotheses = {n: v for n, v in columns.items() if n not in sentences}
-            return Block(hypotheses, sentences, np.arange(len(records)), numbers)
+            candidates = {n: v for n, v in columns.items() if n not in sentences}
+            return Block(candidates, sentences, np.arange(len(records)), numbers)
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
-        hypotheses = {TEXT: []}
+        candidates = {TEXT: []}
         if len(parents):
-            hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
+            candidates = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
         sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
-        return Block(hypotheses, sentences, parents, numbers, nested=True)
+        return Block(candidates, sentences, parents, numbers, nested=True)
 
     def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
-        """Return the candidates of each record, or none of hypotheses; None for odd records."""
+        """Return the candidates of each record, or none of candidates; None for odd records."""
         if self._names.names or not {dict}.issuperset(map(type, records)):
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
@@ -371,7 +371,7 @@ def _columns_of_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]
 
 
 def is_of_sentence(name: str) -> bool:
-    """Return whether a field is one of the sentence where a record is a hypothesis.
+    """Return whether a field is one of the sentence where a record is a candidate.
 
     >>> is_of_sentence("reference[0]"), is_of_sentence("sentence.doc"), is_of_sentence("lm")
     (True, True, False)
@@ -415,12 +415,12 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     table = table.select(list(usual)).rename_columns(list(usual.values()))
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()  # fields of objects have names with dots
-    hypotheses: dict[str, Any] = {}
+    candidates: dict[str, Any] = {}
     sentences: dict[str, Any] = {}
     for name in table.column_names:
-        columns = sentences if is_of_sentence(name) else hypotheses
-        columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
-    return Block(hypotheses, sentences, np.arange(len(table)), lines)
+        columns = sentences if is_of_sentence(name) else candidates
+        columns[name] = _column(single_array(table[name]), numbers=columns is candidates)
+    return Block(candidates, sentences, np.arange(len(table)), lines)
 
 
 def _extension_of(field: pa.Field) -> str:

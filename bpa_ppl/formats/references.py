@@ -149,7 +149,7 @@ def _references_in(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any
         if not file.lines:
             raise file.error("empty: give the references, one a line", code="no-data")
         if _OF_LISTS.match(file.lines[0]):
-            problem = "a hypothesis of n-best lists, not a reference: give the references"
+            problem = "a candidate of n-best lists, not a reference: give the references"
             raise file.error(problem, 1)
     entries = [file.entries() for file in files]
     if not any(entries):

@@ -200,19 +200,19 @@ class Samples:
             repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
             what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
             log_info(f"{file}: {what}")
-        hypotheses: dict[str, Any] = {TEXT: index[rows]}
+        candidates: dict[str, Any] = {TEXT: index[rows]}
         for name, column in zip(statistics, table[rows].T, strict=True):
             if not np.isnan(column).all():
-                hypotheses[name] = column
-        hypotheses[COUNT] = counts.astype(np.float64)
-        if statistics[0] not in hypotheses:
-            features = " and ".join(list(hypotheses)[1:])
+                candidates[name] = column
+        candidates[COUNT] = counts.astype(np.float64)
+        if statistics[0] not in candidates:
+            features = " and ".join(list(candidates)[1:])
             warn_user(
                 f"{file}: no log-probabilities in it, only {features}: request them, or add "
                 "features such as consensus and length"
             )
         if origins is not None and labels != (None,):
-            hypotheses[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
+            candidates[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
         sentences: dict[str, Any] = {ID: np.asarray(ids)[order].tolist()}
         names = [self.names[number] for number in order.tolist()]
         if any(source is not None for source in self.sources):
@@ -220,7 +220,7 @@ class Samples:
         if not {None, *map(str, sentences[ID])}.issuperset(names):
             sentences[OF_SENTENCE + ID] = names
         lines = np.array(self.lines, np.int64)[order]
-        return Block(hypotheses, sentences, parents[rows], lines, nested=True, strings=strings)
+        return Block(candidates, sentences, parents[rows], lines, nested=True, strings=strings)
 
     def _report(self) -> None:
         """Report the answers that are left out, and the prompts that they belong to."""

@@ -1,9 +1,9 @@
 """The schema of records, and the one place where their columns are checked.
 
 Every format yields columns (`bpa_ppl.formats.block.Block`), or records that become columns, and
-`Schema` turns them into rows. The fields of a hypothesis:
+`Schema` turns them into rows. The fields of a candidate:
 
-    text                 the hypothesis
+    text                 the candidate
     total                the total score of the decoder
     id                   a name, also if it is a number: an extra (only where a sentence has
                          `candidates`)
@@ -18,7 +18,7 @@ The fields of a sentence:
     references           a list of references; a text is a list of one, also with the name above
     any other name       an extra of the sentence
 
-A record is a sentence with its `candidates`, or a hypothesis with the `id` of its sentence. In the
+A record is a sentence with its `candidates`, or a candidate with the `id` of its sentence. In the
 latter form the extras of a sentence are called `sentence.NAME`.
 
 A value is missing if it is absent, null, NaN (not in JSON, which has no NaN), or an empty text
@@ -81,17 +81,17 @@ _IDS = {int: "integers", str: "texts", type(None): "missing"}
 
 
 class Rows(NamedTuple):
-    """Consecutive hypotheses of a file, checked; others of the file may have more columns.
+    """Consecutive candidates of a file, checked; others of the file may have more columns.
 
     Attributes:
         ids: (rows,) int64, the sentence ids as printed.
         lines: (rows,) int64, the 1-based lines of the file.
-        strings: hypothesis texts, not necessarily distinct.
+        strings: candidate texts, not necessarily distinct.
         string_index: (rows,) int32 into `strings`.
         numbers: features and the total by name, (rows,) float32; NaN is missing.
         extras: more columns by name; None is missing.
         sentences: columns of the sentences by name; None, or no reference, is missing.
-        dropped: the sentence ids of hypotheses left out for a bad value.
+        dropped: the sentence ids of candidates left out for a bad value.
         empty: the ids of sentences without candidates, and the source of each where it has one.
     """
 
@@ -178,7 +178,7 @@ class Schema:
         return self._id_type is str
 
     def may_be_numbers(self, name: str) -> bool:
-        """Return whether a column of hypotheses has had no values but numbers so far."""
+        """Return whether a column of candidates has had no values but numbers so far."""
         return self._kinds.get(name, EMPTY) in (EMPTY, NUMBER)
 
     def check(self, block: Block) -> Rows:
@@ -210,7 +210,7 @@ class Schema:
             problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
             raise self._error(f"{problem} that of the candidates", line, code="bad-name")
         kinds = dict(self._kinds)
-        numbers, extras = self._hypotheses(block)
+        numbers, extras = self._candidates(block)
         for name in filter(self._kinds.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them, or give a list with one value for each candidate"
@@ -225,9 +225,9 @@ class Schema:
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
                 raise self._bad_number(block, name, row)
             dropped = tuple(ids[block.parent[rows]].tolist())
-            self._kinds = kinds  # dropped hypotheses do not show the kind of a column
+            self._kinds = kinds  # dropped candidates do not show the kind of a column
             block = _without(block, rows)
-            numbers, extras = self._hypotheses(block)
+            numbers, extras = self._candidates(block)
         strings, index, parents = block.strings, block.candidates[TEXT], block.parent
         if strings is None:
             strings, index = index, np.arange(len(parents), dtype=np.int32)
@@ -250,7 +250,7 @@ class Schema:
         if name not in self._numbers_only:
             problem = f"is {shown(value)}, not a finite 32-bit number: correct it, or drop such "
             return self._error_at(
-                block, name, row, f"{problem}hypotheses (bad: drop)", parameter="bad"
+                block, name, row, f"{problem}candidates (bad: drop)", parameter="bad"
             )
         if kind_of(value) == NUMBER:
             problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
@@ -258,7 +258,7 @@ class Schema:
         problem = f"is {shown(value)}, not a number: correct it"
         return self._error_at(block, name, row, problem, code="missing-feature")
 
-    def _hypotheses(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
+    def _candidates(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
         numbers: dict[str, Float32] = {}
         extras: dict[str, tuple[Any, ...]] = {}
@@ -314,7 +314,7 @@ class Schema:
                 place = f"{self._place(block, name, row)} of record {record}"
                 self._no_number[name] = f"{place} is {shown(value)}"
             elif kind == NUMBER:
-                other = self._no_number.get(name, "the hypotheses before have none")
+                other = self._no_number.get(name, "the candidates before have none")
                 problem = f"is {shown(value)}, a number, and {other}"
                 raise self._error_at(block, name, row, f"{problem}: give the field one type")
             elif kind != current:
@@ -333,12 +333,12 @@ class Schema:
     def _error_at(
         self, block: Block, name: str, row: int, message: str, **details: str
     ) -> DataError:
-        """Return the error that names a field of one hypothesis."""
+        """Return the error that names a field of one candidate."""
         problem = f"{self._place(block, name, row)} {message}"
         return self._error(problem, block.line[block.parent[row]], **details)
 
     def _place(self, block: Block, name: str, row: int) -> str:
-        """Return the name of a field of one hypothesis with the place of the candidate."""
+        """Return the name of a field of one candidate with the place of the candidate."""
         if not block.nested:
             return name
         place = row - int(np.searchsorted(block.parent, block.parent[row]))
@@ -358,7 +358,7 @@ class Schema:
                 if count and numbers.min() >= -_LARGEST_ID:
                     self._id_type = int
                     return numbers
-        try:  # repeated where records are hypotheses
+        try:  # repeated where records are candidates
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
         except TypeError:
             row = next(row for row, value in enumerate(values) if not isinstance(value, Hashable))
@@ -482,19 +482,19 @@ def _is_empty(values: Any) -> bool:
 
 
 def _without(block: Block, bad: npt.NDArray[np.bool_]) -> Block:
-    """Return the fields without some hypotheses, and without columns that they alone have."""
+    """Return the fields without some candidates, and without columns that they alone have."""
     kept = np.flatnonzero(~bad)
     rows = kept.tolist()
-    hypotheses: dict[str, Any] = {}
+    candidates: dict[str, Any] = {}
     for name, values in block.candidates.items():
         part = values[kept] if isinstance(values, np.ndarray) else [values[row] for row in rows]
         if not _is_empty(part) or _is_empty(values) or name == TEXT:
-            hypotheses[name] = part
-    return block._replace(candidates=hypotheses, parent=block.parent[kept])
+            candidates[name] = part
+    return block._replace(candidates=candidates, parent=block.parent[kept])
 
 
 def _spread(values: Sequence[Any], parents: Int64) -> Sequence[Any]:
-    """Return the value of each hypothesis from those of the records."""
+    """Return the value of each candidate from those of the records."""
     if len(parents) == len(values) and np.array_equal(parents, np.arange(len(values))):
         return values
     return [values[parent] for parent in parents.tolist()]

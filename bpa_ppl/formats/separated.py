@@ -1,4 +1,4 @@
-"""Tables as text, separated by tabs, commas or semicolons: a header, then a hypothesis per line.
+"""Tables as text, separated by tabs, commas or semicolons: a header, then a candidate per line.
 
 See `bpa_ppl.formats.schema` for the meaning of the columns; or a line is two answers, of which one
 is preferred, as in `bpa_ppl.formats.preference_rows`. Cells of CSV are quoted as by Python's csv
@@ -382,7 +382,7 @@ def header_cells(line: bytes, separator: str) -> list[str]:
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Return whether a column of hypotheses reads back as texts."""
+    """Return whether a column of candidates reads back as texts."""
     texts = all_texts(values) and _MISSING not in values
     return texts and bool(_first(values)) and not looks_numeric(_first(values))
 

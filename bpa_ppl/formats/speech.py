@@ -1,22 +1,22 @@
 """N-best lists of speech recognisers: lines of a key and a value, in one file or in several.
 
-Kaldi: lines that begin with the key of a hypothesis, `utterance-rank`.
+Kaldi: lines that begin with the key of a candidate, `utterance-rank`.
 
-    utt-1 -35.2 the words            the score of a hypothesis, then its words
+    utt-1 -35.2 the words            the score of a candidate, then its words
     utt-1 the words                  the words alone, with scores in other files
 
 Kaldi's programs, such as `nbest-to-linear`, write the words to one file and each kind of cost
 (`acwt`, `lmwt`) to another one, all with the same keys. Numbers are read as they are printed: costs
-are lower for better hypotheses, and get negative weights. The utterance is the id of the sentence.
-Ranks are not used: hypotheses keep their order in the file of words.
+are lower for better candidates, and get negative weights. The utterance is the id of the sentence.
+Ranks are not used: candidates keep their order in the file of words.
 
 All lines of a file have one form. Without the settings `score` and `scores` each line must have a
 score, a number after its key; a file of words alone, of which some begin with numbers, is refused
 until a setting says so. Where each line begins with a number that may be a word, because none has a
-sign, a decimal point or an exponent, or because all hypotheses of an utterance have the same one,
+sign, a decimal point or an exponent, or because all candidates of an utterance have the same one,
 these are scores, and a note says how to read words.
 
-ESPnet: a folder with the hypotheses of each rank.
+ESPnet: a folder with the candidates of each rank.
 
     1best_recog/text    utterance and words, likewise in 2best_recog, …
     1best_recog/score   utterance and score, as `-4.06` or `tensor(-4.06)`
@@ -24,7 +24,7 @@ ESPnet: a folder with the hypotheses of each rank.
 
 The folders of ranks are in the folder that is read, or in its folders `output.1`, `output.2`, …,
 one for each job of `asr_inference`. ESPnet's recipes join the results of the jobs for the best
-hypotheses alone, so the others are in the folder of the logs. The utterance is the id of the
+candidates alone, so the others are in the folder of the logs. The utterance is the id of the
 sentence. The score, and the number of tokens, are the features; a file that the first rank does not
 have is not read for the others.
 """
@@ -80,11 +80,11 @@ class Kaldi(NBestFormat, frozen=True):
         return _FIRST.match(first_line) is not None
 
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
-        r"""Yield each hypothesis.
+        r"""Yield each candidate.
 
         Raises:
             DataError: with file and line, if a line has no key or no number, a key occurs twice,
-                or another file lacks the key of a hypothesis. A line without a number is not
+                or another file lacks the key of a candidate. A line without a number is not
                 dropped as a bad one is: its first word would be taken for a score.
 
         >>> list(Kaldi().records(iter(["a-1 -1.5 the cat", "b-1 -1 hello"]), ReadOptions("nbest")))
@@ -149,7 +149,7 @@ def _form_note(counts: Mapping[str, int], has_score: bool) -> str | None:
         return None
     reason = "none has a sign or a decimal point"
     if counts["cost"]:
-        reason = "all hypotheses of an utterance have the same one"
+        reason = "all candidates of an utterance have the same one"
     return f"{problem} its score, although {reason}: if these are words, set kaldi:score=false"
 
 
@@ -157,7 +157,7 @@ class Espnet(NBestFormat, frozen=True):
     """The format of ESPnet, whose lists are folders; they are only read."""
 
     def detect_folder(self, folder: Path) -> bool:
-        """Return whether a folder has hypotheses of the first rank."""
+        """Return whether a folder has candidates of the first rank."""
         return bool(_parts(folder))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
@@ -189,7 +189,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]]]:
-    """Return the line and the hypotheses of each utterance of one job."""
+    """Return the line and the candidates of each utterance of one job."""
     ranks = sorted(int(of[1]) for path in part.iterdir() if (of := _FOLDER.fullmatch(path.name)))
     absent = min(set(range(1, len(ranks) + 2)).difference(ranks))
     if absent < ranks[-1]:

@@ -115,9 +115,9 @@ class Written(NamedTuple):
 
     Attributes:
         sentence_extras: (sentences,) each.
-        numbers: (hypotheses,) each: features, the total if there is one, and extras that are
+        numbers: (candidates,) each: features, the total if there is one, and extras that are
             numbers of which some are missing, NaN.
-        extras: (hypotheses,) each.
+        extras: (candidates,) each.
     """
 
     sentence_extras: Mapping[str, Any]
@@ -132,8 +132,8 @@ def written(
 
     Args:
         nbest: the lists.
-        long: whether each record is a hypothesis.
-        fits: for columns of hypotheses.
+        long: whether each record is a candidate.
+        fits: for columns of candidates.
         fits_sentence: for columns of sentences.
         typed: whether the file distinguishes numbers from texts.
 
@@ -168,7 +168,7 @@ def written(
     if lost:
         note = f"{list_names(lost)} left out, which would not read back unchanged"
         if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
-            note += "; numbers of hypotheses are written as features (with_features)"
+            note += "; numbers of candidates are written as features (with_features)"
         warn_user(locate(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
     return Written(of_sentences, {**numbers, **totals, **judged}, extras)
@@ -235,7 +235,7 @@ def all_texts(values: Sequence[Any]) -> bool:
 
 
 def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
-    """Return lists as a table of Arrow with one row per hypothesis.
+    """Return lists as a table of Arrow with one row per candidate.
 
     Args:
         nbest: the lists.

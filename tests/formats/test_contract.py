@@ -265,7 +265,7 @@ def test_a_bad_number_is_named_or_dropped(write: Write, name: str, value: str) -
     with pytest.raises(DataError) as caught:
         read_nbest(path, format=sample.format)
     assert str(caught.value).startswith(f"{path}:{len(sample.header) + 2}: ")
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+    with pytest.warns(BpaWarning, match="1 candidate dropped"):
         nbest = read_nbest(path, format=sample.format, bad="drop")
     assert [text for text in nbest.strings if text != "z"] == ["a", "c", "d"]
     assert np.isfinite(nbest.features).all()

@@ -79,7 +79,7 @@ def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
     path = write("H-0\t-0.5\ta", "P-0\t-1", "H-0\t-0.5\tb", f"P-0\t{tokens}")
     with raises(DataError, "bad-number", parameter="bad", line=3):
         read_nbest(path)
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+    with pytest.warns(BpaWarning, match="1 candidate dropped"):
         assert read_nbest(path, bad="drop").texts(0) == ["a"]
 
 
@@ -178,7 +178,7 @@ def test_equal_scores_of_sorted_lines_are_paired_by_their_texts(write: Write) ->
         ("A", ["H-0\t-1\ta", "H-0\t-2\tb", "A-0\t0-0", "A-0\t1-0"]),
     ],
 )
-def test_lines_of_unknown_hypotheses_are_refused(
+def test_lines_of_unknown_candidates_are_refused(
     write: Write, letter: str, printed: list[str]
 ) -> None:
     first = next(n for n, line in enumerate(printed, 1) if line.startswith(letter))

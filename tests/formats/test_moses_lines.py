@@ -21,7 +21,7 @@ GOOD = "0 ||| a cat ||| LM0= -1.5 TM0= -2 0.25 ||| -3.5"
 
 
 def only(nbest: NBest) -> tuple[str, tuple[str, ...], list[float]]:
-    """Return text, names and features of the only hypothesis."""
+    """Return text, names and features of the only candidate."""
     assert len(nbest.features) == 1
     return nbest.text(0), nbest.feature_names, nbest.features[0].tolist()
 

@@ -40,7 +40,7 @@ class Toy(NBestFormat, frozen=True):
 
 
 class Blanks(NBestFormat, frozen=True):
-    """A line is the name of a sentence and its hypotheses; not registered."""
+    """A line is the name of a sentence and its candidates; not registered."""
 
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
         for line in lines:

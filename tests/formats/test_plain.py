@@ -1,4 +1,4 @@
-"""Plain text of hypotheses, and scores in files beside it."""
+"""Plain text of candidates, and scores in files beside it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
     np.save(path, np.array([1, np.inf, 1, 1, 1, 1]))
     with raises(DataError, parameter="bad", line=2):
         read_nbest(texts, format=reader)
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+    with pytest.warns(BpaWarning, match="1 candidate dropped"):
         assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]
 
 
