@@ -1,4 +1,4 @@
-"""Checks of arguments: what is not allowed is an error that says what is."""
+"""Check arguments, and raise errors that list what is allowed."""
 
 from __future__ import annotations
 

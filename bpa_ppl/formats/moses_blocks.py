@@ -300,7 +300,7 @@ class LineParser:
         return groups
 
     def _leave_out(self, what: str) -> None:
-        """Warn once per file about what is not read."""
+        """Warn once per file about content that is skipped."""
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")

@@ -216,7 +216,7 @@ class _File:
         return DataError(problem, self.origin, line, code=code)
 
     def check_sources(self) -> None:
-        """Refuse what is not plain text.
+        """Refuse lines that are not plain text.
 
         Raises:
             DataError: if lines have ids, or markup.
