@@ -48,6 +48,7 @@ _LONGEST_ID = 18  # digits that fit 64 bits
 # Up to this number of bytes in a first block, loading Arrow takes longer than it saves.
 _ARROW_FROM = 1 << 20
 _NEWLINE, _SPACE, _BAR = b"\n |"
+_BOM = b"\xef\xbb\xbf"
 _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
@@ -405,11 +406,13 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
         tokens += [f"{label}=".encode(), *[_VALUE] * count]
     tokens += [b"|||", _VALUE] if parser.layout.has_total else []
     types = [pa.binary(len(token)) if token else pa.float64() for token in tokens]
+    if lines.slice(0, len(_BOM)).to_pybytes() == _BOM:
+        raise ValueError("a byte-order mark, which Arrow would remove")
     try:
         cells = csv_columns(lines, types)
     except ValueError:  # values glued to labels, or several spaces
-        split = map(bytes.split, lines.to_pybytes().replace(b"=", b"= ").split(b"\n"))
-        cells = csv_columns(b"\n".join(map(b" ".join, split)), types)
+        split = (line.split(b" ") for line in lines.to_pybytes().replace(b"=", b"= ").split(b"\n"))
+        cells = csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
     columns = []
     for token, column in zip(tokens, cells, strict=True):
         if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):

@@ -17,7 +17,8 @@ from support.table_content import table_content
 
 from bpa_ppl import BpaWarning, DataError, read_nbest
 from bpa_ppl.formats import moses_blocks
-from bpa_ppl.formats.moses_blocks import LineParser
+from bpa_ppl.formats.block import ReadOptions
+from bpa_ppl.formats.moses_blocks import LineParser, compiled_block
 
 TEXTS = ["un café noir", "", "a | || x=", "日本 \u00a0", " 0-0 ,"]
 VALUES = ["-0", "-1.76181", "1e-05", "-2.5E3", "12345678.9"]
@@ -132,3 +133,11 @@ def test_messages_name_the_lines_of_later_blocks() -> None:
     lines[12] = lines[12].replace(b"-1.5 |||", b"-1.5e0 |||")  # left to the other reader
     with read_by_arrow(), raises(DataError, line=21):
         read_nbest(lines, format="moses")
+
+
+@pytest.mark.parametrize("before", [b"\t", b"\xef\xbb\xbf"])
+def test_what_arrow_would_skip_before_a_label_is_left_to_the_line_parser(before: bytes) -> None:
+    lines = b"0 ||| a ||| LM0= -1 ||| -1\n"
+    parser = LineParser(ReadOptions("dev"), lines)
+    with pytest.raises(ValueError, match="."):
+        compiled_block(lines.replace(b"LM0", before + b"LM0"), 2, parser)
