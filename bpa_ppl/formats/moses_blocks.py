@@ -406,7 +406,7 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
         tokens += [f"{label}=".encode(), *[_VALUE] * count]
     tokens += [b"|||", _VALUE] if parser.layout.has_total else []
     types = [pa.binary(len(token)) if token else pa.float64() for token in tokens]
-    if lines.slice(0, len(_BOM)).to_pybytes() == _BOM:
+    if bytes(memoryview(lines)[: len(_BOM)]) == _BOM:
         raise ValueError("a byte-order mark, which Arrow would remove")
     try:
         cells = csv_columns(lines, types)

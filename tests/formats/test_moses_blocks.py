@@ -139,5 +139,5 @@ def test_messages_name_the_lines_of_later_blocks() -> None:
 def test_what_arrow_would_skip_before_a_label_is_left_to_the_line_parser(before: bytes) -> None:
     lines = b"0 ||| a ||| LM0= -1 ||| -1\n"
     parser = LineParser(ReadOptions("dev"), lines)
-    with pytest.raises(ValueError, match="byte-order mark|CSV conversion error"):
+    with pytest.raises(ValueError, match=r"byte-order mark|CSV conversion error"):
         compiled_block(lines.replace(b"LM0", before + b"LM0"), 2, parser)
