@@ -1,4 +1,4 @@
-"""JSON lines: one sentence with its candidates per line, or, in the long form, one candidate.
+"""JSON lines: a sentence with its candidates on each line, or a candidate in the long form.
 
     {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
     {"id": 0, "text": "…", "lm": -1.5}

@@ -3,7 +3,7 @@
 Every format yields columns (`bpa_ppl.formats.block.Block`), or records that become columns, and
 `Schema` turns them into rows. The fields of a candidate:
 
-    text                 the candidate
+    text                 the text of the candidate
     total                the total score of the decoder
     id                   a name, also if it is a number: an extra (only where a sentence has
                          `candidates`)
@@ -338,7 +338,7 @@ class Schema:
         return self._error(problem, block.line[block.parent[row]], **details)
 
     def _place(self, block: Block, name: str, row: int) -> str:
-        """Return the name of a field of one candidate with the place of the candidate."""
+        """Return the name of a field, with the place of its candidate in the list."""
         if not block.nested:
             return name
         place = row - int(np.searchsorted(block.parent, block.parent[row]))
