@@ -195,7 +195,7 @@ class RecordReader:
         return Block(candidates, sentences, parents, numbers, nested=True)
 
     def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
-        """Return the candidates of each record; None if a record needs a closer look."""
+        """Return the lists of candidates, [] in the long form; None if a record is unusual."""
         if self._names.names or not {dict}.issuperset(map(type, records)):
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
