@@ -10,7 +10,7 @@ is preferred, as in `bpa_ppl.formats.preference_rows`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, TextIO
 
@@ -34,7 +34,7 @@ from bpa_ppl.formats.writing import Written, written
 from bpa_ppl.nbest import NBest
 
 _DECODER = msgspec.json.Decoder()
-_PIECE = 1 << 19  # bytes of lines that are decoded at once
+_PIECE = 1 << 19  # bytes of lines that are decoded at once, which fit into the processor's cache
 
 
 class Jsonl(TableFormat, frozen=True):
@@ -73,7 +73,7 @@ class Jsonl(TableFormat, frozen=True):
         {'text': ['a cat'], 'scores.lm': array([-1.])}
         """
         reader, first = RecordReader(options), 1
-        for block in pieces_of(file.chunks()):
+        for block in file.chunks(_PIECE):
             lines = range(first, first + line_count(block))
             first = lines.stop
             records, numbers = _values(block, lines, options.origin)
@@ -149,16 +149,3 @@ def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequenc
         if len(values) == len(lines) and has_all_keys(block, values):
             return values, lines
     return strict_values(block, origin, lines[0])
-
-
-def pieces_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Yield blocks of whole lines in smaller ones, whose values fit into the processor's cache.
-
-    >>> [len(piece) for piece in pieces_of([b'{"a": 1}\n' * 300_000])]
-    [524295, 524295, 524295, 524295, 524295, 78525]
-    """
-    for block in blocks:
-        end = 0
-        while end < len(block):
-            start, end = end, block.find(b"\n", end + _PIECE) + 1 or len(block)
-            yield block[start:end]

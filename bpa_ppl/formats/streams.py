@@ -154,13 +154,16 @@ class InputFile:
             raise DataError("the file is empty", self.origin, code="no-data")
         return beginning.partition(b"\n")[0]
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self, size: int | None = None) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline.
+
+        Args:
+            size: the least number of bytes in a block but the last; None for 4 MiB.
 
         Raises:
             DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
         """
-        return _chunks_of_text(self._all_chunks(), self.origin)
+        return _chunks_of_text(self._all_chunks(), self.origin, size)
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
@@ -225,9 +228,11 @@ def line_count(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
 
-def _chunks_of_text(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
+def _chunks_of_text(
+    chunks: Iterator[bytes], origin: str, size: int | None = None
+) -> Iterator[bytes]:
     before = 0
-    for block in _whole_lines(chunks):
+    for block in _whole_lines(chunks, size or _BLOCK):
         _check_text(block, origin, before)
         yield block
         before += line_count(block)
@@ -252,14 +257,14 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
         )
 
 
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _whole_lines(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Join chunks into blocks that end with a line; each byte is copied once."""
     waiting: list[bytes] = []
     length = 0
     for chunk in chunks:
         waiting.append(chunk)
         length += len(chunk)
-        cut = chunk.rfind(b"\n") + 1 if length >= _BLOCK else 0
+        cut = chunk.rfind(b"\n") + 1 if length >= size else 0
         if cut:
             waiting[-1] = chunk[:cut]
             yield b"".join(waiting)
@@ -611,8 +616,8 @@ def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
 def _raw_chunks(source: Any) -> Iterator[bytes]:
     """Yield the content of a file, of an open one, of bytes, or of lines, which get an end each."""
     if isinstance(source, bytes):
-        yield source
-    elif isinstance(source, str | Path) or hasattr(source, "read"):
+        source = io.BytesIO(source)
+    if isinstance(source, str | Path) or hasattr(source, "read"):
         try:
             with _opened(source) as file:
                 while chunk := file.read(_CHUNK):

@@ -27,6 +27,7 @@ def write(tmp_path: Path) -> Write:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read files in blocks of a few lines."""
     monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.jsonl._PIECE", 1)
     monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
 
 
