@@ -332,7 +332,7 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
 
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
     schema = schema_of(format, ReadOptions(str(path)))
-    file: Any = SimpleNamespace(chunks=lambda: iter(blocks))
+    file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks))
     rows = _joined([schema.check(of) for of in format.blocks(file, schema.options)])
     columns = rows._asdict()
     groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
