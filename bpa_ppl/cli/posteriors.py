@@ -8,7 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
@@ -18,10 +19,13 @@ from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS
 from bpa_ppl.formats.reading import iter_nbest
+from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, formula
 
 
 def check(
@@ -190,24 +194,41 @@ def weights(
     *,
     output: shared.Output,
     template: Path | None = None,
+    format: str = AUTO,
+    acoustic: str | None = None,
     point: str = "mean",
     draw: int = 0,
     unchecked: shared.Unchecked = False,
 ) -> None:
-    """Write the posterior mean, the mode or a draw as weights for the decoder.
+    """Write the posterior mean, the mode or a draw as weights for another program.
 
-    The adapted weights are divided by the sum of their absolute values.
+    The adapted weights are divided by the sum of their absolute values. For other programs than
+    decoders, a message lists the features whose difference your labels do not decide.
 
     Example: `bpa weights posterior.nc --template moses.ini --output adapted.ini`
 
     Args:
         output: Weight file; - for stdout.
         template: moses.ini to copy, with the adapted weights filled in.
+        format: dense, moses.ini, json (with intervals), trl, trulens, opensearch, elasticsearch or
+            lm-scale; auto takes the ending of the file, or dense.
+        acoustic: With --format lm-scale: the feature whose scale is 1.
         point: mean, mode or draw.
         draw: With --point draw: the number of the draw.
     """
     draws = read_draws(posterior)
     if not unchecked:
         refuse_unconverged(draws)
-    chosen = point_weights(draws, point, draw).normalised(draws.features)
-    write_weights(chosen, output, template=template)
+    chosen = point_weights(draws, point, draw)
+    if format == AUTO and template is None and file_suffix(output) == ".json":
+        format = "json"
+    if format in FORMULAS and template is None:
+        text = formula(draws, format, chosen, acoustic)
+        with atomic_writer(output) as file:
+            file.write(text)
+        if undecided := describe_undecided(draws):
+            warn_user(undecided)
+    else:
+        one_of(format, (AUTO, *WEIGHT_FORMATS, *FORMULAS), "format")
+        scaled = chosen.normalised(draws.features)
+        write_weights(scaled, output, template=template, format=format)

@@ -133,7 +133,10 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
 
 
 class JsonWeights(WeightFormat, frozen=True):
-    """One JSON object, or one list of numbers in the order of the columns."""
+    """One JSON object, or one list of numbers in the order of the columns.
+
+    The object may be in the field `weights` of another one, as `bpa weights` writes it.
+    """
 
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
 
@@ -193,7 +196,8 @@ def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
         if isinstance(content, list):
             return [("", value) for value in content]
         if isinstance(content, tuple):
-            return list(content)
+            inside = dict(content).get("weights")
+            return list(inside if isinstance(inside, tuple) else content)
         problem = "not a JSON object: write {name: value}"
     except (json.JSONDecodeError, RecursionError) as error:
         problem = f"not JSON ({getattr(error, 'msg', error)}): correct it"
