@@ -186,7 +186,7 @@ def from_records(
             the ids, a tuple of references, or one text; or those of some sentences by id.
         sources: used instead of those in the records, one text for each sentence.
         bad: "error", or "drop" to leave out candidates with a value that is not a finite
-            number.
+            number, and rows of preferences without a judgement or an answer.
         first_id: the id of the first sentence; ids that are texts are counted from here.
 
     Raises:
@@ -201,7 +201,8 @@ def from_records(
     >>> from_records(frame).features.tolist()
     [[-1.0], [-2.0]]
     """
-    return build_lists(block_of_records(records), references, sources, bad, first_id)
+    columns = block_of_records(records, IN_MEMORY._replace(bad=bad))
+    return build_lists(columns, references, sources, bad, first_id)
 
 
 def from_samples(

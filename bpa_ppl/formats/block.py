@@ -147,6 +147,7 @@ class Block(NamedTuple):
         any_order: whether the candidates of a sentence need not be adjacent.
         strings: distinct texts, if the column `text` of the candidates has their numbers.
         normalised: whether the totals may be divided by a length.
+        dropped: the records without candidates that were dropped, and why.
     """
 
     candidates: dict[str, Any]
@@ -157,6 +158,7 @@ class Block(NamedTuple):
     any_order: bool = True
     strings: Sequence[str] | None = None
     normalised: bool = False
+    dropped: Sequence[str] = ()
 
 
 class ReadOptions(NamedTuple):

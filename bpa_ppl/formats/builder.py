@@ -15,6 +15,7 @@ from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, list_names, locate
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
+from bpa_ppl.formats.samples import named
 from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
 
@@ -62,6 +63,7 @@ class Builder:
         self._complete: set[str] | None = None
         self._lost: list[str] = []  # features of some tables that a later one lacks
         self._without_source = 0  # sentences
+        self._rows_dropped: list[str] = []  # and why
         self._normalised = False
 
     def lists(
@@ -83,6 +85,7 @@ class Builder:
         for block in blocks:
             rows = self.schema.check(block)
             self._normalised = block.normalised
+            self._rows_dropped += block.dropped
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
             self._enter(rows, starts, block.any_order and not block.nested, whole)
@@ -100,7 +103,9 @@ class Builder:
         self._finish()
         if table is None or not self._first_lines:
             problem = "empty: there are no n-best lists in it"
-            if self._empty:
+            if self._rows_dropped:
+                problem = f"no row in it can be used: {self._rows_dropped[0]}"
+            elif self._empty:
                 problem = "no sentence in it has candidates: create the lists again"
             raise DataError(problem, self.origin, code="no-data")
         yield table
@@ -164,6 +169,9 @@ class Builder:
         if self._empty:
             absent = f"{counted(len(self._empty), 'sentence')} without candidates"
             notes.append(f"{absent}, the first of id {min(self._empty)}: left out")
+        if self._rows_dropped:
+            dropped = named(self._rows_dropped)
+            notes.append(f"rows dropped without a judgement or an answer: {dropped}")
         present = {name: of for name, of in self._present.items() if name not in self._lost}
         notes += missing_value_notes(present, self._candidates)
         if self._lost:

@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.preference_rows import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
+from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, WINNER, answer_fields
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
@@ -21,8 +21,6 @@ from bpa_ppl.nbest import NBest
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
-#: The fields of rows with two answers, see `bpa_ppl.formats.preference_rows`.
-PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 _AT_ONCE = 1000  # candidates that become columns together
 
 T = TypeVar("T")
@@ -142,6 +140,9 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         text: that of the candidates.
         source: that of the source texts.
         reference: that of the references.
+        chosen: that of the preferred answers, or of the first ones if there is a winner.
+        rejected: that of the other answers.
+        winner: that of the winners, see `bpa_ppl.formats.preference_rows`.
 
     >>> from bpa_ppl import read_nbest
     >>> lines = ["segment,output,lm", "3,a cat,-1.5"]
@@ -154,10 +155,25 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     text: str = TEXT
     source: str = SOURCE
     reference: str = REFERENCE
+    chosen: str = CHOSEN
+    rejected: str = REJECTED
+    winner: str = WINNER
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a first line has the required fields, or two answers and a winner.
+
+        >>> from bpa_ppl.formats.jsonl import Jsonl
+        >>> Jsonl().detect(b'{"output_1": "a", "output_2": "b", "preference": 1.5}')
+        True
+        """
+        names = self.field_names(first_line)
+        fields = answer_fields(names)
+        return super().detect(first_line) or (fields is not None and {*fields[:2]} <= {*names})
 
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        names = {n: getattr(self, n, n) for n in (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)}
+        usual = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES, CHOSEN, REJECTED, WINNER)
+        names = {name: getattr(self, name, name) for name in usual}
         return {usual: name for usual, name in names.items() if name != usual}
 
 

@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.format import PAIRS, TableFormat
+from bpa_ppl.formats.format import TableFormat
+from bpa_ppl.formats.preference_rows import PAIRS
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import InputFile, line_count
 from bpa_ppl.formats.values import (

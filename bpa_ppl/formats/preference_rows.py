@@ -1,25 +1,36 @@
-"""Rows of preference data sets and of arenas: a prompt, and two answers of which one is preferred.
+"""Rows of preference data sets and of arenas: a prompt, and answers of which some are preferred.
 
     {"prompt": "…", "chosen": "a cat", "rejected": "cat"}
     {"prompt": "…", "chosen": {"text": "a cat", "lm": -1.5}, "rejected": {"text": "cat", "lm": -2}}
+    {"prompt": "…", "chosen": ["a cat"], "rejected": ["cat", "dog", "cow"]}
     {"model_a": "X", "model_b": "Y", "winner": "model_a", "conversation_a": […], "score_a": 1.5, …}
 
-Each row becomes a list of two candidates, `chosen` or the first model first, with the prompt as its
+Each row becomes a list of candidates, `chosen` or the first model first, with the prompt as its
 source and `preferences` [[0, 1]]; of an arena the column `system` has the models, and `ties` has
 what is a tie. An answer is a text, an object with a `text` (or `content`) and numbers, which become
-features, or a conversation: a list of such objects, of which the last one by the assistant is the
-answer; later turns are left out. The source is the last turn of a user in the prompt. Without a
-prompt it is the last one before the answers, if both conversations have the same ones.
+features, or a conversation: a list of such objects with a `role`, of which the last one by the
+assistant is the answer; later turns are left out, and so are those after the number in `turn`. The
+source is the last turn of a user in the prompt. Without a prompt it is the last one before the
+answers, if both conversations have the same ones.
+
+Other lists are several answers: each one in `chosen` is preferred to all in `rejected`, which is a
+pair for each, or a ranking such as [0, [1, 2, 3]] if several are rejected.
 
 Turns may be those of ShareGPT, `{"from": "human", "value": "…"}`, in which an assistant is `gpt`.
+The content of a turn may be a list of parts, whose texts are joined.
 
 A conversation may be a text: `Human: …` and `Assistant: …` after blank lines; or JSON, as in tables
-of text: a list of turns; or lists of texts, if the prompt and both answers are such lists of one
-length, as the turns of each side. Conversations of other forms (`parts`, `messages`) are
-refused, never a candidate.
+of text: a list of turns. If the prompt and both answers are lists of texts of one length, or JSON
+of them, they are the turns of each side.
+
+The answers of an arena may end in other marks (`output_1`, `output_2`), and the names of answers
+and winner may be settings of the format. The winner is the name of a model or of an answer, its
+mark (`A`, `left`), a number (0 or 1; 1 or 2 where the names of the answers end in these), a
+comparison (`A>B`), or a tie. Known columns in place of `winner` are those of `_WINNERS`.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
-column `score`. All other fields of a row become extras of the sentence.
+column `score`; so are the members of lists with a value for each answer. All other fields of a row
+become extras of the sentence.
 """
 
 from __future__ import annotations
@@ -28,115 +39,260 @@ import ast
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
-from bpa_ppl.formats.values import OBJECT, kind_of, shown
+from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
-_PREFERENCES, _TIES, _SYSTEM = "preferences", "ties", "system"
+#: Fields that may have other names in a file.
+PAIR_SETTINGS = (CHOSEN, REJECTED, WINNER)
+#: The fields that show such rows.
+PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
+#: Columns of an arena that are 1 for the answer that won.
+WINNERS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
+_PREFERENCES, _TIES, _RANKINGS, _SYSTEM = "preferences", "ties", "rankings", "system"
+# Other names of the prompt, if it is a text.
+_PROMPTS = ("instruction", "history")
 #: What conversations call the text of a turn, and who speaks.
-_CONTENT, _ROLE, _ASSISTANT = "content", "role", "assistant"
-# The same in ShareGPT.
-_VALUE, _FROM = "value", "from"
+_CONTENT, _ROLE, _ASSISTANT, _TURN_NUMBER = "content", "role", "assistant", "turn"
+# The same in ShareGPT, and the parts of a text.
+_VALUE, _FROM, _PARTS, _MESSAGES = "value", "from", "parts", "messages"
 # Who else speaks; turns without a role are answers.
 _OTHERS = ("user", "human", "system", "developer", "tool", "function")
 _USERS = ("user", "human")
 # Forms of conversations as texts of JSON, which are no answers themselves.
 _SPEAKERS = (_ROLE, _FROM)
 _ASSISTANTS = (_ASSISTANT, "model", "gpt")
-_CONTENTS = (_CONTENT, TEXT, "parts", _VALUE, "tool_calls")
+_CONTENTS = (_CONTENT, TEXT, _PARTS, _VALUE, "tool_calls")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
-#: Suffixes and prefixes of the fields of the first and of the second answer.
-_ENDINGS = (("_chosen", "_rejected"), ("-chosen", "-rejected"))
-_BEGINNINGS = (("chosen_", "rejected_"), ("chosen-", "rejected-"))
+#: Fields of texts, some of which may look like numbers.
+TEXTS = {PROMPT, *PAIR_SETTINGS, *(f"{answer}_{side}" for answer in ANSWERS for side in "ab")}
+# The marks at the ends of the names of the first and of the second answer.
+_MARKS = (("_a", "_b"), ("_A", "_B"), ("_0", "_1"), ("_1", "_2"), ("_left", "_right"), ("1", "2"))
+# Marks that do not say which answer is preferred.
+_NEUTRAL = ("a", "0", "1", "left", "first")
+# The winners of data sets that call them otherwise: AlpacaEval, SHP, PKU-SafeRLHF and HelpSteer.
+_WINNERS = {
+    ("output_1", "output_2"): "preference",
+    ("human_ref_A", "human_ref_B"): "labels",
+    ("response_0", "response_1"): "better_response_id",
+    ("response1", "response2"): "overall_preference",
+    ("response_1", "response_2"): "preference_strength",
+}
+# Numbers below 0 for the first answer, and above 0 for the second one.
+_SIGNED = ("overall_preference", "preference_strength")
+# Numbers that are 1 for the first answer, and 0 for the second one.
+_REVERSED = ("labels",)
+# Columns whose values name an answer.
+_MODELS = (_SYSTEM, "model", "generator")
+_PLACES = {"a": 0, "b": 1, "left": 0, "right": 1, "first": 0, "second": 1}
+_TIE = ("tie", "draw", "equal", "same", "both", "neither")
+_TIED = 2
+_KIND_OF_ANSWER = re.compile(rf"(assistant|option|candidate|{'|'.join(ANSWERS)})[\s_-]*(?=.)")
+_COMPARED = re.compile(r"(\w+)\s*([<=>])[<=>]*\s*(\w+)")
 _NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
 _BEGUN = re.compile(r"\s*\[\s*\{\s*['\"](role|content|from|value)['\"]\s*:")
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
 _Error = Callable[..., DataError]
+_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
-def is_pair(names: Collection[str]) -> bool:
-    """Return whether a row with these fields has two answers.
+def answer_fields(
+    names: Collection[str], settings: Mapping[str, str] = _NO_SETTINGS
+) -> tuple[str, str, str] | None:
+    """Return the fields of the two answers of a row, and that of the winner; None for other rows.
 
-    >>> is_pair({"prompt", "chosen"}), is_pair({"id", "text"})
-    (True, False)
+    Args:
+        names: of the fields of the row.
+        settings: names of fields in the file that are others in `names`, by these.
+
+    Returns:
+        the field of the winner, or of what is in its place, is empty if the names say which answer
+        is preferred.
+
+    >>> answer_fields({"prompt", "chosen", "rejected"}), answer_fields({"id", "text"})
+    (('chosen', 'rejected', ''), None)
+    >>> answer_fields({"winner", "response_1", "response_2"})
+    ('response_1', 'response_2', 'winner')
     """
-    arena = WINNER in names and (MODEL_A in names or MODEL_B in names)
-    pair = CHOSEN in names or REJECTED in names or arena
-    return pair and TEXT not in names and CANDIDATES not in names
+    if TEXT in names or CANDIDATES in names:
+        return None
+    if CHOSEN in names or REJECTED in names:
+        answers = settings.get(CHOSEN, CHOSEN), settings.get(REJECTED, REJECTED)
+        winner = _WINNERS.get(answers, "")
+        if WINNER in names and not settings.keys().isdisjoint(PAIR_SETTINGS):
+            winner = WINNER
+        return CHOSEN, REJECTED, winner if winner in names else ""
+    if WINNER in names or WINNERS[0] in names:
+        for answer in ANSWERS:
+            pairs = [(answer + first, answer + second) for first, second in _MARKS]
+            pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
+            if any(name in names for name in pair):
+                return *pair, WINNER
+    for pair, winner in _WINNERS.items():
+        if all(name in names for name in (*pair, winner)):
+            return *pair, winner
+    return None
 
 
-def pair_of(record: Mapping[str, Any], error: _Error, line: int) -> dict[str, Any]:
-    """Return a row as a sentence with two candidates.
+class _Row(NamedTuple):
+    """A row with two fields of answers.
+
+    Attributes:
+        record: the row.
+        fields: with the answers.
+        names: of these fields in the file.
+        marks: the parts by which the names differ.
+        judged: the field of the winner; empty if the names say which answer is preferred.
+        judge: its name in the file.
+        wrong: makes an error of a message and a code.
+    """
+
+    record: Mapping[str, Any]
+    fields: tuple[str, str]
+    names: tuple[str, str]
+    marks: tuple[str, str]
+    judged: str
+    judge: str
+    wrong: _Error
+
+    def unusable(self, problem: str, advice: str = "correct it") -> DataError:
+        """Return the error of a row that can be dropped."""
+        message = f"{problem}: {advice}, or drop such rows (bad: drop)"
+        return self.wrong(message, code="bad-line", parameter="bad")
+
+
+def pair_of(
+    record: Mapping[str, Any], error: _Error, line: int, settings: Mapping[str, str] = _NO_SETTINGS
+) -> dict[str, Any]:
+    """Return a row as a sentence with its answers as candidates.
 
     Args:
         record: the row.
         error: makes an error of a message, the line, and a code.
         line: of the row.
+        settings: names of fields in the file that are others in the row, by these.
 
     Raises:
-        DataError: if it is not such a pair.
+        DataError: if it is not such a row; its parameter is "bad" if the row can be dropped, since
+            it has no judgement or no answer.
 
     >>> pair_of({"prompt": "Un chat", "chosen": "a cat", "rejected": "cat"}, DataError, 1)["source"]
     'Un chat'
     >>> row = {"model_a": "X", "model_b": "Y", "winner": "tie", "score_a": 2, "score_b": 1}
     >>> pair_of(row, DataError, 1)["candidates"]
     [{'text': 'X', 'system': 'X', 'score': 2}, {'text': 'Y', 'system': 'Y', 'score': 1}]
+    >>> pair_of({"chosen": ["a"], "rejected": ["b", "c", "d"]}, DataError, 1)["rankings"]
+    [[0, [1, 2, 3]]]
     """
-    arena = WINNER in record and CHOSEN not in record
-    fields = {name: value for name, value in record.items() if name != PROMPT}
-    names = [CHOSEN, REJECTED]
-    if arena:
-        name = next((name for name in ANSWERS if f"{name}_a" in record), ANSWERS[-1])
-        names = [f"{name}_a", f"{name}_b"]
-    for name in (*names, MODEL_A, MODEL_B) if arena else names:
-        if name not in record:
-            raise error(f"no field {name}", line, code="missing-column")
-    for name in (SOURCE, _PREFERENCES, *([_TIES] if arena else ())):
-        if name in record:
-            problem = f"a field {name} next to {' and '.join(names)}: rename it"
-            raise error(problem, line, code="bad-name")
-    judgement: dict[str, Any] = {_PREFERENCES: [[0, 1]]}
-    candidates: list[dict[str, Any]] = [{}, {}]
-    if arena:
-        judgement = _judgement(fields.pop(WINNER), error, line)
-        candidates = [{_SYSTEM: fields[name]} for name in (MODEL_A, MODEL_B)]
-    texts = [record.get(PROMPT), *(record[name] for name in names)]
-    if (lists := _lists_of_texts(texts)) is None:
-        prompt, *answers = (_conversation(one, error, line) for one in texts)
-    else:
-        prompt, *answers = lists
-    used = {*names, MODEL_A, MODEL_B} if arena else set(names)
-    fields = {name: value for name, value in fields.items() if name not in used}
-    for name in list(fields):
-        column, other = _column(name, arena)
-        if other in fields and all(_is_plain(fields[one]) for one in (name, other)):
-            for candidate, one in zip(candidates, (name, other), strict=True):
-                candidate[column] = fields.pop(one)
-    answers = [_up_to_answer(of, n, error, line) for of, n in zip(answers, names, strict=True)]
+    *fields, judged = answer_fields(record, settings) or (CHOSEN, REJECTED, "")
+    names = [settings.get(name, name) for name in (*fields, judged)]
+    wrong, pair = partial(error, line=line), (names[0], names[1])
+    row = _Row(record, (fields[0], fields[1]), pair, _marks(*pair), judged, names[2], wrong)
+    models = [MODEL_A, MODEL_B] if judged and {MODEL_A, MODEL_B} & record.keys() else []
+    _check_names(row, models, settings)
+    prompt_field = SOURCE if SOURCE in settings and SOURCE in record else PROMPT
+    if prompt_field not in record:
+        texts = (name for name in _PROMPTS if isinstance(record.get(name), str))
+        prompt_field = next(texts, PROMPT)
+    prompt, sides = _answers_in(row, record.get(prompt_field))
+    columns: list[dict[str, Any]] = [{} for side in sides for _ in side]
+    if models:
+        columns = [{_SYSTEM: record[name]} for name in models]
+    others = {n: v for n, v in record.items() if n not in (*fields, *models, prompt_field)}
+    if judged == WINNER:
+        others.pop(WINNER, None)
+    _move_columns(others, columns, list(map(len, sides)), row)
+    better, worse = range(len(sides[0])), list(range(len(sides[0]), len(columns)))
+    judgement: dict[str, Any] = {_PREFERENCES: [[place, worse[0]] for place in better]}
+    if judged:
+        judgement = _judgement(row, columns)
+    elif len(worse) > 1:
+        judgement = {_RANKINGS: [[place, worse] for place in better]}
     if prompt is not None:
-        judgement[SOURCE] = _answer(_up_to_user(prompt), PROMPT, error, line)[TEXT]
-    elif (source := _shared_source(answers)) is not None:
+        judgement[SOURCE] = _answer(_up_to_user(prompt), prompt_field, row)[TEXT]
+    elif (source := _shared_source([answer for side in sides for answer in side])) is not None:
         judgement[SOURCE] = source
-    for place, name in enumerate(names):
-        candidates[place] = _answer(answers[place], name, error, line) | candidates[place]
-    return {**fields, **judgement, CANDIDATES: candidates}
+    named = zip(names, sides, strict=False)
+    texts = [_answer(answer, name, row) for name, side in named for answer in side]
+    candidates = [text | of for text, of in zip(texts, columns, strict=True)]
+    return {**others, **judgement, CANDIDATES: candidates}
 
 
-def _column(name: str, arena: bool) -> tuple[str, str]:
+def _check_names(row: _Row, models: Sequence[str], settings: Mapping[str, str]) -> None:
+    """Check the names of the fields of a row."""
+    both = " and ".join(row.names)
+    for name in (*row.fields, *models):
+        if name not in row.record:
+            raise row.wrong(f"no field {settings.get(name, name)}", code="missing-column")
+    for name in (_PREFERENCES, _TIES, _RANKINGS, *([] if SOURCE in settings else [SOURCE])):
+        if name in row.record:
+            remedy = "rename it"
+            if name == SOURCE and PROMPT in row.record:
+                remedy += f", or name the prompt in the format: {SOURCE}={PROMPT}"
+            raise row.wrong(f"a field {name} next to {both}: {remedy}", code="bad-name")
+    third = row.names[1][:-1] + chr(ord(row.names[1][-1]) + 1)
+    if row.judged and third in row.record:
+        problem = f"a third answer, {third}, next to {both}: write all as {CANDIDATES}, with "
+        raise row.wrong(f"{problem}{_PREFERENCES} or {_RANKINGS}", code="bad-name")
+    if not row.judged and row.marks[0].lower() in _NEUTRAL:
+        problem = f"{both} do not say which is preferred: name the column that does in the format"
+        raise row.wrong(f"{problem}, {WINNER}=NAME", code="missing-column", parameter="format")
+
+
+def _marks(one: str, other: str) -> tuple[str, str]:
+    """Return the parts of the names of two answers by which they differ.
+
+    >>> _marks("human_ref_A", "human_ref_B"), _marks("chosen_text", "rejected_text")
+    (('A', 'B'), ('chosen', 'rejected'))
+    """
+    if one[:-1] == other[:-1]:
+        return one[-1], other[-1]
+    first, second = one.split("_"), other.split("_")
+    mark = "_".join(word for word in first if word not in second)
+    return mark or one, "_".join(word for word in second if word not in first) or other
+
+
+def _move_columns(
+    others: dict[str, Any], columns: list[dict[str, Any]], sizes: list[int], row: _Row
+) -> None:
+    """Move fields with a value for each answer from the other fields of a row to its answers."""
+    for name in list(others):
+        column, other = _column(name, row.marks)
+        column = _SYSTEM if row.judged and column == "model" else column
+        values = others.get(name)
+        if other in others and column not in columns[0]:
+            several = [isinstance(row.record[field], list) for field in row.fields]
+            both = zip((values, others[other]), several, sizes, strict=True)
+            lists = [v if of_each and isinstance(v, list) else [v] * n for v, of_each, n in both]
+            values = [*lists[0], *lists[1]]
+        elif sum(sizes) == 2 or not isinstance(values, list):
+            continue
+        elif {kind_of(value) for value in values} == {NUMBER}:  # of all answers
+            column, other = name, ""
+        if column and len(values) == len(columns) and all(map(_is_plain, values)):
+            for candidate, value in zip(columns, values, strict=True):
+                candidate[column] = value
+            others.pop(name)
+            others.pop(other, None)
+
+
+def _column(name: str, marks: tuple[str, str]) -> tuple[str, str]:
     """Return the column of a field of the first answer, and the same field of the second one."""
-    for first, second in (("_a", "_b"),) if arena else _ENDINGS:
-        column = name.removesuffix(first)
-        if column != name and not column.startswith(WINNER) and column not in (TEXT, ID, _SYSTEM):
-            return column, column + second
-    for first, second in () if arena else _BEGINNINGS:
-        column = name.removeprefix(first)
+    first, second = marks
+    for mark in ("_", "-", *([""] if first.isdigit() or first.isupper() else [])):
+        column = name.removesuffix(mark + first)
+        if column not in (name, TEXT, ID) and not column.startswith(WINNER):
+            return column, column + mark + second
+        column = name.removeprefix(first + mark) if len(first) > 1 and mark else name
         if column not in (name, TEXT, ID):
-            return column, second + column
+            return column, second + mark + column
     return "", ""
 
 
@@ -144,32 +300,103 @@ def _is_plain(value: Any) -> bool:
     return value is None or kind_of(value) != OBJECT
 
 
-def _judgement(winner: Any, error: _Error, line: int) -> dict[str, Any]:
-    """Return which answer of an arena is preferred, or that none is."""
-    if winner in (MODEL_A, MODEL_B):
-        return {_PREFERENCES: [[0, 1] if winner == MODEL_A else [1, 0]], _TIES: []}
-    if isinstance(winner, str) and winner.split()[:1] in (["tie"], ["both_bad"], ["bothbad"]):
-        return {_PREFERENCES: [], _TIES: [[0, 1]]}
-    problem = f"{WINNER} is {shown(winner)}, not {MODEL_A}, {MODEL_B} or tie: correct it"
-    raise error(problem, line, code="bad-line")
+def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return which of two answers is preferred, or that none is."""
+    winner = row.record.get(row.judged)
+    if row.judged not in row.record:  # a column for each answer
+        won = [name for name in WINNERS if row.record.get(name) in (1, True)]
+        winner = won[0].removeprefix(f"{WINNER}_") if len(won) == 1 else None
+    place = _place(winner, row, columns)
+    if place is not None:
+        preferences = [[place, 1 - place]] if place != _TIED else []
+        return {_PREFERENCES: preferences, _TIES: [] if preferences else [[0, 1]]}
+    labels = (MODEL_A, MODEL_B) if MODEL_A in row.record else row.names
+    problem, advice = f"{row.judge} is {shown(winner)}", f"write {', '.join(labels)} or tie"
+    if isinstance(winner, bool) or (winner == winner and looks_numeric(str(winner))):
+        raise row.wrong(f"{problem}: {advice}", code="bad-line")
+    raise row.unusable(problem, advice)
 
 
-def _conversation(answer: Any, error: _Error, line: int) -> Any:
+def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
+    """Return the place of the preferred answer, 2 for a tie, or None if it is not known."""
+    if isinstance(winner, str):
+        for labels in ((MODEL_A, MODEL_B), row.names):
+            if winner in labels:
+                return labels.index(winner)
+        named = [winner in map(of.get, _MODELS) for of in columns]
+        if any(named):
+            return None if all(named) else named.index(True)
+        label = winner.strip(" []()").lower()
+        if compared := _COMPARED.fullmatch(label):
+            label = "tie" if compared[2] == "=" else compared[1 if compared[2] == ">" else 3]
+        places = {**_PLACES, **{mark.lower(): n for n, mark in enumerate(row.marks)}}
+        mark = _KIND_OF_ANSWER.sub("", label, count=1)
+        if mark in places or label.startswith(_TIE):
+            return places.get(mark, _TIED)
+        winner = float(label) if looks_numeric(label) else None
+    if kind_of(winner) != NUMBER:
+        return None
+    if row.judge in _SIGNED:
+        return _TIED if winner == 0 else int(winner > 0)
+    low = int(row.marks == ("1", "2"))
+    number = float(winner) - low
+    if number == 0.5 or (low and number == -1):
+        return _TIED
+    if low and 0 < number < 1:  # an expected preference
+        return int(number > 0.5)
+    number = 1 - number if row.judge in _REVERSED else number
+    return int(number) if number in (0, 1) else None
+
+
+def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
+    """Return the prompt, and the answers in each of the two fields, without later turns."""
+    values = [row.record[name] for name in row.fields]
+    sides = []
+    if (turns := _lists_of_texts([prompt, *values])) is not None:
+        prompt, *sides = [[[{_CONTENT: text} for text in texts]] for texts in turns]
+        prompt = _up_to_answer(prompt[0], PROMPT, row)
+    for value in values if not sides else ():
+        several = isinstance(value, list) and not _has_roles(value) and not _are_parts(value)
+        sides.append([_conversation(one, row) for one in (value if several else [value])])
+    for name, value, side in zip(row.names, values, sides, strict=True):
+        if row.judged and len(side) > 1:
+            problem = f"{name} is {shown(value)}, {len(side)} answers: write one text, or turns "
+            raise row.wrong(f"{problem}with a {_ROLE} and a {_CONTENT}", code="bad-line")
+        if not side:
+            raise row.unusable(f"{name} is [], no answer")
+        side[:] = [_up_to_answer(answer, name, row) for answer in side]
+    return (prompt if turns else _conversation(prompt, row)), sides
+
+
+def _has_roles(turns: list[Any]) -> bool:
+    return any(isinstance(t, dict) and not t.keys().isdisjoint(_SPEAKERS) for t in turns)
+
+
+def _are_parts(parts: list[Any]) -> bool:
+    """Return whether a list is the parts of one text."""
+    typed = [isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts]
+    return bool(typed) and all(typed)
+
+
+def _conversation(answer: Any, row: _Row) -> Any:
     """Return an answer, or a prompt, in which a text of several turns is a conversation."""
+    if isinstance(answer, dict) and isinstance(answer.get(_MESSAGES), list):
+        answer = answer[_MESSAGES]
+    if isinstance(answer, list):
+        return _joined(answer) if _are_parts(answer) else list(map(_turn, answer))
     if not isinstance(answer, str):
-        return list(map(_turn, answer)) if isinstance(answer, list) else _turn(answer)
+        return _turn(answer)
     if answer.lstrip()[:1] in ("[", "{") and any(key in answer for key in _SPEAKERS):
         parsed = _parsed(answer)
-        turns = list(map(_turn, parsed)) if isinstance(parsed, list) else _turn(parsed)
-        if _is_conversation(turns):
-            return turns
+        if not isinstance(parsed, str) and _is_conversation(parsed):
+            return _conversation(parsed, row)
         names = any(of in answer and text in answer for of, text in _NAMES)
         if names and _BEGUN.match(answer):
             problem = f"a conversation, {shown(answer)}, that is not JSON: write it by json.dumps"
-            raise error(problem, line, code="bad-line")
+            raise row.wrong(problem, code="bad-line")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
         problem = "a conversation in a cell that is quoted: read the file as tsv:quoted=true"
-        raise error(problem, line, code="bad-line", parameter="format")
+        raise row.wrong(problem, code="bad-line", parameter="format")
     parts = _TURN.split(answer)
     if len(parts) < 5 or parts[0].strip() or "Assistant" not in parts[1::2]:
         return answer
@@ -180,11 +407,23 @@ def _conversation(answer: Any, error: _Error, line: int) -> Any:
 
 
 def _turn(turn: Any) -> Any:
-    """Return a turn of ShareGPT with the usual names of its fields, and any other value."""
-    if not isinstance(turn, dict) or not {_FROM, _VALUE} <= turn.keys() or _CONTENT in turn:
+    """Return a turn of a conversation with the usual names of its fields, and any other value."""
+    if not isinstance(turn, dict):
         return turn
-    others = {name: value for name, value in turn.items() if name not in (_FROM, _VALUE)}
-    return {_ROLE: turn[_FROM], _CONTENT: turn[_VALUE], **others}
+    if {_FROM, _VALUE} <= turn.keys() and _CONTENT not in turn:
+        others = {name: value for name, value in turn.items() if name not in (_FROM, _VALUE)}
+        turn = {_ROLE: turn[_FROM], _CONTENT: turn[_VALUE], **others}
+    parts = _PARTS if {_ROLE, _PARTS} <= turn.keys() and _CONTENT not in turn else _CONTENT
+    if not isinstance(turn.get(parts), list):
+        return turn
+    return {n: v for n, v in turn.items() if n != parts} | {_CONTENT: _joined(turn[parts])}
+
+
+def _joined(parts: list[Any]) -> str | None:
+    """Return the texts of the parts of a text as one, or None if no part has a text."""
+    texts = [part.get(TEXT) if isinstance(part, dict) else part for part in parts]
+    texts = [text for text in texts if isinstance(text, str)]
+    return "".join(texts) if texts else None
 
 
 def _parsed(text: str) -> Any:
@@ -200,7 +439,7 @@ def _parsed(text: str) -> Any:
 def _is_conversation(turns: Any) -> bool:
     """Return whether a value is a list of turns, in any of their forms, or an object with one."""
     if isinstance(turns, dict):
-        return _speaker(turns) in _ASSISTANTS or _is_conversation(turns.get("messages"))
+        return _speaker(turns) in _ASSISTANTS or _is_conversation(turns.get(_MESSAGES))
     return _has_turns(turns) and all({_ROLE, _CONTENT} <= t.keys() or _speaker(t) for t in turns)
 
 
@@ -211,26 +450,26 @@ def _speaker(turn: Mapping[str, Any]) -> str | None:
     return names[0].lower() if is_turn and names[0].lower() in (*_OTHERS, *_ASSISTANTS) else None
 
 
-def _lists_of_texts(texts: Sequence[Any]) -> list[list[str]] | None:
-    """Return the turns of each side, if a prompt and both answers are such lists as JSON."""
-    if not all(isinstance(text, str) and text.lstrip()[:1] == "[" for text in texts):
-        return None
-    lists = list(map(_parsed, texts))
+def _lists_of_texts(texts: Sequence[Any]) -> list[list[str | None]] | None:
+    """Return the turns of each side, if a prompt and both answers are such lists, or JSON."""
+    lists = [_parsed(text) if isinstance(text, str) else text for text in texts]
     if not all(isinstance(turns, list) and turns for turns in lists):
         return None
     kinds = {type(turn) for turns in lists for turn in turns}
     return lists if len(set(map(len, lists))) == 1 and kinds <= {str, type(None)} else None
 
 
-def _up_to_answer(answer: Any, name: str, error: _Error, line: int) -> Any:
-    """Return a conversation without the turns after the last one by the assistant."""
+def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
+    """Return a conversation without the turns after the answer: of the judged turn, or the last."""
     if not _has_turns(answer):
         return answer
     places = [n for n, turn in enumerate(answer) if _role(turn) not in _OTHERS]
     if not places:
         problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
-        raise error(problem, line, code="bad-line")
-    return answer[: places[-1] + 1]
+        raise row.wrong(problem, code="bad-line")
+    turn = row.record.get(_TURN_NUMBER)
+    judged = kind_of(turn) == NUMBER and 1 <= turn < len(places)
+    return answer[: places[int(turn) - 1 if judged else -1] + 1]
 
 
 def _up_to_user(prompt: Any) -> Any:
@@ -262,7 +501,7 @@ def _shared_source(answers: list[Any]) -> str | None:
     return texts[-1] if texts and isinstance(texts[-1], str) else None
 
 
-def _answer(answer: Any, name: str, error: _Error, line: int) -> dict[str, Any]:
+def _answer(answer: Any, name: str, row: _Row) -> dict[str, Any]:
     """Return an answer as a candidate: its text, and its other fields."""
     last = answer[-1] if isinstance(answer, list) and answer else answer
     if isinstance(last, str):
@@ -271,6 +510,7 @@ def _answer(answer: Any, name: str, error: _Error, line: int) -> dict[str, Any]:
     key = TEXT if TEXT in fields else _CONTENT
     if not isinstance(fields.get(key), str):
         rule = f"not a text, or an object with a {TEXT} or {_CONTENT}: write turns with a {_ROLE} "
-        rule += f"and a {_CONTENT}"
-        raise error(f"{name} is {shown(answer)}, {rule}", line, code="bad-line")
+        if last is None or fields.get(key, "") is None:
+            raise row.unusable(f"{name} is {shown(answer)}, no answer")
+        raise row.wrong(f"{name} is {shown(answer)}, {rule}and a {_CONTENT}", code="bad-line")
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}

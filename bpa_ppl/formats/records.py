@@ -2,7 +2,7 @@
 
 A record, or a row of a table, is a candidate with the `id` of its sentence, a sentence with its
 candidates: `candidates`, a list of objects or of texts, or `text` and other lists of equal length;
-or a pair of preferences.
+or answers of which some are preferred.
 
 Columns of Arrow become arrays without `to_numpy` of PyArrow, which imports pandas wherever it is
 installed; that takes longer than reading most files.
@@ -21,7 +21,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import SINGLE, Int64, members, plain_members, plain_values, values_in
 from bpa_ppl._runtime.messages import counted
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -35,7 +35,7 @@ from bpa_ppl.formats.block import (
     ColumnNames,
     ReadOptions,
 )
-from bpa_ppl.formats.preference_rows import is_pair, pair_of
+from bpa_ppl.formats.preference_rows import PAIR_SETTINGS, answer_fields, pair_of
 from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
 from bpa_ppl.names import label_of, repeated
 from bpa_ppl.nbest import NBest
@@ -50,14 +50,14 @@ _LISTS = (REFERENCE, REFERENCES)
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def block_of_records(records: Any) -> Block:
+def block_of_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
     >>> block_of_records([{"id": 0, "text": "a", "lm": -1}]).candidates
     {'text': ['a'], 'lm': array([-1.])}
     """
     if hasattr(records, "__arrow_c_stream__"):
-        return _frame_columns(records)
+        return _frame_columns(records, options)
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
         columns = [_members(_listed(values), rule) for values in records.values()]
@@ -76,7 +76,7 @@ def block_of_records(records: Any) -> Block:
     except RecursionError as error:
         problem = "objects inside objects without an end"
         raise DataError(problem, parameter="records") from error
-    return RecordReader(IN_MEMORY).block(rows, range(1, len(rows) + 1))
+    return RecordReader(options).block(rows, range(1, len(rows) + 1))
 
 
 def _are_plain(records: list[Any]) -> bool:
@@ -108,21 +108,21 @@ def _members(values: Any, rule: str) -> list[Any]:
     return members(values, "records", rule)
 
 
-def _frame_columns(frame: Any) -> Block:
+def _frame_columns(frame: Any, options: ReadOptions) -> Block:
     import pyarrow as pa
 
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
         if twice := repeated(map(str, getattr(frame, "columns", ()))):
-            raise _repeated_column(IN_MEMORY, twice) from error
+            raise _repeated_column(options, twice) from error
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}"
         raise DataError(
             f"{problem}: convert it to numbers or texts", parameter="records"
         ) from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
-    return block_of_table(IN_MEMORY, table.drop_columns(unnamed))
+    return block_of_table(options, table.drop_columns(unnamed))
 
 
 class RecordReader:
@@ -146,7 +146,8 @@ class RecordReader:
     """
 
     def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
-        self._names = options.names
+        self._names, self._bad = options.names, options.bad
+        self._dropped: list[str] = []  # rows of a block
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
         self.unused: dict[str, None] = {}
@@ -174,6 +175,7 @@ class RecordReader:
 
     def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records."""
+        self._dropped = []
         records, lists = objects, self._usual_lists(objects)
         if lists is None:
             records = self._usual_records(objects, lines)
@@ -192,7 +194,8 @@ class RecordReader:
             candidates = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
         sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
-        return Block(candidates, sentences, parents, numbers, nested=True)
+        dropped = tuple(self._dropped)
+        return Block(candidates, sentences, parents, numbers, nested=True, dropped=dropped)
 
     def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
         """Return the lists of candidates, [] in the long form; None if a record is unusual."""
@@ -217,7 +220,7 @@ class RecordReader:
             if self._names.names:
                 record = self._renamed(record)
                 if not records:
-                    used = (ID, *([CANDIDATES] if CANDIDATES in record else []))
+                    used = (ID, *PAIR_SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._names.names]
                     self._names.require(required, record, line)
             if type(record.get(TEXT)) is not str:
@@ -239,8 +242,8 @@ class RecordReader:
 
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
-        if is_pair(record):
-            return pair_of(record, self._error, line)
+        if answer_fields(record, self._names.names):
+            return self._answers(record, line)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
         if not isinstance(texts, list | tuple):
@@ -263,6 +266,17 @@ class RecordReader:
         candidates = [dict(zip(lists, row, strict=True)) for row in rows]
         others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
+
+    def _answers(self, record: dict[str, Any], line: int) -> dict[str, Any]:
+        """Return a row of preferences; one that is dropped is a sentence without candidates."""
+        try:
+            return pair_of(record, self._error, line, self._names.names)
+        except DataError as error:
+            if self._bad != "drop" or error.parameter != "bad":
+                raise
+            problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
+            self._dropped.append(f"row {line}: {problem}")
+        return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _candidates(self, value: Any, line: int) -> Sequence[dict[str, Any]]:
         candidates = value
@@ -408,7 +422,8 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
-    if nested or is_pair(fields):
+    named = not options.names.names.keys().isdisjoint(PAIR_SETTINGS)
+    if nested or named or answer_fields(fields):
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())

@@ -26,8 +26,8 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
-from bpa_ppl.formats.format import PAIRS, TableFormat
-from bpa_ppl.formats.preference_rows import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
+from bpa_ppl.formats.format import TableFormat
+from bpa_ppl.formats.preference_rows import PAIR_SETTINGS, PAIRS, TEXTS, answer_fields
 from bpa_ppl.formats.records import block_of_table, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.values import (
@@ -46,7 +46,6 @@ from bpa_ppl.nbest import NBest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TEXTS_OF_PAIRS = {PROMPT, CHOSEN, REJECTED, WINNER, *(f"{n}_{s}" for n in ANSWERS for s in "ab")}
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
@@ -170,6 +169,7 @@ class _Reader:
         self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
         self._header: list[str] = []
         self._usual: dict[str, str] = {}  # the usual names of columns that are read
+        self._answers: tuple[str, ...] = ()  # the columns of two answers, and of the winner
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
         self._line = 1  # of what comes next
@@ -309,26 +309,30 @@ class _Reader:
             raise self.options.error(problem, line, "bad-name")
         names = self.options.names
         self._header, self._usual = header, names.usual(header)
-        if not is_pair(self._usual.values()):
-            names.require((ID, TEXT, *names.names), self._usual.values(), line)
+        columns = self._usual.values()
+        self._answers = answer_fields(columns, names.names) or ()
+        if required := [name for name in PAIR_SETTINGS if name in names.names]:
+            names.require(required, columns, line)
+        elif not self._answers:
+            names.require((ID, TEXT, *names.names), columns, line)
 
     def _converted(self, table: pa.Table, lines: Int64) -> pa.Table:
         """Return the columns that are read: texts, and numbers without those that are missing."""
         import pyarrow as pa
         from pyarrow import compute
 
-        pairs, columns = is_pair(self._usual.values()), {}
+        columns = {}
         for name, usual in self._usual.items():
             column = single_array(table[name])
             as_it_is = usual == TEXT or is_of_sentence(usual)
             if self._numeric.get(name) is None:
                 first = self._with_point(_first(map(str, column)))
                 number = looks_numeric(first) and "_" not in first
-                text = as_it_is or usual in _TEXTS_OF_PAIRS
+                text = as_it_is or usual in TEXTS.union(self._answers)
                 self._numeric[name] = False if text else number if first else None
             if self._numeric[name]:
                 column = self._numbers(usual, column, lines)
-            elif not (as_it_is or pairs):
+            elif not (as_it_is or self._answers):
                 column = compute.replace_substring_regex(column, rf"\A{_MISSING}\z", "")
             columns[name] = column
         return pa.table(columns)
