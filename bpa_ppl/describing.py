@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import locate, quote
+from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     column_of,
@@ -24,7 +24,7 @@ from bpa_ppl.metrics.column import (
 from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
-from bpa_ppl.metrics.preferences import has_preferences
+from bpa_ppl.metrics.preferences import all_choices, has_preferences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.sampling.observations import default_likelihood
@@ -327,6 +327,11 @@ def _warnings(
     nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
+    if plan is not None and plan.gain is None:
+        try:
+            list(all_choices(nbest))
+        except DataError as error:
+            yield f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
     features = [column for column in columns if column.kind == "feature"]
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"

@@ -168,10 +168,10 @@ class Builder:
             notes.append(f"{dropped} dropped for values that are not finite")
         if self._empty:
             absent = f"{counted(len(self._empty), 'sentence')} without candidates"
-            notes.append(f"{absent}, the first of id {min(self._empty)}: left out")
-        if self._rows_dropped:
-            dropped = named(self._rows_dropped)
-            notes.append(f"rows dropped without a judgement or an answer: {dropped}")
+            absent += f", the first of id {min(self._empty)}: left out"
+            if self._rows_dropped:
+                absent += f"; rows without a judgement or an answer: {named(self._rows_dropped)}"
+            notes.append(absent)
         present = {name: of for name, of in self._present.items() if name not in self._lost}
         notes += missing_value_notes(present, self._candidates)
         if self._lost:

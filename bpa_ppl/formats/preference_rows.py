@@ -25,8 +25,8 @@ of them, they are the turns of each side.
 
 The answers of an arena may end in other marks (`output_1`, `output_2`), and the names of answers
 and winner may be settings of the format. The winner is the name of a model or of an answer, its
-mark (`A`, `left`), a number (0 or 1; 1 or 2 where the names of the answers end in these), a
-comparison (`A>B`), or a tie. Known columns in place of `winner` are those of `_WINNERS`.
+mark (`A`, `left`), a number (0 or 1; 1 or 2 where the names of the answers end in these), or a
+tie. Known columns in place of `winner` are those of `_WINNERS`.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
 column `score`; so are the members of lists with a value for each answer. All other fields of a row
@@ -95,7 +95,8 @@ _PLACES = {"a": 0, "b": 1, "left": 0, "right": 1, "first": 0, "second": 1}
 _TIE = ("tie", "draw", "equal", "same", "both", "neither")
 _TIED = 2
 _KIND_OF_ANSWER = re.compile(rf"(assistant|option|candidate|{'|'.join(ANSWERS)})[\s_-]*(?=.)")
-_COMPARED = re.compile(r"(\w+)\s*([<=>])[<=>]*\s*(\w+)")
+# A list of texts as NumPy prints it.
+_PRINTED = re.compile(r"(?=.*\]\s*\Z)\s*\[\s*(['\"]).*\1\s+['\"].*", re.DOTALL)
 _NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
 _BEGUN = re.compile(r"\s*\[\s*\{\s*['\"](role|content|from|value)['\"]\s*:")
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
@@ -327,8 +328,6 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
         if any(named):
             return None if all(named) else named.index(True)
         label = winner.strip(" []()").lower()
-        if compared := _COMPARED.fullmatch(label):
-            label = "tie" if compared[2] == "=" else compared[1 if compared[2] == ">" else 3]
         places = {**_PLACES, **{mark.lower(): n for n, mark in enumerate(row.marks)}}
         mark = _KIND_OF_ANSWER.sub("", label, count=1)
         if mark in places or label.startswith(_TIE):
@@ -351,13 +350,14 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
 def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
     """Return the prompt, and the answers in each of the two fields, without later turns."""
     values = [row.record[name] for name in row.fields]
-    sides = []
-    if (turns := _lists_of_texts([prompt, *values])) is not None:
-        prompt, *sides = [[[{_CONTENT: text} for text in texts]] for texts in turns]
-        prompt = _up_to_answer(prompt[0], PROMPT, row)
-    for value in values if not sides else ():
-        several = isinstance(value, list) and not _has_roles(value) and not _are_parts(value)
-        sides.append([_conversation(one, row) for one in (value if several else [value])])
+    lists = lists_in([prompt, *values])
+    if lists is not None and len(set(map(len, lists))) == 1:
+        (prompt,), *sides = [[[{_CONTENT: text} for text in texts]] for texts in lists]
+        prompt = _up_to_answer(prompt, PROMPT, row)
+    else:
+        prompt = _conversation(prompt, row)
+        answers = [[value] if _is_answer(value) else value for value in values]
+        sides = [[_conversation(answer, row) for answer in side] for side in answers]
     for name, value, side in zip(row.names, values, sides, strict=True):
         if row.judged and len(side) > 1:
             problem = f"{name} is {shown(value)}, {len(side)} answers: write one text, or turns "
@@ -365,17 +365,16 @@ def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
         if not side:
             raise row.unusable(f"{name} is [], no answer")
         side[:] = [_up_to_answer(answer, name, row) for answer in side]
-    return (prompt if turns else _conversation(prompt, row)), sides
+    return prompt, sides
 
 
-def _has_roles(turns: list[Any]) -> bool:
-    return any(isinstance(t, dict) and not t.keys().isdisjoint(_SPEAKERS) for t in turns)
-
-
-def _are_parts(parts: list[Any]) -> bool:
-    """Return whether a list is the parts of one text."""
-    typed = [isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts]
-    return bool(typed) and all(typed)
+def _is_answer(turns: Any) -> bool:
+    """Return whether a value is one answer: no list, turns with roles, or the parts of a text."""
+    if not isinstance(turns, list):
+        return True
+    fields: list[Collection[str]] = [turn if isinstance(turn, dict) else () for turn in turns]
+    parts = bool(fields) and all("type" in of for of in fields)
+    return parts or any(not set(_SPEAKERS).isdisjoint(of) for of in fields)
 
 
 def _conversation(answer: Any, row: _Row) -> Any:
@@ -383,16 +382,19 @@ def _conversation(answer: Any, row: _Row) -> Any:
     if isinstance(answer, dict) and isinstance(answer.get(_MESSAGES), list):
         answer = answer[_MESSAGES]
     if isinstance(answer, list):
-        return _joined(answer) if _are_parts(answer) else list(map(_turn, answer))
+        turns = list(map(_turn, answer))
+        parts = _is_answer(turns) and not any(_ROLE in turn for turn in turns)
+        return _joined(answer) if parts else turns
     if not isinstance(answer, str):
         return _turn(answer)
-    if answer.lstrip()[:1] in ("[", "{") and any(key in answer for key in _SPEAKERS):
-        parsed = _parsed(answer)
+    if answer.lstrip()[:1] in ("[", "{"):
+        parsed = _parsed(answer) if any(key in answer for key in _SPEAKERS) else None
         if not isinstance(parsed, str) and _is_conversation(parsed):
             return _conversation(parsed, row)
         names = any(of in answer and text in answer for of, text in _NAMES)
-        if names and _BEGUN.match(answer):
-            problem = f"a conversation, {shown(answer)}, that is not JSON: write it by json.dumps"
+        if (names and _BEGUN.match(answer)) or _PRINTED.fullmatch(answer):
+            what = "a conversation" if names else "a list of texts"
+            problem = f"{what}, {shown(answer)}, that is not JSON: write it by json.dumps"
             raise row.wrong(problem, code="bad-line")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
         problem = "a conversation in a cell that is quoted: read the file as tsv:quoted=true"
@@ -428,12 +430,30 @@ def _joined(parts: list[Any]) -> str | None:
 
 def _parsed(text: str) -> Any:
     """Return the value that a text of JSON, or a literal of Python, has; None for other texts."""
+    if _PRINTED.fullmatch(text):
+        return None
     for parse in (json.loads, ast.literal_eval):
         try:
             return parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
     return None
+
+
+def lists_in(texts: Sequence[Any]) -> list[list[str | None]] | None:
+    """Return lists of texts, or those that texts print; None unless all are such lists.
+
+    >>> lists_in(["['a']", '["b", "c"]']), lists_in(["['a']", "b"])
+    ([['a'], ['b', 'c']], None)
+    """
+    if not all(
+        isinstance(t, list) or (isinstance(t, str) and t.lstrip()[:1] == "[") for t in texts
+    ):
+        return None
+    lists = [_parsed(text) if isinstance(text, str) else text for text in texts]
+    usual = {str, type(None)}
+    are_lists = all(isinstance(of, list) and of and usual.issuperset(map(type, of)) for of in lists)
+    return lists if are_lists else None
 
 
 def _is_conversation(turns: Any) -> bool:
@@ -448,15 +468,6 @@ def _speaker(turn: Mapping[str, Any]) -> str | None:
     names = [turn[key] for key in _SPEAKERS if isinstance(turn.get(key), str)]
     is_turn = bool(names) and not turn.keys().isdisjoint(_CONTENTS)
     return names[0].lower() if is_turn and names[0].lower() in (*_OTHERS, *_ASSISTANTS) else None
-
-
-def _lists_of_texts(texts: Sequence[Any]) -> list[list[str | None]] | None:
-    """Return the turns of each side, if a prompt and both answers are such lists, or JSON."""
-    lists = [_parsed(text) if isinstance(text, str) else text for text in texts]
-    if not all(isinstance(turns, list) and turns for turns in lists):
-        return None
-    kinds = {type(turn) for turns in lists for turn in turns}
-    return lists if len(set(map(len, lists))) == 1 and kinds <= {str, type(None)} else None
 
 
 def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
@@ -495,7 +506,7 @@ def _shared_source(answers: list[Any]) -> str | None:
         [turn.get(_CONTENT) for turn in turns if _role(turn) in (None, *_OTHERS)]
         for turns in before
     ]
-    if len(messages) < 2 or messages[0] != messages[1]:
+    if len(messages) < 2 or any(of != messages[0] for of in messages):
         return None
     texts = [turn.get(_CONTENT) for turn in before[0] if _role(turn) in (None, *_USERS)]
     return texts[-1] if texts and isinstance(texts[-1], str) else None
@@ -503,7 +514,11 @@ def _shared_source(answers: list[Any]) -> str | None:
 
 def _answer(answer: Any, name: str, row: _Row) -> dict[str, Any]:
     """Return an answer as a candidate: its text, and its other fields."""
-    last = answer[-1] if isinstance(answer, list) and answer else answer
+    last = (
+        answer[-1]
+        if _has_turns(answer) or (isinstance(answer, list) and len(answer) == 1)
+        else answer
+    )
     if isinstance(last, str):
         return {TEXT: last}
     fields: Mapping[str, Any] = last if isinstance(last, dict) else {}

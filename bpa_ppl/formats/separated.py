@@ -27,7 +27,7 @@ from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.preference_rows import PAIR_SETTINGS, PAIRS, TEXTS, answer_fields
+from bpa_ppl.formats.preference_rows import PAIR_SETTINGS, PAIRS, TEXTS, answer_fields, lists_in
 from bpa_ppl.formats.records import block_of_table, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.values import (
@@ -334,7 +334,8 @@ class _Reader:
                 column = self._numbers(usual, column, lines)
             elif not (as_it_is or self._answers):
                 column = compute.replace_substring_regex(column, rf"\A{_MISSING}\z", "")
-            columns[name] = column
+            lists = lists_in(column.to_pylist()) if usual in self._answers[:2] else None
+            columns[name] = pa.array(lists) if lists else column
         return pa.table(columns)
 
     def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:

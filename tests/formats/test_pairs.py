@@ -35,7 +35,7 @@ def line(chosen: Any, rejected: Any, **more: Any) -> str:
 
 def battles() -> list[dict[str, Any]]:
     """Return rows of an arena with conversations, one of them of several turns."""
-    common = {"judge": "ann", "turn": 1}
+    common = {"judge": "ann"}
     return [
         {"question_id": "q1", "model_a": "X", "model_b": "Y", "winner": "model_b", **common}
         | {"conversation_a": turns("hi", "hello"), "conversation_b": turns("hi", "bye")}
@@ -151,13 +151,14 @@ def test_a_table_of_many_rows(write: Write) -> None:
 @pytest.mark.parametrize(
     ("third", "code", "match"),
     [
-        ("X,Y,X,1,2", "bad-line", "winner is 'X'"),
+        ("X,Y,Z,1,2", "bad-line", "winner is 'Z'"),
         ("X,Y,,1,2", "bad-line", "winner is ''"),
+        ("X,X,X,1,2", "bad-line", "winner is 'X'"),
     ],
 )
 def test_a_bad_row_is_named(write: Write, third: str, code: str, match: str) -> None:
     lines = write("model_a,model_b,winner,rm_a,rm_b", "X,Y,model_a,1,2", third)
-    with raises(DataError, code, line=3, match=match):
+    with raises(DataError, code, line=3, match=match, parameter="bad"):
         read_nbest(lines)
 
 
@@ -253,8 +254,9 @@ def test_turns_of_sharegpt(write: Write, tmp_path: Path) -> None:
         (lambda text: [{"role": "assistant", "text": text}], True),
         (lambda text: {"role": "assistant", "content": text}, True),
         (lambda text: [{"from": "human", "value": "q"}, {"from": "gpt", "value": text}], True),
-        (lambda text: [{"role": "model", "parts": [{"text": text}]}], False),
-        (lambda text: {"messages": turns("q", text)}, False),
+        (lambda text: [{"role": "model", "parts": [{"text": text}]}], True),
+        (lambda text: {"messages": turns("q", text)}, True),
+        (lambda text: {"role": "assistant", "tool_calls": [{"name": text}]}, False),
     ],
 )
 def test_texts_of_json_are_read_like_the_values_in_them(
