@@ -394,8 +394,8 @@ class Reading:
 
     Args:
         first_id: Id of the first sentence: 0, or 1 for some tools.
-        bad: For values that are not finite numbers, and failed responses of LLMs: error, or drop,
-            which leaves the candidate out.
+        bad: For values that are not finite numbers, failed responses of LLMs, and preferences
+            without a winner: error, or drop, which leaves the candidate or the row out.
         list_size: For plain text with one candidate per line: candidates per sentence.
         score_files: With --list-size: feature scores of the lines, .npy or text.
         extract: For responses of LLMs: regular expression that finds the candidate in an answer,

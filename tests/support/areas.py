@@ -122,6 +122,58 @@ def lists(rng: random.Random, folder: Path) -> str:
     return examine(tried, sample, edited(sample, random_edits(rng)), folder)
 
 
+#: Rows with several answers, of which some are preferred.
+_JUDGED: list[dict[str, Any]] = [
+    {"prompt": "q", "chosen": ["a"], "rejected": ["b", "c", "d"], "scores": [1, 2, 3, 4]},
+    {"prompt": "q", "chosen": "a", "rejected": {"text": "b", "lm": 1}, "turn": 1},
+    {"model_a": "X", "model_b": "Y", "winner": "X", "response_a": "a", "response_b": "b", "lm_a": 1}
+    | {"lm_b": 2},
+    {"instruction": "q", "output_1": "a", "output_2": "b", "preference": 1.9},
+    {"history": "q", "human_ref_A": "a", "human_ref_B": "b", "labels": 1, "score_A": 3},
+    {"response_left": "a", "response_right": "b", "winner": "left"},
+    {"winner": "tie", "turn": 1}
+    | {
+        f"conversation_{side}": [
+            {"role": role, "content": [{"type": "text", "text": text}]}
+            for role, text in (("user", "q"), ("assistant", side), ("user", "r"), ("model", "s"))
+        ]
+        for side in "ab"
+    },
+]
+_WINNERS = ["A", "b", "X", "model_b", "left", 0, 1, 2, 1.5, "tie", "both bad", "invalid", "", None]
+
+
+@area("preference rows", 3_000)
+def preference_rows(rng: random.Random, folder: Path) -> str:
+    """Rows of preferences with odd values: all answers are candidates, and `adapt` takes them."""
+    row = dict(rng.choice(_JUDGED))
+    rows = [row, changed(row, rng, lambda rng: rng.choice([odd_json(rng), "a", ["a", "b"], None]))]
+    for name in {"winner", "preference", "labels"} & row.keys():
+        rows[-1 if rng.random() < 0.8 else 0][name] = rng.choice(_WINNERS)
+    rows = [one for one in rows if isinstance(one, dict)] * rng.choice((1, 1, 2))
+    bad, lines = rng.choice(("error", "drop")), [json.dumps(one).encode() for one in rows]
+
+    def read() -> NBest:
+        return rng.choice(
+            (lambda: bpa.read_nbest(lines, bad=bad), lambda: from_records(rows, bad=bad))
+        )()
+
+    tables: list[NBest] = []
+    if isinstance(outcome(lambda: tables.append(read()) or (tables[0],)), str):  # type: ignore[func-returns-value]
+        return REFUSED
+    lists = tables[0]
+    judged = any(map(bool, lists.sentence_extras.get("ties", ())))
+    if not judged and not choice_sets(lists).counts["lists"] == len(lists):
+        raise Failure("a list without a preference")
+    for one in rows:
+        texts = [one.get(name, "") for name in ("chosen", "rejected")]
+        several = all(isinstance(of, list) and {*map(type, of)} == {str} for of in texts)
+        answers = [text for of in texts for text in of]
+        if several and answers and not any(lists.texts(s) == answers for s in range(len(lists))):
+            raise Failure(f"{answers} are not all candidates")
+    return ACCEPTED
+
+
 @area("weights", 16_000)
 def weights(rng: random.Random, folder: Path) -> str:
     """Files of weights in all formats."""
