@@ -23,6 +23,8 @@ TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
 ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
 #: The integer of a sentence whose id is a text, where it is not its place among the ids.
 ID_NUMBER = "id_number"
+#: Extras of a sentence that name candidates by their places.
+PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 #: Prefix of the names of sentence extras where each record is a candidate.
 OF_SENTENCE = "sentence."
 

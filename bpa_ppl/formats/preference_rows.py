@@ -44,7 +44,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
+from bpa_ppl.formats.block import (
+    CANDIDATES,
+    ID,
+    JUDGEMENTS,
+    PREFERENCES,
+    RANKINGS,
+    SOURCE,
+    TEXT,
+    TIES,
+)
 from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
@@ -55,7 +64,7 @@ PAIR_SETTINGS = (CHOSEN, REJECTED, WINNER)
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 #: Columns of an arena that are 1 for the answer that won.
 WINNERS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
-_PREFERENCES, _TIES, _RANKINGS, _SYSTEM = "preferences", "ties", "rankings", "system"
+_SYSTEM = "system"
 # Other names of the prompt, if it is a text.
 _PROMPTS = ("instruction", "history")
 #: What conversations call the text of a turn, and who speaks.
@@ -170,12 +179,17 @@ class _Row(NamedTuple):
 
 
 def pair_of(
-    record: Mapping[str, Any], error: _Error, line: int, settings: Mapping[str, str] = _NO_SETTINGS
+    record: Mapping[str, Any],
+    fields: tuple[str, str, str],
+    error: _Error,
+    line: int,
+    settings: Mapping[str, str] = _NO_SETTINGS,
 ) -> dict[str, Any]:
     """Return a row as a sentence with its answers as candidates.
 
     Args:
         record: the row.
+        fields: of the two answers and of the winner, as from `answer_fields`.
         error: makes an error of a message, the line, and a code.
         line: of the row.
         settings: names of fields in the file that are others in the row, by these.
@@ -184,18 +198,18 @@ def pair_of(
         DataError: if it is not such a row; its parameter is "bad" if the row can be dropped, since
             it has no judgement or no answer.
 
-    >>> pair_of({"prompt": "Un chat", "chosen": "a cat", "rejected": "cat"}, DataError, 1)["source"]
-    'Un chat'
+    >>> row = {"prompt": "Un chat", "chosen": ["a"], "rejected": ["b", "c"]}
+    >>> pair = pair_of(row, answer_fields(row), DataError, 1)
+    >>> pair["source"], pair["rankings"]
+    ('Un chat', [[0, [1, 2]]])
     >>> row = {"model_a": "X", "model_b": "Y", "winner": "tie", "score_a": 2, "score_b": 1}
-    >>> pair_of(row, DataError, 1)["candidates"]
+    >>> pair_of(row, answer_fields(row), DataError, 1)["candidates"]
     [{'text': 'X', 'system': 'X', 'score': 2}, {'text': 'Y', 'system': 'Y', 'score': 1}]
-    >>> pair_of({"chosen": ["a"], "rejected": ["b", "c", "d"]}, DataError, 1)["rankings"]
-    [[0, [1, 2, 3]]]
     """
-    *fields, judged = answer_fields(record, settings) or (CHOSEN, REJECTED, "")
-    names = [settings.get(name, name) for name in (*fields, judged)]
-    wrong, pair = partial(error, line=line), (names[0], names[1])
-    row = _Row(record, (fields[0], fields[1]), pair, _marks(*pair), judged, names[2], wrong)
+    judged, wrong = fields[2], partial(error, line=line)
+    first, second, judge = names = [settings.get(name, name) for name in fields]
+    marks = _marks(first, second)
+    row = _Row(record, fields[:2], (first, second), marks, judged, judge, wrong)
     models = [MODEL_A, MODEL_B] if judged and {MODEL_A, MODEL_B} & record.keys() else []
     _check_names(row, models, settings)
     prompt_field = SOURCE if SOURCE in settings and SOURCE in record else PROMPT
@@ -206,16 +220,16 @@ def pair_of(
     columns: list[dict[str, Any]] = [{} for side in sides for _ in side]
     if models:
         columns = [{_SYSTEM: record[name]} for name in models]
-    others = {n: v for n, v in record.items() if n not in (*fields, *models, prompt_field)}
+    others = {n: v for n, v in record.items() if n not in (*row.fields, *models, prompt_field)}
     if judged == WINNER:
         others.pop(WINNER, None)
     _move_columns(others, columns, list(map(len, sides)), row)
     better, worse = range(len(sides[0])), list(range(len(sides[0]), len(columns)))
-    judgement: dict[str, Any] = {_PREFERENCES: [[place, worse[0]] for place in better]}
+    judgement: dict[str, Any] = {PREFERENCES: [[place, worse[0]] for place in better]}
     if judged:
         judgement = _judgement(row, columns)
     elif len(worse) > 1:
-        judgement = {_RANKINGS: [[place, worse] for place in better]}
+        judgement = {RANKINGS: [[place, worse] for place in better]}
     if prompt is not None:
         judgement[SOURCE] = _answer(_up_to_user(prompt), prompt_field, row)[TEXT]
     elif (source := _shared_source([answer for side in sides for answer in side])) is not None:
@@ -232,7 +246,7 @@ def _check_names(row: _Row, models: Sequence[str], settings: Mapping[str, str]) 
     for name in (*row.fields, *models):
         if name not in row.record:
             raise row.wrong(f"no field {settings.get(name, name)}", code="missing-column")
-    for name in (_PREFERENCES, _TIES, _RANKINGS, *([] if SOURCE in settings else [SOURCE])):
+    for name in (*JUDGEMENTS, *([] if SOURCE in settings else [SOURCE])):
         if name in row.record:
             remedy = "rename it"
             if name == SOURCE and PROMPT in row.record:
@@ -241,7 +255,7 @@ def _check_names(row: _Row, models: Sequence[str], settings: Mapping[str, str]) 
     third = row.names[1][:-1] + chr(ord(row.names[1][-1]) + 1)
     if row.judged and third in row.record:
         problem = f"a third answer, {third}, next to {both}: write all as {CANDIDATES}, with "
-        raise row.wrong(f"{problem}{_PREFERENCES} or {_RANKINGS}", code="bad-name")
+        raise row.wrong(f"{problem}{PREFERENCES} or {RANKINGS}", code="bad-name")
     if not row.judged and row.marks[0].lower() in _NEUTRAL:
         problem = f"{both} do not say which is preferred: name the column that does in the format"
         raise row.wrong(f"{problem}, {WINNER}=NAME", code="missing-column", parameter="format")
@@ -310,7 +324,7 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
     place = _place(winner, row, columns)
     if place is not None:
         preferences = [[place, 1 - place]] if place != _TIED else []
-        return {_PREFERENCES: preferences, _TIES: [] if preferences else [[0, 1]]}
+        return {PREFERENCES: preferences, TIES: [] if preferences else [[0, 1]]}
     labels = (MODEL_A, MODEL_B) if MODEL_A in row.record else row.names
     problem, advice = f"{row.judge} is {shown(winner)}", f"write {', '.join(labels)} or tie"
     if isinstance(winner, bool) or (winner == winner and looks_numeric(str(winner))):
@@ -383,7 +397,7 @@ def _conversation(answer: Any, row: _Row) -> Any:
         answer = answer[_MESSAGES]
     if isinstance(answer, list):
         turns = list(map(_turn, answer))
-        parts = _is_answer(turns) and not any(_ROLE in turn for turn in turns)
+        parts = _is_answer(turns) and all(isinstance(t, dict) and _ROLE not in t for t in turns)
         return _joined(answer) if parts else turns
     if not isinstance(answer, str):
         return _turn(answer)

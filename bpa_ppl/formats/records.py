@@ -148,6 +148,7 @@ class RecordReader:
     def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
         self._names, self._bad = options.names, options.bad
         self._dropped: list[str] = []  # rows of a block
+        self._pair: tuple[str, str, str] | None = None  # the fields of the last row of preferences
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
         self.unused: dict[str, None] = {}
@@ -242,8 +243,12 @@ class RecordReader:
 
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
-        if answer_fields(record, self._names.names):
-            return self._answers(record, line)
+        fields = answer_fields(record, self._names.names)
+        if self._pair and not {TEXT, CANDIDATES} & record.keys():
+            fields = fields or self._pair
+        if fields is not None:
+            self._pair = fields
+            return self._answers(record, line, fields)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
         if not isinstance(texts, list | tuple):
@@ -267,10 +272,12 @@ class RecordReader:
         others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
 
-    def _answers(self, record: dict[str, Any], line: int) -> dict[str, Any]:
+    def _answers(
+        self, record: dict[str, Any], line: int, fields: tuple[str, str, str]
+    ) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
-            return pair_of(record, self._error, line, self._names.names)
+            return pair_of(record, fields, self._error, line, self._names.names)
         except DataError as error:
             if self._bad != "drop" or error.parameter != "bad":
                 raise

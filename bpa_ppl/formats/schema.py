@@ -47,6 +47,7 @@ from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
     ID_NUMBER,
+    JUDGEMENTS,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -225,6 +226,15 @@ class Schema:
                 name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
                 raise self._bad_number(block, name, row)
             dropped = tuple(ids[block.parent[rows]].tolist())
+            gone = np.isin(ids, dropped).tolist()
+            for name in JUDGEMENTS:
+                values = sentences.get(name, ())
+                if any(value for value, lost in zip(values, gone, strict=False) if lost):
+                    sentences[name] = [
+                        None if lost else v for v, lost in zip(values, gone, strict=True)
+                    ]
+                    problem = f"{name} are left out where a candidate of the list is dropped"
+                    warn_user(f"{locate(self.options.origin)}{problem}")
             self._kinds = kinds  # dropped candidates do not show the kind of a column
             block = _without(block, rows)
             numbers, extras = self._candidates(block)

@@ -147,30 +147,24 @@ _WINNERS = ["A", "b", "X", "model_b", "left", 0, 1, 2, 1.5, "tie", "both bad", "
 def preference_rows(rng: random.Random, folder: Path) -> str:
     """Rows of preferences with odd values: all answers are candidates, and `adapt` takes them."""
     row = dict(rng.choice(_JUDGED))
-    rows = [row, changed(row, rng, lambda rng: rng.choice([odd_json(rng), "a", ["a", "b"], None]))]
     for name in {"winner", "preference", "labels"} & row.keys():
-        rows[-1 if rng.random() < 0.8 else 0][name] = rng.choice(_WINNERS)
-    rows = [one for one in rows if isinstance(one, dict)] * rng.choice((1, 1, 2))
+        row[name] = rng.choice(_WINNERS)
+    odd = changed(row, rng, lambda rng: rng.choice([odd_json(rng), "a", ["a", "b"], None]))
+    rows = [rng.choice(_JUDGED), odd if isinstance(odd, dict) else row] * rng.choice((1, 2))
     bad, lines = rng.choice(("error", "drop")), [json.dumps(one).encode() for one in rows]
-
-    def read() -> NBest:
-        return rng.choice(
-            (lambda: bpa.read_nbest(lines, bad=bad), lambda: from_records(rows, bad=bad))
-        )()
-
-    tables: list[NBest] = []
-    if isinstance(outcome(lambda: tables.append(read()) or (tables[0],)), str):  # type: ignore[func-returns-value]
+    ways = [lambda: bpa.read_nbest(lines, bad=bad), lambda: from_records(rows, bad=bad)]
+    result = outcome(lambda: (rng.choice(ways)(),))
+    if isinstance(result, str):
         return REFUSED
-    lists = tables[0]
-    judged = any(map(bool, lists.sentence_extras.get("ties", ())))
-    if not judged and not choice_sets(lists).counts["lists"] == len(lists):
-        raise Failure("a list without a preference")
+    (table,) = result
+    if bad == "error" and choice_sets(table).counts["lists"] < len(rows):
+        raise Failure(f"a list without a judgement: {rows}")
+    texts = [table.texts(sentence) for sentence in range(len(table))]
     for one in rows:
-        texts = [one.get(name, "") for name in ("chosen", "rejected")]
-        several = all(isinstance(of, list) and {*map(type, of)} == {str} for of in texts)
-        answers = [text for of in texts for text in of]
-        if several and answers and not any(lists.texts(s) == answers for s in range(len(lists))):
-            raise Failure(f"{answers} are not all candidates")
+        sides = [one.get("chosen"), one.get("rejected")]
+        several = all(isinstance(side, list) and {*map(type, side)} == {str} for side in sides)
+        if several and len(texts) == len(rows) and [*chain.from_iterable(sides)] not in texts:
+            raise Failure(f"not all of {sides} are candidates")
     return ACCEPTED
 
 
