@@ -39,7 +39,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -207,7 +207,7 @@ def pair_of(
     [{'text': 'X', 'system': 'X', 'score': 2}, {'text': 'Y', 'system': 'Y', 'score': 1}]
     """
     judged, wrong = fields[2], partial(error, line=line)
-    first, second, judge = names = [settings.get(name, name) for name in fields]
+    first, second, judge = [settings.get(name, name) for name in fields]
     marks = _marks(first, second)
     row = _Row(record, fields[:2], (first, second), marks, judged, judge, wrong)
     models = [MODEL_A, MODEL_B] if judged and {MODEL_A, MODEL_B} & record.keys() else []
@@ -234,9 +234,9 @@ def pair_of(
         judgement[SOURCE] = _answer(_up_to_user(prompt), prompt_field, row)[TEXT]
     elif (source := _shared_source([answer for side in sides for answer in side])) is not None:
         judgement[SOURCE] = source
-    named = zip(names, sides, strict=False)
-    texts = [_answer(answer, name, row) for name, side in named for answer in side]
-    candidates = [text | of for text, of in zip(texts, columns, strict=True)]
+    named = zip(row.names, sides, strict=True)
+    answers = [_answer(answer, name, row) for name, side in named for answer in side]
+    candidates = [answer | of for answer, of in zip(answers, columns, strict=True)]
     return {**others, **judgement, CANDIDATES: candidates}
 
 
@@ -261,6 +261,7 @@ def _check_names(row: _Row, models: Sequence[str], settings: Mapping[str, str]) 
         raise row.wrong(f"{problem}, {WINNER}=NAME", code="missing-column", parameter="format")
 
 
+@lru_cache
 def _marks(one: str, other: str) -> tuple[str, str]:
     """Return the parts of the names of two answers by which they differ.
 
@@ -298,6 +299,7 @@ def _move_columns(
             others.pop(other, None)
 
 
+@lru_cache
 def _column(name: str, marks: tuple[str, str]) -> tuple[str, str]:
     """Return the column of a field of the first answer, and the same field of the second one."""
     first, second = marks
@@ -397,8 +399,8 @@ def _conversation(answer: Any, row: _Row) -> Any:
         answer = answer[_MESSAGES]
     if isinstance(answer, list):
         turns = list(map(_turn, answer))
-        parts = _is_answer(turns) and all(isinstance(t, dict) and _ROLE not in t for t in turns)
-        return _joined(answer) if parts else turns
+        with_roles = any(isinstance(turn, dict) and _ROLE in turn for turn in turns)
+        return turns if with_roles or not _is_answer(turns) else _joined(answer)
     if not isinstance(answer, str):
         return _turn(answer)
     if answer.lstrip()[:1] in ("[", "{"):
@@ -437,8 +439,8 @@ def _turn(turn: Any) -> Any:
 
 def _joined(parts: list[Any]) -> str | None:
     """Return the texts of the parts of a text as one, or None if no part has a text."""
-    texts = [part.get(TEXT) if isinstance(part, dict) else part for part in parts]
-    texts = [text for text in texts if isinstance(text, str)]
+    values = [part.get(TEXT) if isinstance(part, dict) else part for part in parts]
+    texts = [value for value in values if isinstance(value, str)]
     return "".join(texts) if texts else None
 
 
@@ -492,7 +494,7 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
     if not places:
         problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
         raise row.wrong(problem, code="bad-line")
-    turn = row.record.get(_TURN_NUMBER)
+    turn: Any = row.record.get(_TURN_NUMBER)
     judged = kind_of(turn) == NUMBER and 1 <= turn < len(places)
     return answer[: places[int(turn) - 1 if judged else -1] + 1]
 
