@@ -270,7 +270,7 @@ def _marks(one: str, other: str) -> tuple[str, str]:
     """
     if one[:-1] == other[:-1]:
         return one[-1], other[-1]
-    first, second = one.split("_"), other.split("_")
+    first, second = re.split("[_-]", one), re.split("[_-]", other)
     mark = "_".join(word for word in first if word not in second)
     return mark or one, "_".join(word for word in second if word not in first) or other
 

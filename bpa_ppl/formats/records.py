@@ -11,7 +11,7 @@ installed; that takes longer than reading most files.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -148,8 +148,7 @@ class RecordReader:
     def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
         self._names, self._bad = options.names, options.bad
         self._dropped: list[str] = []  # rows of a block
-        self._fields: Collection[str] = ()  # of the last record without one text
-        self._pair: tuple[str, str, str] | None = None  # its fields with answers
+        self._pair: tuple[str, str, str] | None = None  # the fields of answers that are compared
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
         self.unused: dict[str, None] = {}
@@ -244,12 +243,10 @@ class RecordReader:
 
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
-        if record.keys() != self._fields:
-            self._fields, usual = record.keys(), not {TEXT, CANDIDATES} & record.keys()
-            fields = answer_fields(record, self._names.names)
-            self._pair = fields or (self._pair if usual else None)
-        if self._pair is not None:
-            return self._answers(record, line, self._pair)
+        if {TEXT, CANDIDATES}.isdisjoint(record):
+            self._pair = self._pair or answer_fields(record, self._names.names)
+            if self._pair is not None:
+                return self._answers(record, line, self._pair)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
         if not isinstance(texts, list | tuple):

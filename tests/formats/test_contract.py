@@ -192,7 +192,12 @@ SAMPLES = {
         '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", "response_a": "<text>", '
         '"response_b": "z", "rm_a": <value>, "rm_b": 1}',
         [
-            ('{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "bad-line"),
+            (
+                '{"id": 9, "model_a": "X", "model_b": "Y", "winner": "Z", "response_a": "a", '
+                '"response_b": "b"}',
+                "bad-line",
+            ),
+            ('{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "missing-column"),
             ('{"id": 9, "model_a": "X", "winner": "tie", "response_a": "a"}', "missing-column"),
         ],
         JSON_NUMBERS,

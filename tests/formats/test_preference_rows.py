@@ -259,6 +259,20 @@ def test_names_of_both_answers_in_the_format(write: Write) -> None:
     assert table.texts(0) == ["7", "8"]
 
 
+def test_columns_of_answers_with_names_in_the_format() -> None:
+    row = {
+        "chosen-response": "x",
+        "rejected-response": "y",
+        "chosen-rating": 5,
+        "rejected-rating": 3,
+    }
+    lists = read(row, format="jsonl:chosen=chosen-response,rejected=rejected-response")
+    assert (lists.texts(0), lists.features.tolist()) == (["x", "y"], [[5], [3]])
+    row = {"left": "x", "right": "y", "left_model": "X", "right_model": "Y", "choice": "Y"}
+    lists = read(row, format="jsonl:chosen=left,rejected=right,winner=choice")
+    assert (outcome(lists), lists.extras["system"]) == ([[1]], ("X", "Y"))
+
+
 def test_names_that_do_not_say_which_answer_is_preferred_need_a_winner() -> None:
     row = {"answer_a": "x", "answer_b": "y", "verdict": "B"}
     with raises(DataError, "missing-column", line=1, parameter="format", match="winner=NAME"):
@@ -299,6 +313,27 @@ def test_rows_without_a_winner_are_dropped_if_asked(winner: Any, write: Write) -
         raises(DataError, "no-data", match="winner is"),
     ):
         read(rows[1], bad="drop")
+
+
+def test_a_row_without_the_field_of_the_winner_is_unjudged() -> None:
+    row = {"prompt": "q", "response_a": "x", "response_b": "y"}
+    rows = [row | {"winner": "A"}, row, row | {"winner": "B"}]
+    with raises(DataError, "bad-line", line=2, parameter="bad", match="winner is null"):
+        read(*rows)
+    with pytest.warns(BpaWarning, match="row 2: winner is null"):
+        assert outcome(read(*rows, bad="drop")) == [[0], [1]]
+
+
+def test_preferences_are_left_out_where_a_candidate_is_dropped() -> None:
+    """They name candidates by their places, which change."""
+    candidates = [{"text": text, "lm": lm} for text, lm in zip("abc", (-1.5, 2, 3), strict=True)]
+    odd = [{"text": "z", "lm": float("1e39")}, *candidates]
+    rows = [{"preferences": [[2, 1]], "candidates": of} for of in (odd, candidates)]
+    with pytest.warns(BpaWarning) as caught:
+        lists = from_records(rows, bad="drop")
+    assert "preferences are left out where a candidate" in str(caught[0].message)
+    assert lists.sentence_extras["preferences"] == (None, [[2, 1]])
+    assert lists.texts(0) == lists.texts(1) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("answer", [None, [], [None]])
