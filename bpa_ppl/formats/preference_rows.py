@@ -54,7 +54,7 @@ from bpa_ppl.formats.block import (
     TEXT,
     TIES,
 )
-from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, shown
+from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, number_or_inf, shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
@@ -354,7 +354,7 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     if row.judge in _SIGNED:
         return _TIED if winner == 0 else int(winner > 0)
     low = int(row.marks == ("1", "2"))
-    number = float(winner) - low
+    number = number_or_inf(winner) - low
     if number == 0.5 or (low and number == -1):
         return _TIED
     if low and 0 < number < 1:  # an expected preference

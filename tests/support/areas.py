@@ -146,11 +146,12 @@ _WINNERS = ["A", "b", "X", "model_b", "left", 0, 1, 2, 1.5, "tie", "both bad", "
 @area("preference rows", 3_000)
 def preference_rows(rng: random.Random, folder: Path) -> str:
     """Rows of preferences with odd values: all answers are candidates, and `adapt` takes them."""
-    row = dict(rng.choice(_JUDGED))
+    usual = rng.choice(_JUDGED)
+    row = dict(usual)
     for name in {"winner", "preference", "labels"} & row.keys():
         row[name] = rng.choice(_WINNERS)
     odd = changed(row, rng, lambda rng: rng.choice([odd_json(rng), "a", ["a", "b"], None]))
-    rows = [rng.choice(_JUDGED), odd if isinstance(odd, dict) else row] * rng.choice((1, 2))
+    rows = [usual, odd if isinstance(odd, dict) else row] * rng.choice((1, 2))
     bad, lines = rng.choice(("error", "drop")), [json.dumps(one).encode() for one in rows]
     ways = [lambda: bpa.read_nbest(lines, bad=bad), lambda: from_records(rows, bad=bad)]
     result = outcome(lambda: (rng.choice(ways)(),))
