@@ -167,7 +167,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         True
         """
         names = self.field_names(first_line)
-        fields = answer_fields(names)
+        fields = answer_fields(names, {})
         return super().detect(first_line) or (fields is not None and {*fields[:2]} <= {*names})
 
     def column_names(self) -> dict[str, str]:

@@ -40,30 +40,21 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import (
-    CANDIDATES,
-    ID,
-    JUDGEMENTS,
-    PREFERENCES,
-    RANKINGS,
-    SOURCE,
-    TEXT,
-    TIES,
-)
+from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT
 from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, number_or_inf, shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
 #: Fields that may have other names in a file.
-PAIR_SETTINGS = (CHOSEN, REJECTED, WINNER)
+SETTINGS = (CHOSEN, REJECTED, WINNER)
 #: The fields that show such rows.
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 #: Columns of an arena that are 1 for the answer that won.
 WINNERS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
+PREFERENCES, TIES, RANKINGS = JUDGEMENTS
 _SYSTEM = "system"
 # Other names of the prompt, if it is a text.
 _PROMPTS = ("instruction", "history")
@@ -81,7 +72,7 @@ _CONTENTS = (_CONTENT, TEXT, _PARTS, _VALUE, "tool_calls")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
 #: Fields of texts, some of which may look like numbers.
-TEXTS = {PROMPT, *PAIR_SETTINGS, *(f"{answer}_{side}" for answer in ANSWERS for side in "ab")}
+TEXTS = {PROMPT, *SETTINGS, *(f"{answer}_{side}" for answer in ANSWERS for side in "ab")}
 # The marks at the ends of the names of the first and of the second answer.
 _MARKS = (("_a", "_b"), ("_A", "_B"), ("_0", "_1"), ("_1", "_2"), ("_left", "_right"), ("1", "2"))
 # Marks that do not say which answer is preferred.
@@ -110,12 +101,12 @@ _NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
 _BEGUN = re.compile(r"\s*\[\s*\{\s*['\"](role|content|from|value)['\"]\s*:")
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
 _Error = Callable[..., DataError]
-_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+_Names = Mapping[str, str]
+#: The fields of two answers, and of the winner.
+Fields = tuple[str, str, str]
 
 
-def answer_fields(
-    names: Collection[str], settings: Mapping[str, str] = _NO_SETTINGS
-) -> tuple[str, str, str] | None:
+def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
     """Return the fields of the two answers of a row, and that of the winner; None for other rows.
 
     Args:
@@ -126,9 +117,9 @@ def answer_fields(
         the field of the winner, or of what is in its place, is empty if the names say which answer
         is preferred.
 
-    >>> answer_fields({"prompt", "chosen", "rejected"}), answer_fields({"id", "text"})
+    >>> answer_fields({"prompt", "chosen", "rejected"}, {}), answer_fields({"id"}, {})
     (('chosen', 'rejected', ''), None)
-    >>> answer_fields({"winner", "response_1", "response_2"})
+    >>> answer_fields({"winner", "response_1", "response_2"}, {})
     ('response_1', 'response_2', 'winner')
     """
     if TEXT in names or CANDIDATES in names:
@@ -136,7 +127,7 @@ def answer_fields(
     if CHOSEN in names or REJECTED in names:
         answers = settings.get(CHOSEN, CHOSEN), settings.get(REJECTED, REJECTED)
         winner = _WINNERS.get(answers, "")
-        if WINNER in names and not settings.keys().isdisjoint(PAIR_SETTINGS):
+        if WINNER in names and not settings.keys().isdisjoint(SETTINGS):
             winner = WINNER
         return CHOSEN, REJECTED, winner if winner in names else ""
     if WINNER in names or WINNERS[0] in names:
@@ -179,11 +170,7 @@ class _Row(NamedTuple):
 
 
 def pair_of(
-    record: Mapping[str, Any],
-    fields: tuple[str, str, str],
-    error: _Error,
-    line: int,
-    settings: Mapping[str, str] = _NO_SETTINGS,
+    record: Mapping[str, Any], fields: Fields, error: _Error, line: int, settings: _Names
 ) -> dict[str, Any]:
     """Return a row as a sentence with its answers as candidates.
 
@@ -199,11 +186,11 @@ def pair_of(
             it has no judgement or no answer.
 
     >>> row = {"prompt": "Un chat", "chosen": ["a"], "rejected": ["b", "c"]}
-    >>> pair = pair_of(row, answer_fields(row), DataError, 1)
+    >>> pair = pair_of(row, answer_fields(row, {}), DataError, 1, {})
     >>> pair["source"], pair["rankings"]
     ('Un chat', [[0, [1, 2]]])
     >>> row = {"model_a": "X", "model_b": "Y", "winner": "tie", "score_a": 2, "score_b": 1}
-    >>> pair_of(row, answer_fields(row), DataError, 1)["candidates"]
+    >>> pair_of(row, answer_fields(row, {}), DataError, 1, {})["candidates"]
     [{'text': 'X', 'system': 'X', 'score': 2}, {'text': 'Y', 'system': 'Y', 'score': 1}]
     """
     judged, wrong = fields[2], partial(error, line=line)
@@ -240,7 +227,7 @@ def pair_of(
     return {**others, **judgement, CANDIDATES: candidates}
 
 
-def _check_names(row: _Row, models: Sequence[str], settings: Mapping[str, str]) -> None:
+def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
     """Check the names of the fields of a row."""
     both = " and ".join(row.names)
     for name in (*row.fields, *models):
@@ -337,15 +324,13 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
 def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     """Return the place of the preferred answer, 2 for a tie, or None if it is not known."""
     if isinstance(winner, str):
-        for labels in ((MODEL_A, MODEL_B), row.names):
-            if winner in labels:
-                return labels.index(winner)
         named = [winner in map(of.get, _MODELS) for of in columns]
         if any(named):
             return None if all(named) else named.index(True)
         label = winner.strip(" []()").lower()
-        places = {**_PLACES, **{mark.lower(): n for n, mark in enumerate(row.marks)}}
-        mark = _KIND_OF_ANSWER.sub("", label, count=1)
+        pairs = (row.names, row.marks)
+        places = _PLACES | {of.lower(): n for pair in pairs for n, of in enumerate(pair)}
+        mark = label if label in places else _KIND_OF_ANSWER.sub("", label, count=1)
         if mark in places or label.startswith(_TIE):
             return places.get(mark, _TIED)
         winner = float(label) if looks_numeric(label) else None

@@ -35,7 +35,7 @@ from bpa_ppl.formats.block import (
     ColumnNames,
     ReadOptions,
 )
-from bpa_ppl.formats.preference_rows import PAIR_SETTINGS, answer_fields, pair_of
+from bpa_ppl.formats.preference_rows import SETTINGS, Fields, answer_fields, pair_of
 from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
 from bpa_ppl.names import label_of, repeated
 from bpa_ppl.nbest import NBest
@@ -148,7 +148,7 @@ class RecordReader:
     def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
         self._names, self._bad = options.names, options.bad
         self._dropped: list[str] = []  # rows of a block
-        self._pair: tuple[str, str, str] | None = None  # the fields of answers that are compared
+        self._pair: Fields | None = None  # the fields of answers that are compared
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
         self.unused: dict[str, None] = {}
@@ -221,7 +221,7 @@ class RecordReader:
             if self._names.names:
                 record = self._renamed(record)
                 if not records:
-                    used = (ID, *PAIR_SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
+                    used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._names.names]
                     self._names.require(required, record, line)
             if type(record.get(TEXT)) is not str:
@@ -270,9 +270,7 @@ class RecordReader:
         others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
 
-    def _answers(
-        self, record: dict[str, Any], line: int, fields: tuple[str, str, str]
-    ) -> dict[str, Any]:
+    def _answers(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
             return pair_of(record, fields, self._error, line, self._names.names)
@@ -427,8 +425,8 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
-    named = not options.names.names.keys().isdisjoint(PAIR_SETTINGS)
-    if nested or named or answer_fields(fields):
+    named = not options.names.names.keys().isdisjoint(SETTINGS)
+    if nested or named or answer_fields(fields, {}):
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())

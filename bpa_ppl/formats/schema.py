@@ -227,12 +227,10 @@ class Schema:
                 raise self._bad_number(block, name, row)
             dropped = tuple(ids[block.parent[rows]].tolist())
             gone = np.isin(ids, dropped).tolist()
-            for name in JUDGEMENTS:
-                values = sentences.get(name, ())
-                if any(value for value, lost in zip(values, gone, strict=False) if lost):
-                    sentences[name] = [
-                        None if lost else v for v, lost in zip(values, gone, strict=True)
-                    ]
+            for name in filter(sentences.__contains__, JUDGEMENTS):
+                pairs = list(zip(sentences[name], gone, strict=True))
+                sentences[name] = [None if lost else value for value, lost in pairs]
+                if any(value and lost for value, lost in pairs):
                     problem = f"{name} are left out where a candidate of the list is dropped"
                     warn_user(f"{locate(self.options.origin)}{problem}")
             self._kinds = kinds  # dropped candidates do not show the kind of a column

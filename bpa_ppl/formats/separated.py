@@ -27,7 +27,7 @@ from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.preference_rows import PAIR_SETTINGS, PAIRS, TEXTS, answer_fields, lists_in
+from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, answer_fields, lists_in
 from bpa_ppl.formats.records import block_of_table, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.values import (
@@ -311,7 +311,7 @@ class _Reader:
         self._header, self._usual = header, names.usual(header)
         columns = self._usual.values()
         self._answers = answer_fields(columns, names.names) or ()
-        if required := [name for name in PAIR_SETTINGS if name in names.names]:
+        if required := [name for name in SETTINGS if name in names.names]:
             names.require(required, columns, line)
         elif not self._answers:
             names.require((ID, TEXT, *names.names), columns, line)
