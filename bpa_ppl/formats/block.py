@@ -36,6 +36,8 @@ _ALIASES = {
         *("output", "candidate", "prediction", "response", "answer", "completion", "sample"),
     ),
     CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
+    "chosen": ("preferred", "better", "accepted", "positive"),
+    "rejected": ("dispreferred", "worse", "refused", "negative"),
 }
 
 #: Words in the names of other columns: `source_text`, `custom_id` of responses.

@@ -75,8 +75,6 @@ ANSWERS = ("conversation", "response", "answer", "output", "completion", "model"
 TEXTS = {PROMPT, *SETTINGS, *(f"{answer}_{side}" for answer in ANSWERS for side in "ab")}
 # The marks at the ends of the names of the first and of the second answer.
 _MARKS = (("_a", "_b"), ("_A", "_B"), ("_0", "_1"), ("_1", "_2"), ("_left", "_right"), ("1", "2"))
-# Marks that do not say which answer is preferred.
-_NEUTRAL = ("a", "0", "1", "left", "first")
 # The winners of data sets that call them otherwise: AlpacaEval, SHP, PKU-SafeRLHF and HelpSteer.
 _WINNERS = {
     ("output_1", "output_2"): "preference",
@@ -87,8 +85,6 @@ _WINNERS = {
 }
 # Numbers below 0 for the first answer, and above 0 for the second one.
 _SIGNED = ("overall_preference", "preference_strength")
-# Numbers that are 1 for the first answer, and 0 for the second one.
-_REVERSED = ("labels",)
 # Columns whose values name an answer.
 _MODELS = (_SYSTEM, "model", "generator")
 _PLACES = {"a": 0, "b": 1, "left": 0, "right": 1, "first": 0, "second": 1}
@@ -243,7 +239,7 @@ def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
     if row.judged and third in row.record:
         problem = f"a third answer, {third}, next to {both}: write all as {CANDIDATES}, with "
         raise row.wrong(f"{problem}{PREFERENCES} or {RANKINGS}", code="bad-name")
-    if not row.judged and row.marks[0].lower() in _NEUTRAL:
+    if not row.judged and row.marks[0].lower() in (*_PLACES, "0", "1"):
         problem = f"{both} do not say which is preferred: name the column that does in the format"
         raise row.wrong(f"{problem}, {WINNER}=NAME", code="missing-column", parameter="format")
 
@@ -344,7 +340,7 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
         return _TIED
     if low and 0 < number < 1:  # an expected preference
         return int(number > 0.5)
-    number = 1 - number if row.judge in _REVERSED else number
+    number = 1 - number if row.judge == "labels" else number  # of SHP: 1 is the first answer
     return int(number) if number in (0, 1) else None
 
 

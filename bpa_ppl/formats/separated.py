@@ -311,10 +311,8 @@ class _Reader:
         self._header, self._usual = header, names.usual(header)
         columns = self._usual.values()
         self._answers = answer_fields(columns, names.names) or ()
-        if required := [name for name in SETTINGS if name in names.names]:
-            names.require(required, columns, line)
-        elif not self._answers:
-            names.require((ID, TEXT, *names.names), columns, line)
+        pairs = self._answers or not names.names.keys().isdisjoint(SETTINGS)
+        names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
     def _converted(self, table: pa.Table, lines: Int64) -> pa.Table:
         """Return the columns that are read: texts, and numbers without those that are missing."""

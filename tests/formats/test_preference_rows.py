@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -249,14 +250,23 @@ def test_names_of_both_answers_in_the_format(write: Write) -> None:
         assert (lists.texts(0), lists.sources) == (["7", "8"], ("ein Haus",))
         assert lists.references == (("a house",),)
         assert lists.sentence_extras["preferences"] == ([[0, 1]],)
-        with raises(DataError, "missing-column", line=1, parameter="format", match="worst"):
-            read_nbest(path, format=f"{form}:chosen=better,rejected=worst")
+        for wrong in ("rejected=worst", "rejected=worse,source=worst"):
+            with raises(DataError, "missing-column", line=1, parameter="format", match="worst"):
+                read_nbest(path, format=f"{form}:chosen=better,{wrong}")
     row = dict(zip(names, cells, strict=True))
     for setting in ("chosen=nope,rejected=worse", "chosen=better,rejected=worse,winner=nope"):
         with raises(DataError, "missing-column", line=1, parameter="format", match="nope"):
             read(row, format=f"jsonl:{setting}")
     table = from_records([{"chosen": "7", "rejected": "8"}])
     assert table.texts(0) == ["7", "8"]
+
+
+def test_other_names_are_suggested() -> None:
+    rows = [{"prompt": "q", "better": "x", "worse": "y"}]
+    with raises(DataError, "unknown-format", line=1, parameter="format") as caught:
+        read(*rows)
+    (format,) = re.findall(r"as (jsonl:\S+): ", str(caught.value))
+    assert read(*rows, format=format).texts(0) == ["x", "y"]
 
 
 def test_columns_of_answers_with_names_in_the_format() -> None:
