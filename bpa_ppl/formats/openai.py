@@ -1,14 +1,19 @@
-"""JSON lines of responses of chat and completion APIs, from batches or one by one.
+"""JSON lines of responses of servers of LLMs, from batches or one by one.
 
     {"custom_id": "request-7", "response": {"status_code": 200, "body": {"model": "…", "choices":
      [{"index": 0, "message": {"content": "a cat"}, "logprobs": {"content": [{"logprob": -0.1}]},
        "finish_reason": "stop"}]}}}
     {"model": "…", "choices": [{"text": "a cat", "logprobs": {"token_logprobs": [-0.1]}}]}
 
-OpenAI, vLLM, SGLang, llama.cpp and LiteLLM write them. Each choice is a candidate, with the
-features of `bpa_ppl.formats.samples` and the extra `model`. Lines with one `custom_id` belong to
-one prompt, wherever they are in the file, so the candidates of the whole file are held in memory; a
-line without `custom_id` is a prompt of its own.
+OpenAI, vLLM, SGLang, llama.cpp, Mistral and LiteLLM write them; `bpa_ppl.formats.responses` has the
+forms of others. Each choice is a candidate, with the features of `bpa_ppl.formats.samples` and the
+extra `model`. Lines with one `custom_id` belong to one prompt, wherever they are in the file, so
+the candidates of the whole file are held in memory; a line without `custom_id` is a prompt of its
+own. If one request has several prompts, the choices are divided among them in equal parts.
+
+Text and log-probabilities are those of the answer: reasoning and a prompt that is repeated are left
+out of both. In a chat each token is generated, and an unknown log-probability makes those of the
+answer missing. The first one of a completion is unknown if the prompt is repeated (`echo`).
 
 The ids of the sentences are the places of the prompts in the file of requests, if it is given. Else
 they are the numbers at the ends of the `custom_id`s, if these are alike before; else prompts are
@@ -18,6 +23,7 @@ counted as they appear. A `custom_id` that is not such a number alone is kept as
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,84 +31,33 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.messages import counted, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.responses import (
+    Choice,
+    Line,
+    Message,
+    choices_of,
+    has_choices,
+    line_of,
+    start_of,
+    without_reasoning,
+)
 from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
 
 #: Values of `finish_reason` for complete answers, by server.
-_FINISHED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
+_FINISHED = ("stop", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
+_COUNTS = ("prompt_tokens", "completion_tokens")  # in the usage of a response
 _MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
-class _Part(msgspec.Struct, gc=False):
-    """A part of a text, or a token."""
-
-    text: str | None = None
-    logprob: float | None = None
-
-
-class _Content(msgspec.Struct, gc=False):
-    """A message, or the log-probabilities of its tokens."""
-
-    role: str | None = None
-    content: str | list[_Part] | None = None
-    refusal: str | None = None
-    token_logprobs: list[float | None] | None = None
-
-    @property
-    def text(self) -> str | None:
-        """The text of a message."""
-        if isinstance(self.content, list):
-            return "".join(part.text or "" for part in self.content)
-        return self.content
-
-    @property
-    def logprobs(self) -> list[float]:
-        """The log-probabilities of the tokens; none if one is missing.
-
-        The first one of a completion may be null: nothing precedes the first token of a prompt that
-        is repeated. In a chat all tokens are generated.
-        """
-        values: Sequence[float | None] = self.token_logprobs or ()
-        if isinstance(self.content, list):
-            values = [token.logprob for token in self.content]
-        elif values and values[0] is None:
-            values = values[1:]
-        present = [value for value in values if value is not None]
-        return present if len(present) == len(values) else []
-
-
-class _Choice(msgspec.Struct, gc=False):
-    index: int | None = None
-    message: _Content | None = None
-    text: str | None = None
-    logprobs: _Content | None = None
-    finish_reason: str | None = None
-    delta: Any = None
-
-
-class _Line(msgspec.Struct, gc=False):
-    """A line, and the objects in it: a response, its body, and a request that is repeated."""
-
-    custom_id: str | int | None = None
-    response: _Line | str | None = None
-    request: _Line | None = None
-    body: _Line | str | None = None
-    messages: list[_Content] | None = None
-    prompt: str | list[Any] | None = None
-    choices: list[_Choice] | msgspec.UnsetType | None = msgspec.UNSET
-    model: str | None = None
-    error: Any = None
-    status_code: int | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(Line)
 
 
 class Openai(NBestFormat, frozen=True):
@@ -151,9 +106,14 @@ class Openai(NBestFormat, frozen=True):
         if not keys and first_line.lstrip().startswith(b"{"):
             # With -Infinity, or cut off: reading it says what is wrong.
             return b'"choices"' in first_line or b'"custom_id"' in first_line
-        batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body"))
-        other = {"object", "output"} <= keys or ("error" in keys and "text" not in keys)
-        return batch or "choices" in keys or other
+        batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body", "result"))
+        if batch or "choices" in keys or "text" in keys:
+            return batch or "choices" in keys
+        if "error" in keys or {"request", "response"} <= keys:
+            return True
+        line = msgspec.json.decode(first_line) if keys else {}
+        bodies = [line, *(line.get(name) for name in ("response", "modelOutput"))]
+        return any(choices_of(body) is not None for body in bodies)
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -191,16 +151,20 @@ class _Reader:
         self._extract = extractor(format.extract)
         self._part = self._field if format.field else self._extract
         self._samples = Samples(options.origin, options.bad)
-        self._numbers: dict[str | int, int] = {}  # places of prompts
-        for name, source in (self._read_requests() if format.requests else {}).items():
-            self._numbers[name] = self._samples.add_prompt(0, name, source)
+        self._places: dict[str | int, list[int]] = {}  # of the prompts of each request
+        self._prompts: list[tuple[str | None, bool]] = []  # and whether answers repeat them
+        for name, request in (self._read_requests() if format.requests else {}).items():
+            self._add_prompts(name, request, 0)
         self._batch = False  # whether lines are those of a batch
+        # Numbers of answers whose tokens are those of more than their texts, or may be.
+        self._shortened = self._longer = self._unknown = 0
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
         for line, number in _decoded(blocks, self._options.origin):
             self._read(line, number)
         samples = self._samples
+        self._report_tokens()
         if not any(samples.lines):
             raise self._options.error("empty: there are no responses in it", code="no-data")
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
@@ -208,45 +172,76 @@ class _Reader:
             warn_user(f"{self._options.origin}: {problem}: no list of them")
         return samples.columns(self._ids(), origins=_MODEL)
 
-    def _read(self, line: _Line, number: int) -> None:
+    def _report_tokens(self) -> None:
+        """Report answers whose tokens are those of more than their texts, or may be."""
+        origin = self._options.origin
+        if self._shortened:
+            what = f"reasoning or a repeated prompt before {counted(self._shortened, 'answer')}"
+            log_info(f"{origin}: {what} is left out of text and log-probabilities")
+        if self._longer:
+            what = f"the log-probabilities of {counted(self._longer, 'answer')} are also those of "
+            what += "the reasoning or prompt before, which the texts lack: exclude the columns "
+            warn_user(f"{origin}: {what}logprob.sum, logprob.mean, logprob.min and length")
+        if self._unknown:
+            what = f"the first log-probability of {counted(self._unknown, 'answer')} is unknown: "
+            what += "if the prompts are repeated (echo), name the file of requests by the setting "
+            warn_user(f"{origin}: {what}requests, or keep the field usage of the responses")
+
+    def _read(self, line: Line, number: int) -> None:
         """Collect the candidates of a line."""
-        answer = line if line.response is None else line.response
-        if isinstance(answer, _Line) and answer.body is not None and not _has_choices(answer):
-            answer = answer.body
+        answer, samples = line.answer, self._samples
         error = _error_in([line, line.response, answer])
-        if error is None and not _has_choices(answer):
+        if error is None and not has_choices(answer):
             problem = "no field choices, so this is not a response of a chat or completion API"
             remedy = "give such responses; a file of requests is named by the setting requests"
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
-        place = self._place(line, number)
-        if error is not None or not isinstance(answer, _Line):
-            self._samples.leave_out("errors instead of responses", place, number, error or "")
-        elif not answer.choices:
-            self._samples.leave_out("responses without choices", place, number)
-        else:
-            choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
-            self._add(choices, answer.model, place, number)
+        places = self._places_of(line, number)
+        if error is not None or not isinstance(answer, Line) or not answer.choices:
+            reason = "responses without choices" if error is None else "errors instead of responses"
+            for place in places:
+                samples.leave_out(reason, place, number, error or "")
+            return
+        choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
+        size, rest = divmod(len(choices), len(places))
+        if rest:
+            problem = f"{counted(len(choices), 'choice')} of {len(places)} prompts"
+            advice = "give the whole response, with as many for each prompt"
+            raise self._options.error(f"{problem}: {advice}", number, "bad-response")
+        for k, place in enumerate(places):
+            of_prompt = choices[k * size : (k + 1) * size]
+            prompt = self._repeated(of_prompt, place, answer.usage if len(places) == 1 else None)
+            self._add(of_prompt, prompt, answer.model, place, number)
 
-    def _place(self, line: _Line, number: int) -> int:
-        """Return the place of the prompt that a line belongs to, among all prompts."""
+    def _places_of(self, line: Line, number: int) -> list[int]:
+        """Return the places of the prompts that a line belongs to, among all prompts."""
         self._batch = self._batch or line.response is not None
         has_name = line.custom_id is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
         key = number if name is None else name
-        if self._format.requests and key not in self._numbers:
+        if self._format.requests and key not in self._places:
             shown = "no custom_id" if name is None else f"the custom_id {quote(name)}"
             problem = f"{shown}, which is not in {self._format.requests}"
             advice = "give the requests of these responses"
             raise self._options.error(f"{problem}: {advice}", number, "mismatch", "requests")
-        place = self._numbers.get(key)
-        source = self._text_of(line) or self._text_of(line.request)
-        if place is None:
-            place = self._numbers[key] = self._samples.add_prompt(number, name, source)
+        request = line if _prompts_of(line) != [None] or line.request is None else line.request
+        if key not in self._places:
+            self._add_prompts(name, request, number)
         elif name is not None:
-            first = self._samples.sources[place]
-            self._check_source(name, first, source, self._options, number)
-        self._samples.lines[place] = self._samples.lines[place] or number
-        return place
+            for place, prompt in zip(self._places[key], _prompts_of(request), strict=False):
+                first, source = self._samples.sources[place], self._source_in(prompt)
+                self._check_source(name, first, source, self._options, number)
+        for place in self._places[key]:
+            self._samples.lines[place] = self._samples.lines[place] or number
+        return self._places[key]
+
+    def _add_prompts(self, name: str | None, request: Line, number: int) -> None:
+        """Add the prompts of a request."""
+        prompts = _prompts_of(request)
+        places = self._places[number if name is None else name] = []
+        for k, prompt in enumerate(prompts):
+            label = name if name is None or len(prompts) == 1 else f"{name}[{k}]"
+            places.append(self._samples.add_prompt(number, label, self._source_in(prompt)))
+            self._prompts.append((prompt, bool(request.echo)))
 
     def _check_source(
         self, name: str, first: str | None, source: str | None, options: ReadOptions, number: int
@@ -266,22 +261,54 @@ class _Reader:
             raise options.error(problem, number, "mismatch", "prompt_id")
         return name
 
-    def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
+    def _repeated(self, choices: Sequence[Choice], place: int, usage: Any) -> str:
+        """Return the prompt that completions repeat before their answers; nothing if they do not.
+
+        The log-probability of its first token is unknown, because nothing precedes it.
+        """
+        texts = [choice.text for choice in choices if choice.text is not None]
+        if len(texts) < len(choices):
+            return ""
+        prompt, echo = self._prompts[place]
+        logprobs = [choice.token_logprobs for choice in choices]
+        if not (echo or all(values[:1] == [None] for values in logprobs)):
+            return ""
+        if prompt and all(text.startswith(prompt) for text in texts):
+            return prompt
+        counts: list[Any] = [usage.get(n) for n in _COUNTS] if isinstance(usage, dict) else [0, 0]
+        size, number = counts[0], sum(map(len, logprobs))
+        if set(map(type, counts)) == {int} and size and number == size * len(choices) + counts[1]:
+            ends = ["".join(choice.tokens[size:]) for choice in choices]
+            prompts = {t.removesuffix(end) for t, end in zip(texts, ends, strict=True) if end}
+            if len(prompts) == 1 and prompts.isdisjoint(texts):
+                return prompts.pop()
+        self._unknown += len(choices)
+        return ""
+
+    def _add(
+        self, choices: Sequence[Choice], prompt: str, model: str | None, place: int, number: int
+    ) -> None:
         """Add choices to the candidates of their prompt."""
         samples = self._samples
         for choice in choices:
-            message = choice.message or _Content()
+            message = choice.message or Message()
             text = message.text if choice.text is None else choice.text
             if text is None and choice.delta is not None:
                 problem = "a part of an answer that was streamed: join the parts, or do not stream"
                 raise self._options.error(problem, number, "not-supported")
-            part = None if text is None else self._part(text)
-            statistics = None
-            if choice.logprobs is not None:
-                statistics = token_statistics(choice.logprobs.logprobs)
-            if message.refusal:
+            answer = without_reasoning((text or "").removeprefix(prompt))
+            part = None if text is None else self._part(answer)
+            if part is None and text:
+                part = self._part(text)  # a pattern may need the reasoning
+            reason = (choice.finish_reason or "stop").lower()
+            statistics = token_statistics(self._logprobs(choice, text or "", answer))
+            if statistics is not None and math.isnan(statistics[0]):
+                statistics = None
+            if statistics is None and choice.logprobs is not None and choice.logprobs.mean:
+                statistics = (math.nan, choice.logprobs.mean, math.nan, math.nan)
+            if message.is_refusal:
                 samples.leave_out("refusals", place, number)
-            elif choice.finish_reason not in _FINISHED:
+            elif reason not in _FINISHED:
                 samples.leave_out(unfinished(choice.finish_reason), place, number)
             elif text is None:
                 samples.leave_out("answers without a text", place, number)
@@ -289,10 +316,28 @@ class _Reader:
                 field = self._format.field
                 target = f"the field {quote(field)}" if field else "the pattern"
                 samples.leave_out(f"answers without {target}", place, number)
-            elif statistics is not None and not abs(statistics[0]) < TOO_LARGE:
+            elif statistics is not None and not abs(max(statistics[1::-1], key=abs)) < TOO_LARGE:
                 samples.leave_out("log-probabilities that are not finite", place, number)
             else:
                 samples.add(place, part, statistics, model)
+
+    def _logprobs(self, choice: Choice, text: str, answer: str) -> Sequence[float]:
+        """Return the log-probabilities of the tokens of an answer; none if one is unknown.
+
+        Args:
+            choice: with all tokens that were generated.
+            text: of the choice.
+            answer: the end of the text, without a prompt and reasoning.
+        """
+        logprobs, start = choice.token_logprobs, 0
+        is_end = len(answer) < len(text) or (choice.message or Message()).has_reasoning
+        if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
+            place = start_of(answer, choice.tokens)
+            self._shortened += len(answer) < len(text) or bool(place)
+            self._longer += is_end and place is None and bool(logprobs)
+            start = place or 0
+        present = [value for value in logprobs[start:] if value is not None]
+        return present if len(present) == len(logprobs) - start else []
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""
@@ -303,45 +348,40 @@ class _Reader:
             return None
         return self._extract(value) if isinstance(value, str) else None
 
-    def _text_of(self, prompted: _Line | None) -> str | None:
+    def _source_in(self, prompt: str | None) -> str | None:
         """Return the source text in a prompt."""
-        if prompted is None:
-            return None
-        text = prompted.prompt
-        if prompted.messages is not None:
-            users = [one.text for one in prompted.messages if one.role == "user"]
-            text = users[-1] if users else None
-        return self._source(text) if isinstance(text, str) else None
+        return None if prompt is None else self._source(prompt)
 
-    def _read_requests(self) -> dict[str, str | None]:
-        """Return the sources of the prompts in the file of requests, by name.
+    def _read_requests(self) -> dict[str, Line]:
+        """Return the requests in their file by their names.
 
         Raises:
             DataError: with file and line, if a line is not a request.
         """
         options = ReadOptions(origin_name(self._format.requests))
-        sources: dict[str, str | None] = {}
+        requests: dict[str, Line] = {}
         for line, number in _decoded(read_chunks(options.origin), options.origin):
-            prompted = line.body if isinstance(line.body, _Line) else line
-            has_prompt = prompted.messages is not None or prompted.prompt is not None
+            request = line.body if isinstance(line.body, Line) else line.request or line
+            has_prompt = request.messages is not None or request.prompt is not None
             if line.custom_id is None or not has_prompt:
                 lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
                 problem = f"no field {lacking}, so this is not a request: correct the line"
                 raise options.error(problem, number, parameter="requests")
             name = self._name(line.custom_id, options, number)
-            source = self._text_of(prompted)
-            self._check_source(name, sources.setdefault(name, source), source, options, number)
-        if not sources:
+            first = _prompts_of(requests.setdefault(name, request))
+            for one, prompt in zip(first, _prompts_of(request), strict=False):
+                sources = self._source_in(one), self._source_in(prompt)
+                self._check_source(name, *sources, options, number)
+        if not requests:
             problem = "empty: there are no requests in it"
             raise options.error(problem, code="no-data", parameter="requests")
-        return sources
+        return requests
 
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
-        first, names = self._options.first_id, list(self._numbers)
+        first, names = self._options.first_id, self._samples.names
         if not self._format.requests:
-            texts = [name for name in names if isinstance(name, str)]
-            matched = [of for name in texts if (of := _NUMBERED.fullmatch(name))]
+            matched = [of for name in names if name and (of := _NUMBERED.fullmatch(name))]
             numbers = [int(of[2]) for of in matched]
             if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
                 return numbers
@@ -354,22 +394,34 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
-def _has_choices(answer: _Line | str | None) -> bool:
-    """Return whether a part of a line has the field of the answers, which may be null."""
-    return isinstance(answer, _Line) and answer.choices is not msgspec.UNSET
+def _prompts_of(request: Line | str | None) -> list[str | None]:
+    """Return the texts of the prompts of a request; None if one is not a text.
+
+    >>> _prompts_of(Line(prompt=["ein Haus", "eine Katze"])), _prompts_of(Line(prompt=[5, 7]))
+    (['ein Haus', 'eine Katze'], [None])
+    """
+    if not isinstance(request, Line):
+        return [None]
+    if request.messages is not None:
+        return [None, *(one.text for one in request.messages if one.role == "user")][-1:]
+    prompts = request.prompt
+    if not isinstance(prompts, list) or not {str, list}.issuperset(map(type, prompts)):
+        prompts = [prompts]
+    return [one if isinstance(one, str) else None for one in prompts] or [None]
 
 
-def _error_in(parts: Sequence[_Line | str | None]) -> str | None:
+def _error_in(parts: Sequence[Line | str | None]) -> str | None:
     """Return the message of an error that the parts of a line have instead of a response."""
     errors = [one if isinstance(one, str) else one.error for one in parts if one is not None]
-    codes = [one.status_code or 0 for one in parts if isinstance(one, _Line)]
+    codes = [one.status_code or 0 for one in parts if isinstance(one, Line)]
     errors += [f"status {code}" for code in codes if code >= 400]
     error = next(filter(None, errors), None)
-    error = error.get("message", error) if isinstance(error, dict) else error
+    while isinstance(error, dict) and (inner := error.get("message") or error.get("error")):
+        error = inner
     return None if error is None else str(error)
 
 
-def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[_Line, int]]:
+def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
     """Yield what each line says, and its number; blank lines are left out.
 
     Raises:
@@ -383,18 +435,21 @@ def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[_Line, int]
                 yield _one(line, origin, number), number
 
 
-def _one(line: bytes, origin: str, number: int) -> _Line:
+def _one(line: bytes, origin: str, number: int) -> Line:
     """Return what a line says.
 
     Raises:
         DataError: with file and line, if it is not JSON, or a field is of another type.
     """
     with suppress(ValueError, RecursionError):
-        return _DECODER.decode(line)
+        decoded = _DECODER.decode(line)
+        is_named = decoded.custom_id is not None or decoded.response is None
+        if has_choices(decoded.answer) and is_named:
+            return decoded
     values, _ = strict_values(line + b"\n", origin, number)
     try:
-        return msgspec.convert(values[0], _Line)
-    except (msgspec.ValidationError, OverflowError) as error:
+        return line_of(values[0])
+    except (msgspec.ValidationError, OverflowError, RecursionError) as error:
         problem, _, place = str(error).partition(" - at `$")
         where = f"{place.strip('.`')}: " if place else ""
         advice = "write it as chat and completion APIs do"

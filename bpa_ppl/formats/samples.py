@@ -79,7 +79,8 @@ def block_of_samples(texts: Any, logprobs: Any) -> Block:
             problem += f"[[[-1.5, -0.5]]] for one text of two tokens, not {quote(values)}"
             raise UsageError(problem, parameter="logprobs", code="wrong-type")
         if not np.isfinite(numbers).all():
-            problem = f"a log-probability of {quote(text)} is not finite: leave the text out"
+            problem = f"a log-probability of {quote(text)} is missing or not finite: give None "
+            problem += "in place of those of the text, or leave it out"
             raise DataError(problem, parameter="logprobs", code="bad-number")
         samples.add(int(prompt), text.strip(), token_statistics(numbers.tolist()))
     return samples.columns(range(len(lists)))
@@ -205,7 +206,7 @@ class Samples:
             if not np.isnan(column).all():
                 candidates[name] = column
         candidates[COUNT] = counts.astype(np.float64)
-        if statistics[0] not in candidates:
+        if candidates.keys().isdisjoint(statistics):
             features = " and ".join(list(candidates)[1:])
             warn_user(
                 f"{file}: no log-probabilities in it, only {features}: request them, or add "

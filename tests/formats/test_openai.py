@@ -73,14 +73,16 @@ def test_a_batch() -> None:
 
 
 def test_a_token_without_a_probability_is_not_certain(write: Write) -> None:
-    """In a chat; the first one of a completion may belong to a repeated prompt."""
+    """In a chat; the first one of a completion may be of a repeated prompt, which is cut."""
     chat = live(choice("a cat", -0.1, -0.2), choice("the cat", None, -0.2))
     lists, notes = notes_of(lambda: read_nbest(write(chat)))
     assert "logprob.sum, logprob.mean, logprob.min, length are missing for 1 of 2" in notes
     np.testing.assert_allclose(lists.extras["logprob.sum"], [-0.3, np.nan], rtol=1e-6)
-    logged = {"tokens": ["a", "b", "c"], "token_logprobs": [None, -0.5, -1.0]}
-    completion = live({"text": "a b c", "logprobs": logged, "finish_reason": "stop"})
-    lists = read_nbest(write(completion))
+    logged = {"tokens": ["a", " b", " c"], "token_logprobs": [None, -0.5, -1.0]}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2}
+    answer = {"text": "a b c", "logprobs": logged, "finish_reason": "stop"}
+    lists = read_nbest(write(live(answer, usage=usage)))
+    assert lists.texts(0) == ["b c"]
     assert lists.features[0, lists.feature_names.index("logprob.sum")] == -1.5
 
 
@@ -233,7 +235,7 @@ def test_log_probabilities_that_cannot_be(
 
 def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
     path = write(batch("1", choice("a", -1)))
-    for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": "a"}}', " "):
+    for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": null}}', " "):
         with pytest.raises(DataError, match=r"requests\.jsonl") as caught:
             read_nbest(path, format=Openai(requests=str(write(line, name="requests.jsonl"))))
         assert caught.value.parameter == "requests"

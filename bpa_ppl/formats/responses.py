@@ -1,0 +1,317 @@
+"""Responses of servers of LLMs, and lines of batches of requests, in one form: choices.
+
+Most servers write the choices of the chat and completion APIs of OpenAI. Other answers become
+choices here:
+
+    {"status": "completed", "output": [{"type": "message", "content": […]}]}     Responses API
+    {"content": [{"type": "text", "text": "…"}], "stop_reason": "end_turn"}      Anthropic
+    {"candidates": [{"content": {"parts": […]}, "finishReason": "STOP"}]}        Gemini, Vertex AI
+    {"message": {"content": "…"}, "done": true}, {"response": "…", "done": true} Ollama
+    {"content": "…", "stop": true, "completion_probabilities": […]}              llama.cpp
+
+Their batches have other names for `custom_id`, `response` and the `body` of a request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+# Names of fields in the lines of batches, by those of OpenAI.
+_FIELDS = {
+    "custom_id": ("key", "recordId"),
+    "response": ("result", "modelOutput"),
+    "body": ("params", "modelInput"),
+}
+_THOUGHT = ("</think>", "[/THINK]")
+
+
+class Token(msgspec.Struct, gc=False):
+    """A token of an answer."""
+
+    token: str | int | None = None
+    logprob: float | None = None
+
+
+class Part(msgspec.Struct, gc=False):
+    """A part of a message."""
+
+    text: str | None = None
+    refusal: str | None = None
+    thought: Any = None
+
+
+class Message(msgspec.Struct, gc=False):
+    """A message of a chat."""
+
+    role: str | None = None
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    reasoning: Any = None
+    reasoning_content: Any = None
+    thinking: Any = None
+
+    @property
+    def text(self) -> str | None:
+        """The text, without reasoning."""
+        if isinstance(self.content, list):
+            shown = [part.text for part in self.content if not part.thought]
+            texts = [text for text in shown if text is not None]
+            return "".join(texts) if texts else None
+        return self.content
+
+    @property
+    def has_reasoning(self) -> bool:
+        """Whether the server has taken reasoning out of the text."""
+        return bool(self.reasoning or self.reasoning_content or self.thinking)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the model refuses to answer."""
+        parts = self.content if isinstance(self.content, list) else ()
+        return bool(self.refusal or any(part.refusal for part in parts))
+
+
+class Logprobs(msgspec.Struct, gc=False):
+    """The tokens of an answer, objects in chats and two lists in completions; or their mean."""
+
+    content: list[Token] | None = None
+    tokens: list[str | int | None] | None = None
+    token_logprobs: list[float | None] | None = None
+    mean: float | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """One of the answers to a prompt."""
+
+    index: int | None = None
+    message: Message | None = None
+    text: str | None = None
+    logprobs: Logprobs | None = None
+    finish_reason: str | None = None
+    delta: Any = None
+
+    @property
+    def token_logprobs(self) -> Sequence[float | None]:
+        """The log-probabilities of the tokens; None is an unknown one."""
+        logged = self.logprobs or Logprobs()
+        if logged.content is None:
+            return logged.token_logprobs or ()
+        return [token.logprob for token in logged.content]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens; nothing for those that the server does not write as texts."""
+        logged = self.logprobs or Logprobs()
+        tokens = [token.token for token in logged.content or ()] or logged.tokens or ()
+        return [token if isinstance(token, str) else "" for token in tokens]
+
+
+class Line(msgspec.Struct, gc=False):
+    """A line, and the objects in it: a response, its body, and a request that is repeated."""
+
+    custom_id: str | int | None = None
+    response: Line | str | None = None
+    request: Line | None = None
+    body: Line | str | None = None
+    messages: list[Message] | None = None
+    prompt: str | list[Any] | None = None
+    echo: Any = None
+    choices: list[Choice] | msgspec.UnsetType | None = msgspec.UNSET
+    model: str | None = None
+    usage: Any = None
+    error: Any = None
+    status_code: int | None = None
+
+    @property
+    def answer(self) -> Line | str | None:
+        """The response, or what is in its place."""
+        response = self if self.response is None else self.response
+        body = response.body if isinstance(response, Line) else None
+        parts = (self, response, body)
+        return next(filter(has_choices, parts), response if body is None else body)
+
+
+def has_choices(answer: Line | str | None) -> bool:
+    """Return whether a part of a line has the field of the answers, which may be null."""
+    return isinstance(answer, Line) and answer.choices is not msgspec.UNSET
+
+
+def line_of(value: Any) -> Line:
+    """Return what a line of any server or batch says, with its answers as choices.
+
+    Raises:
+        msgspec.ValidationError: if a field is of another type.
+
+    >>> line_of({"response": "a cat", "done": True, "done_reason": "stop"}).choices[0].message.text
+    'a cat'
+    >>> line_of({"key": "r-1", "error": {"message": "too slow"}}).custom_id
+    'r-1'
+    """
+    fields: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
+    for usual, names in _FIELDS.items():
+        for name in filter(fields.__contains__, names):
+            fields.setdefault(usual, fields.pop(name))
+    for name in ("body", "request"):
+        fields[name] = _request_of(fields.get(name))
+    response = fields.get("response")
+    bodies: tuple[Any, ...] = (fields, response, _get(response, "body"), _get(response, "message"))
+    if any("choices" in body for body in bodies[:3] if isinstance(body, dict)):
+        return msgspec.convert(fields, Line)
+    for body in bodies:
+        if (choices := choices_of(body)) is not None:
+            shared = {n: body[n] for n in ("error", "prompt", "usage") if body.get(n) is not None}
+            shared["model"] = _get(body, "model") or _get(body, "model_version")
+            answered = {"response": None, "body": None, "choices": choices}
+            return msgspec.convert(fields | shared | answered, Line)
+    if isinstance(status := fields.get("status") or _get(response, "type"), str):
+        fields["error"] = fields.get("error") or _get(response, "error") or status
+    inner = response.get("body", response) if isinstance(response, dict) else response
+    if "response" in fields and not inner:
+        fields["choices"] = None
+    return msgspec.convert(fields if isinstance(value, dict) else value, Line)
+
+
+def choices_of(body: Any) -> Any:
+    """Return the answers in a response as objects of choices; None if it is no response.
+
+    >>> choices_of({"content": " a cat", "stop": True, "stop_type": "eos"})[0]["message"]
+    {'content': ' a cat'}
+    """
+    if not isinstance(body, dict):
+        return None
+    if any(_get(one, "content", "parts") for one in _list(body, "candidates")):
+        return _of_candidates(body)
+    return next((of(body) for names, of in _SHAPES if body.keys() >= names), None)
+
+
+def _of_output(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of the Responses API, without its items of reasoning and tools."""
+    messages = [item for item in _list(body, "output") if _get(item, "type") == "message"]
+    content = [part for message in messages for part in _list(message, "content")]
+    tokens = [token for part in content for token in _list(part, "logprobs")]
+    reason = _get(body, "incomplete_details", "reason") or body.get("status")
+    return [_choice(content, reason, tokens)]
+
+
+def _of_content(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of Anthropic."""
+    return [_choice(body["content"], body["stop_reason"])]
+
+
+def _of_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answers of Gemini; its packages write names in snake case."""
+    choices = []
+    for one in _list(body, "candidates"):
+        logged = _list(_get(one, "logprobs_result"), "chosen_candidates")
+        tokens = [
+            {"token": _get(token, "token"), "logprob": _get(token, "log_probability")}
+            for token in logged
+        ]
+        reason = _get(one, "finish_reason")
+        choice = _choice(_get(one, "content", "parts"), reason, tokens)
+        choice["logprobs"]["mean"] = _get(one, "avg_logprobs")
+        choices.append(choice)
+    return choices
+
+
+def _of_message(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of Ollama, to a chat or to a prompt."""
+    message = body.get("message") or {**body, "content": body.get("response")}
+    choice = _choice(None, body.get("done_reason"), body.get("logprobs"))
+    return [{**choice, "message": message} if body["done"] else {"delta": body}]
+
+
+def _of_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of llama.cpp to a prompt."""
+    tokens = []
+    for one in _list(body, "completion_probabilities"):
+        token = _get(one, "token") or _get(one, "content")  # of older versions, with `probs`
+        probs = [_get(of, "prob") for of in _list(one, "probs") if _get(of, "tok_str") == token]
+        logprob, prob = _get(one, "logprob"), next(iter(probs), _get(one, "prob"))
+        if logprob is None and isinstance(prob, float) and prob > 0:
+            logprob = math.log(prob)
+        tokens.append({"token": token, "logprob": logprob})
+    reason = "limit" if body.get("stopped_limit") else body.get("stop_type")
+    return [_choice(body["content"], reason, tokens) if body["stop"] else {"delta": body}]
+
+
+#: What returns the answers of a server, by the fields that show it.
+_SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
+    ({"choices"}, itemgetter("choices")),
+    ({"output", "object"}, _of_output),
+    ({"output", "status"}, _of_output),
+    ({"content", "stop_reason"}, _of_content),
+    ({"message", "done"}, _of_message),
+    ({"response", "done"}, _of_message),
+    ({"content", "stop"}, _of_completion),
+    ({"usageMetadata"}, _of_candidates),
+    ({"usage_metadata"}, _of_candidates),
+)
+
+
+def _choice(content: Any, reason: Any, tokens: Any = None) -> dict[str, Any]:
+    message, logprobs = {"content": content}, {"content": tokens}
+    return {"message": message, "finish_reason": reason, "logprobs": logprobs}
+
+
+def _request_of(body: Any) -> Any:
+    """Return a request with messages or a prompt, of the Responses API or Gemini too."""
+    given = _get(body, "input")
+    if isinstance(given, str):
+        return {**body, "prompt": given}
+    turns = [
+        {"role": _get(turn, "role") or "user", "content": _get(turn, "parts")}
+        for turn in _list(body, "contents")
+    ]
+    messages = turns or _list(body, "input")
+    return {**body, "messages": messages} if messages else body
+
+
+def _get(value: Any, *names: str) -> Any:
+    """Return a field of objects inside one another, also in camel case; None if it is missing."""
+    for name in names:
+        camel = name[0] + name.title().replace("_", "")[1:]
+        value = value.get(name, value.get(camel)) if isinstance(value, dict) else None
+    return value
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    """Return the list in a field; nothing if there is none."""
+    values = _get(value, name)
+    return values if isinstance(values, list) else []
+
+
+def without_reasoning(text: str) -> str:
+    r"""Return an answer without the reasoning before it, which may begin in the prompt.
+
+    >>> without_reasoning("<think>\nsurely two</think>\n\n2")
+    '2'
+    """
+    for end in _THOUGHT:
+        if end in text:
+            return text.partition(end)[2].lstrip()
+    return text
+
+
+def start_of(answer: str, tokens: Sequence[str]) -> int | None:
+    """Return the place of the first token of an answer, before which a model may have reasoned.
+
+    None if the tokens do not show it.
+
+    >>> start_of("42", ["42", "?", "</think>", "4", "2", "<|end|>"]), start_of("42", ["4"])
+    (3, None)
+    """
+    generated = "".join(tokens)
+    start = generated.rfind(answer.strip())
+    if start >= 0 and answer.strip():
+        start *= not generated[:start].isspace()
+        ends = accumulate(map(len, tokens))
+        return next(place for place, end in enumerate(ends) if end > start)
+    marks = [place for place, token in enumerate(tokens) if token.strip() in _THOUGHT]
+    return marks[-1] + 1 if marks else None

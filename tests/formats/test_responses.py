@@ -1,0 +1,611 @@
+"""Responses of other servers and batches, and the tokens that belong to the text of an answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.raising import raises
+
+from bpa_ppl import NBest, from_samples, read_nbest
+from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.openai import Openai
+from bpa_ppl.formats.reading import format_name
+
+Write = Callable[..., Path]
+
+
+def line(**fields: Any) -> str:
+    return json.dumps(fields)
+
+
+def logged(*tokens: tuple[str, float | None]) -> list[dict[str, Any]]:
+    """Return tokens with their log-probabilities, as chats have them."""
+    return [{"token": t, "logprob": v, "bytes": list(t.encode())} for t, v in tokens]
+
+
+def chat(*choices: tuple[dict[str, Any], Any], **more: Any) -> str:
+    """Return a response of a chat: messages, and their tokens."""
+    answers = [
+        {"index": k, "message": m, "logprobs": t and {"content": t}, "finish_reason": "stop"}
+        for k, (m, t) in enumerate(choices)
+    ]
+    return line(id="1", object="chat.completion", choices=answers, **more)
+
+
+def completion(*answers: tuple[str, list[str], list[float | None]], **more: Any) -> str:
+    """Return a response of completions: texts, their tokens and log-probabilities."""
+    choices = [
+        {
+            "index": k,
+            "text": text,
+            "logprobs": {"tokens": tokens, "token_logprobs": values, "top_logprobs": None},
+            "finish_reason": "stop",
+        }
+        for k, (text, tokens, values) in enumerate(answers)
+    ]
+    return line(id="1", object="text_completion", choices=choices, **more)
+
+
+def read(*lines: str, **settings: Any) -> tuple[NBest, str]:
+    """Return what is read, and the warnings and messages."""
+    with capture_notes() as notes:
+        lists = read_nbest(list(lines), **settings)
+    return lists, "\n".join(note.message for note in notes)
+
+
+def sums(lists: NBest) -> list[float]:
+    """Return the log-probabilities of the candidates, as a feature or as an extra."""
+    name = "logprob.sum"
+    if name in lists.feature_names:
+        return [float(v) for v in lists.features[:, lists.feature_names.index(name)]]
+    return [float(v) for v in lists.extras.get(name, [np.nan] * len(lists.features))]
+
+
+def texts(lists: NBest) -> list[list[str]]:
+    return [list(lists.texts(s)) for s in range(len(lists))]
+
+
+CAT = logged(("a", -0.1), (" cat", -0.2))
+OUTPUT = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "model": "m",
+    "error": None,
+    "incomplete_details": None,
+    "output": [
+        {"id": "rs_1", "type": "reasoning", "summary": [], "content": None},
+        {"type": "function_call", "arguments": "{}"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [
+                {"type": "output_text", "text": "a", "annotations": [], "logprobs": CAT[:1]},
+                {"type": "output_text", "text": " cat", "annotations": [], "logprobs": CAT[1:]},
+            ],
+        },
+    ],
+}
+ANTHROPIC = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [
+        {"type": "thinking", "thinking": "a cat?", "signature": "x"},
+        {"type": "text", "text": "a "},
+        {"type": "text", "text": "cat", "citations": None},
+    ],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+}
+GEMINI = {
+    "candidates": [
+        {
+            "content": {
+                "parts": [{"text": "hm", "thought": True}, {"text": "a "}, {"text": "cat"}],
+                "role": "model",
+            },
+            "finishReason": "STOP",
+            "avgLogprobs": -0.15,
+            "index": 0,
+            "logprobsResult": {
+                "chosenCandidates": [
+                    {"token": "a", "tokenId": 1, "logProbability": -0.1},
+                    {"token": " cat", "tokenId": 2, "logProbability": -0.2},
+                ],
+                "topCandidates": [{"candidates": []}],
+            },
+        }
+    ],
+    "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2},
+    "modelVersion": "m",
+}
+GEMINI_OF_PYTHON = {
+    "candidates": [
+        {
+            "content": {"parts": [{"text": "a cat", "thought": None}], "role": "model"},
+            "finish_reason": "STOP",
+            "logprobs_result": {
+                "chosen_candidates": [
+                    {"token": "a", "token_id": 1, "log_probability": -0.1},
+                    {"token": " cat", "token_id": 2, "log_probability": -0.2},
+                ]
+            },
+        }
+    ],
+    "usage_metadata": {"prompt_token_count": 3},
+    "model_version": "m",
+}
+OLLAMA = {"model": "m", "created_at": "2025", "done": True, "done_reason": "stop", "eval_count": 2}
+LLAMA = {
+    "index": 0,
+    "content": " a cat",
+    "stop": True,
+    "model": "m",
+    "tokens_predicted": 2,
+    "prompt": "eine Katze =",
+    "stop_type": "eos",
+    "generation_settings": {"stop": []},
+}
+OLD_LLAMA = {
+    **LLAMA,
+    "stop_type": None,
+    "stopped_eos": True,
+    "stopped_limit": False,
+    "completion_probabilities": [
+        {
+            "content": token,
+            "probs": [{"tok_str": "x", "prob": 0.9}, {"tok_str": token, "prob": prob}],
+        }
+        for token, prob in ((" a", math.exp(-0.1)), (" cat", math.exp(-0.2)))
+    ],
+}
+MESSAGE = {"role": "assistant", "content": "a cat"}
+#: The answer "a cat" with tokens of log-probability -0.1 and -0.2, or without them.
+ANSWERS = {
+    "responses": (OUTPUT, -0.3),
+    "anthropic": (ANTHROPIC, None),
+    "gemini": (GEMINI, -0.3),
+    "gemini of python": (GEMINI_OF_PYTHON, -0.3),
+    "ollama chat": ({**OLLAMA, "message": MESSAGE}, None),
+    "ollama chat with tokens": ({**OLLAMA, "message": MESSAGE, "logprobs": CAT}, -0.3),
+    "ollama prompt": ({**OLLAMA, "response": "a cat", "context": [1, 2]}, None),
+    "llama.cpp": ({**LLAMA, "completion_probabilities": CAT}, -0.3),
+    "llama.cpp without": (LLAMA, None),
+    "llama.cpp probabilities": (
+        {
+            **LLAMA,
+            "stop_type": "word",
+            "completion_probabilities": [
+                {"token": " a", "prob": math.exp(-0.1), "top_probs": []},
+                {"token": " cat", "prob": math.exp(-0.2), "top_probs": []},
+            ],
+        },
+        -0.3,
+    ),
+    "older llama.cpp": (OLD_LLAMA, -0.3),
+    "chat": (json.loads(chat((MESSAGE, CAT), model="m")), -0.3),
+}
+#: How the response to the request r-5 stands in the lines of batches.
+WRAPPED: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "alone": lambda body: body,
+    "openai": lambda body: {
+        "id": "b",
+        "custom_id": "r-5",
+        "response": {"status_code": 200, "request_id": "x", "body": body},
+        "error": None,
+    },
+    "anthropic": lambda body: {
+        "custom_id": "r-5",
+        "result": {"type": "succeeded", "message": body},
+    },
+    "gemini": lambda body: {"key": "r-5", "response": body},
+    "vertex": lambda body: {
+        "status": "",
+        "processed_time": "2025",
+        "request": {"contents": [{"role": "user", "parts": [{"text": "eine Katze"}]}]},
+        "response": body,
+    },
+    "bedrock": lambda body: {"recordId": "r-5", "modelInput": {}, "modelOutput": body},
+}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.filterwarnings("ignore:.*counted in the order")
+def test_one_answer_in_every_form(name: str, wrapped: str) -> None:
+    body, total = ANSWERS[name]
+    content = line(**WRAPPED[wrapped](body))
+    assert format_name([content]) == "openai"
+    lists, _ = read(content)
+    assert texts(lists) == [["a cat"]]
+    assert lists.extras["model"] == ("m",)
+    assert sums(lists) == [pytest.approx(total) if total else pytest.approx(np.nan, nan_ok=True)]
+    assert lists.ids == ((5,) if wrapped not in ("alone", "vertex") else (0,)) or lists.ids == (
+        "r-5",
+    )
+    if wrapped == "vertex" and "prompt" not in body:
+        assert lists.sources == ("eine Katze",)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_several_lines_of_one_prompt(name: str) -> None:
+    body, _ = ANSWERS[name]
+    lines = [line(custom_id=f"q-{q}-s{s}", response=body) for q in (0, 1) for s in (0, 1, 2)]
+    lists, _ = read(*lines, format=Openai(prompt_id="(.*)-s"))
+    assert texts(lists) == [["a cat"], ["a cat"]]
+    assert lists.features[:, lists.feature_names.index("count")].tolist() == [3, 3]
+
+
+#: Answers that are not complete, or no answers, and what the message says of them.
+FAILED = {
+    "responses, incomplete": (
+        {**OUTPUT, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+        "finish_reason is 'max_output_tokens': 1",
+    ),
+    "responses, failed": (
+        {**OUTPUT, "status": "failed", "output": [], "error": {"message": "Overloaded"}},
+        "errors instead of responses: 1 .*'Overloaded'",
+    ),
+    "responses, only tools": ({**OUTPUT, "output": OUTPUT["output"][:2]}, "without a text: 1"),
+    "responses, refusal": (
+        {
+            **OUTPUT,
+            "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}],
+        },
+        "refusals: 1",
+    ),
+    "anthropic, cut off": ({**ANTHROPIC, "stop_reason": "max_tokens"}, "'max_tokens': 1"),
+    "anthropic, refusal": ({**ANTHROPIC, "stop_reason": "refusal"}, "'refusal': 1"),
+    "gemini, cut off": (
+        {**GEMINI, "candidates": [{"content": {"parts": []}, "finishReason": "MAX_TOKENS"}]},
+        "'MAX_TOKENS': 1",
+    ),
+    "gemini, blocked": (
+        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}},
+        "without choices: 1",
+    ),
+    "ollama, cut off": ({**OLLAMA, "message": MESSAGE, "done_reason": "length"}, "'length': 1"),
+    "llama.cpp, cut off": ({**LLAMA, "stop_type": "limit"}, "'limit': 1"),
+    "older llama.cpp, cut off": ({**OLD_LLAMA, "stopped_limit": True}, "'limit': 1"),
+    "empty": ({}, "without choices: 1"),
+    "chat, refusal in parts": (
+        json.loads(chat(({"content": [{"type": "refusal", "refusal": "No."}]}, None))),
+        "refusals: 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILED)
+@pytest.mark.parametrize("wrapped", ["openai", "gemini"])
+def test_incomplete_answers_are_listed_or_dropped(name: str, wrapped: str) -> None:
+    body, shown = FAILED[name]
+    good = [line(custom_id=f"r-{n}", response={"body": OUTPUT}) for n in (4, 6)]
+    content = [good[0], line(**WRAPPED[wrapped](body)), good[1]]
+    with raises(DataError, "bad-response", parameter="bad", line=2, match=shown):
+        read(*content)
+    lists, notes = read(*content, bad="drop")
+    assert lists.sentence_ids.tolist() == [4, 6]
+    assert "left out: " in notes
+
+
+@pytest.mark.parametrize(
+    ("failed", "shown"),
+    [
+        (
+            {"custom_id": "r-5", "response": {"status_code": 0, "body": {}}, "error": None},
+            "choices",
+        ),
+        ({"custom_id": "r-5", "response": None, "error": None}, "without choices"),
+        ({"custom_id": "r-5", "response": {"status_code": 429, "body": None}}, "'status 429'"),
+        ({"custom_id": "r-5", "response": {"status_code": 200, "body": None}}, "without choices"),
+        (
+            {
+                "custom_id": "r-5",
+                "response": {"status_code": 400, "request_id": "v"},
+                "error": {"object": "error", "message": "max_tokens is too large", "code": 400},
+            },
+            "'max_tokens is too large'",
+        ),
+        (
+            {
+                "custom_id": "r-5",
+                "result": {
+                    "type": "errored",
+                    "error": {"type": "error", "error": {"type": "x", "message": "Bad input"}},
+                },
+            },
+            "'Bad input'",
+        ),
+        ({"custom_id": "r-5", "result": {"type": "expired"}}, "'expired'"),
+        ({"key": "r-5", "error": {"code": 3, "message": "Bad input"}}, "'Bad input'"),
+        ({"recordId": "r-5", "modelInput": {}, "error": {"errorMessage": "Bad"}}, "errors"),
+    ],
+)
+def test_failed_lines_of_batches(failed: dict[str, Any], shown: str) -> None:
+    good = [line(custom_id=f"r-{n}", response={"body": OUTPUT}) for n in (4, 6)]
+    for place in range(3):
+        content = [*good[:place], line(**failed), *good[place:]]
+        with raises(DataError, "bad-response", parameter="bad", line=place + 1, match=shown):
+            read(*content)
+        lists, notes = read(*content, bad="drop")
+        assert lists.sentence_ids.tolist() == [4, 6]
+        assert "1 sentence without candidates, the first of id 5" in notes
+
+
+def test_a_failed_line_of_vertex() -> None:
+    failed = {"status": "Bad Request: too long", "request": {"contents": []}, "response": {}}
+    good = line(**WRAPPED["vertex"](GEMINI))
+    with raises(
+        DataError, "bad-response", parameter="bad", line=1, match="'Bad Request: too long'"
+    ):
+        read(line(**failed), good)
+    lists, _ = read(line(**failed), good, bad="drop")
+    assert lists.sentence_ids.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {**OLLAMA, "done": False, "message": MESSAGE},
+        {**OLLAMA, "done": False, "response": "a"},
+        {**LLAMA, "stop": False},
+    ],
+)
+def test_parts_of_answers(part: dict[str, Any]) -> None:
+    with raises(DataError, "not-supported", line=1, match="streamed: join the parts"):
+        read(line(**part))
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        {"custom_id": "r-5", "body": {"model": "m", "input": "eine Katze"}},
+        {
+            "custom_id": "r-5",
+            "body": {"input": [{"role": "user", "content": [{"text": "eine Katze"}]}]},
+        },
+        {"custom_id": "r-5", "params": {"messages": [{"role": "user", "content": "eine Katze"}]}},
+        {"key": "r-5", "request": {"contents": [{"parts": [{"text": "eine Katze"}]}]}},
+        {"custom_id": "r-5", "body": {"prompt": "eine Katze"}},
+    ],
+)
+def test_requests_of_other_providers(write: Write, request_line: dict[str, Any]) -> None:
+    requests = write(line(**request_line), name="requests.jsonl")
+    lists, _ = read(line(**WRAPPED["gemini"](GEMINI)), format=Openai(requests=str(requests)))
+    assert (lists.sources, texts(lists)) == (("eine Katze",), [["a cat"]])
+    with raises(
+        DataError,
+        "bad-line",
+        parameter="format",
+        line=1,
+        match="a file of requests is named by the setting requests",
+    ):
+        read(line(**request_line), format="openai")
+
+
+# --- which tokens --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan])
+def test_the_first_token_that_is_generated_is_not_certain(unknown: float | None) -> None:
+    """In a chat, and in a completion whose prompt is not repeated."""
+    first = [("a", -0.1), (" cat", -0.2)], [("the", unknown), (" cat", -0.2)]
+    chats = chat(*(({"content": t}, logged(*f)) for t, f in zip(CATS, first, strict=True)))
+    two = [[token for token, _ in f] for f in first], [[value for _, value in f] for f in first]
+    of_chat = {"message": {"content": CATS[1]}, "finish_reason": "stop"}
+    of_chat |= {"logprobs": {"tokens": two[0][1], "token_logprobs": two[1][1]}}
+    of_text = zip(CATS, *two, strict=True)
+    lines = [
+        chats,
+        completion(*of_text),
+        completion((CATS[1], two[0][1], two[1][1])),
+        line(choices=[of_chat]),
+    ]
+    for content in lines:
+        lists, _ = read(content)
+        known = dict(zip(texts(lists)[0], sums(lists), strict=True))
+        assert math.isnan(known["the cat"])
+        assert known.get("a cat", -0.3) == pytest.approx(-0.3)
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan])
+def test_an_unknown_token_of_a_sample(unknown: float | None) -> None:
+    known = [-0.1, -0.2]
+    with raises(DataError, "bad-number", parameter="logprobs", match="give None in place of those"):
+        from_samples([CATS], [[known, [unknown, -0.2]]])
+    with capture_notes():
+        lists = from_samples([CATS], [[known, None]])
+    np.testing.assert_allclose(sums(lists), [-0.3, np.nan], rtol=1e-6)
+
+
+def test_a_mean_without_tokens() -> None:
+    """Vertex AI writes it by default."""
+    content = json.loads(json.dumps(GEMINI))
+    del content["candidates"][0]["logprobsResult"]
+    lists, notes = read(line(**content))
+    assert lists.feature_names == ("logprob.mean", "count")
+    np.testing.assert_allclose(lists.features, [[-0.15, 1]], rtol=1e-6)
+    assert notes == ""
+
+
+CATS = ["a cat", "the cat"]
+PROMPT = "eine Katze ="
+ECHOED = [
+    (f"{PROMPT} a cat", ["eine", " Katze", " =", " a", " cat"], [None, -5, -3, -0.1, -0.2]),
+    (f"{PROMPT} the cat", ["eine", " Katze", " =", " the", " cat"], [None, -5, -3, -0.4, -0.2]),
+]
+
+
+@pytest.mark.parametrize("known", ["usage", "prompt", "request", "requests", "with BOS"])
+def test_a_prompt_that_is_repeated_is_cut(write: Write, known: str) -> None:
+    answers, format = ECHOED, Openai()
+    fields: dict[str, Any] = {
+        "usage": {"usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}},
+        "with BOS": {"usage": {"prompt_tokens": 4, "completion_tokens": 4}},
+        "prompt": {"prompt": PROMPT},
+    }.get(known, {})
+    if known == "with BOS":
+        answers = [(text, ["<s>", *of], [None, -9, *v[1:]]) for text, of, v in ECHOED]
+    content = completion(*answers, **fields)
+    request = {"prompt": PROMPT, "echo": True, "n": 2}
+    if known == "request":
+        content = line(custom_id="r-1", response={"body": json.loads(content)}, request=request)
+    if known == "requests":
+        content = line(custom_id="r-1", response={"body": json.loads(content)})
+        path = write(line(custom_id="r-1", body=request), name="requests.jsonl")
+        format = Openai(requests=str(path))
+    lists, notes = read(content, format=format)
+    assert texts(lists) == [["a cat", "the cat"]]
+    np.testing.assert_allclose(sums(lists), [-0.3, -0.6], rtol=1e-6)
+    assert "a repeated prompt before 2 answers is left out" in notes
+
+
+def test_a_prompt_that_is_repeated_but_unknown() -> None:
+    lists, notes = read(completion(*ECHOED))
+    assert np.isnan(sums(lists)).all()
+    assert "the first log-probability of 2 answers is unknown" in notes
+
+
+def test_an_answer_that_begins_with_its_prompt_is_kept() -> None:
+    answer = ("a cat", ["a", " cat"], [-0.1, -0.2])
+    lists, notes = read(completion(answer, prompt="a"))
+    assert (texts(lists), notes) == ([["a cat"]], "")
+    echo = {"prompt": "a", "echo": True}
+    body = json.loads(completion(("a cat", [], [])))
+    lists, _ = read(line(custom_id="r-1", response={"body": body}, request=echo))
+    assert texts(lists) == [["cat"]]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("where", ["request", "requests"])
+def test_several_prompts_in_one_completion(write: Write, n: int, where: str) -> None:
+    prompts = ["eins", "zwei", "drei"]
+    answers = [(f"{p}-{k}", [f"{p}-{k}"], [-1.0 - k]) for p in prompts for k in range(n)]
+    body = json.loads(completion(*answers))
+    body["choices"].reverse()
+    request = {"prompt": prompts, "n": n}
+    fields: dict[str, Any] = {"custom_id": "r-1", "response": {"body": body}}
+    format = Openai()
+    if where == "requests":
+        path = write(line(custom_id="r-1", body=request), name="requests.jsonl")
+        format = Openai(requests=str(path))
+    else:
+        fields["request"] = request
+    with capture_notes():
+        lists, _ = read(line(**fields), format=format)
+    assert texts(lists) == [[f"{p}-{k}" for k in range(n)] for p in prompts]
+    assert lists.sources == tuple(prompts)
+    assert lists.ids == ("r-1[0]", "r-1[1]", "r-1[2]")
+    body["choices"].pop()
+    if n > 1:
+        with raises(DataError, "bad-response", line=1, match="5 choices of 3 prompts"):
+            read(line(**fields), format=format)
+
+
+def test_prompts_of_tokens() -> None:
+    body = json.loads(completion(("a", ["a"], [-1]), ("b", ["b"], [-2])))
+    for prompt, expected in (([5, 7], [["a", "b"]]), ([[5], [7]], [["a"], ["b"]])):
+        fields = {"custom_id": "r-1", "response": {"body": body}, "request": {"prompt": prompt}}
+        with capture_notes():
+            assert texts(read(line(**fields))[0]) == expected
+
+
+THOUGHT = [("let", -1.0), (" me", -1.0), (" think: 42?", -1.0), ("</think>", -0.5)]
+
+
+@pytest.mark.parametrize(
+    ("message", "tokens"),
+    [
+        ({"content": "42", "reasoning_content": "let me think: 42?"}, THOUGHT),
+        ({"content": "\n\n42", "reasoning": "let me think: 42?"}, [*THOUGHT, ("\n\n", -2.0)]),
+        ({"content": "42", "thinking": "let me"}, THOUGHT),
+        ({"content": "42"}, THOUGHT),
+        ({"content": "<think>let me think: 42?</think>\n42"}, [("<think>", -3.0), *THOUGHT]),
+        ({"content": "let me think: 42?</think>42"}, THOUGHT),
+        ({"content": "[THINK]42?[/THINK]42"}, [("[THINK]42?", -1.0), ("[/THINK]", -1.0)]),
+        (
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "let me"}]},
+                    {"type": "text", "text": "42"},
+                ]
+            },
+            THOUGHT,
+        ),
+    ],
+)
+def test_tokens_of_reasoning_are_left_out(message: Any, tokens: list[tuple[str, float]]) -> None:
+    other = ({"content": "41", "reasoning_content": "guess"}, [("guess", -0.1), ("41", -2.5)])
+    pairs = [(message, [*tokens, ("4", -0.1), ("2", -0.2), ("<|end|>", -0.05)]), other]
+    lists, notes = read(chat(*((m, logged(*t)) for m, t in pairs)))
+    assert texts(lists) == [["42", "41"]]
+    np.testing.assert_allclose(sums(lists), [-0.35, -2.5], rtol=1e-6)
+    assert "reasoning or a repeated prompt before 2 answers is left out" in notes
+
+
+def test_blanks_before_an_answer_are_no_reasoning() -> None:
+    lists, notes = read(chat(({"content": "42"}, logged(("\n\n", -0.5), ("42", -0.1)))))
+    assert (sums(lists), notes) == ([pytest.approx(-0.6)], "")
+
+
+def test_tokens_that_do_not_show_the_answer() -> None:
+    message = {"content": "42", "reasoning_content": "let me"}
+    lists, notes = read(chat((message, [{"logprob": -1.0}, {"logprob": -0.5}])))
+    assert sums(lists) == [-1.5]
+    assert "the log-probabilities of 1 answer are also those of the reasoning" in notes
+    marked = [{"token": t, "logprob": -1.0} for t in ("let", "</think>", "\\xe2", "\\x82")]
+    message = {"content": "€", "reasoning_content": "let"}
+    lists, notes = read(chat((message, marked)))
+    assert sums(lists) == [-2.0]
+
+
+def test_equal_answers_after_different_reasoning_are_counted() -> None:
+    thoughts = ["<think>\nhm, two\n</think>\n\n2", "<think>two</think>2", "<think></think>3"]
+    lists, notes = read(chat(*(({"content": text}, None) for text in thoughts)))
+    assert texts(lists) == [["2", "3"]]
+    assert lists.features[:, 0].tolist() == [2, 1]
+    assert "before 3 answers is left out" in notes
+
+
+def test_a_pattern_may_need_the_reasoning() -> None:
+    content = chat(({"content": "<think>two</think>2"}, None))
+    assert texts(read(content, format=Openai(extract="<think>(.*)</think>"))[0]) == [["two"]]
+    assert texts(read(content, format=Openai(extract="[a-z0-9]+"))[0]) == [["2"]]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_values_of_other_types(name: str) -> None:
+    """Each value in a response is replaced by others: it is read, or an error of ours."""
+    body, _ = ANSWERS[name]
+
+    def spoiled(value: Any, wrong: Any) -> Iterator[Any]:
+        """Yield copies of an object with one value replaced."""
+        yield wrong
+        if isinstance(value, dict | list):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, inner in items:
+                for other in spoiled(inner, wrong):
+                    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+                    copy[key] = other
+                    yield copy
+
+    accepted = 0
+    for wrong in (7, "x", [], {}, [3], None, [[{}]]):
+        for spoiled_body in spoiled(body, wrong):
+            for wrap in (WRAPPED["alone"], WRAPPED["gemini"]):
+                with suppress(DataError):
+                    read(json.dumps(wrap(spoiled_body)), format="openai", bad="drop")
+                    accepted += 1
+    assert accepted  # fields that are not read
