@@ -52,6 +52,7 @@ from bpa_ppl.weights import match
 from support.attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
 from support.fuzzing import (
     ACCEPTED,
+    GOLDEN,
     REFUSED,
     Failure,
     edited,
@@ -422,6 +423,21 @@ def requests(rng: random.Random, folder: Path) -> str:
     if not (status == 200 or 400 <= status < 500):
         raise Failure(f"status {status}")
     return ACCEPTED if status == 200 else REFUSED
+
+
+@area("responses", 1_500)
+def responses(rng: random.Random, folder: Path) -> str:
+    """Responses of servers and batches with other values, types and fields."""
+    lines = (GOLDEN / "responses.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in rng.sample(lines, rng.choice((1, 2, 4)))]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        records = changed(records, rng, odd_json)
+    path = folder / "responses.jsonl"
+    rows = records if isinstance(records, list) else [records]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    bad, format = rng.choice(("drop", "drop", "error")), rng.choice(("auto", "openai"))
+    return verdict(lambda: bpa.read_nbest(path, format=format, bad=bad), folder)
 
 
 _PHRASES = [
