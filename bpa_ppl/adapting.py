@@ -261,12 +261,10 @@ def _build(nbest: NBest, options: Arguments) -> Problem:
     prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = setup.target(prior, seed=int(options.seed))
-        observes = model_info(target).observes
-    if not observes:
-        warn_user(
-            f"the model {_name(setup.model)} observes nothing, so its posterior equals its prior: "
-            "call likelihood.observe(lists, weights)"
-        )
+        unused = model_info(target).unused
+    if unused and not options.prior_only:
+        remedy = "call likelihood.observe(lists, weights)"
+        warn_user(f"the model {_name(setup.model)} observes {unused}: {remedy}")
     return Problem(
         target,
         observed,

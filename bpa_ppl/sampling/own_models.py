@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import jax
 import numpy as np
-from numpyro.distributions import ImproperUniform
+from numpyro import handlers
+from numpyro.distributions import Delta, ImproperUniform
+from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
-from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.errors import BpaError, UsageError, list_names
 from bpa_ppl.posterior.draws import WEIGHTS
 
 #: The plate over the sentences.
 SENTENCE = "sentence"
+#: The lists among the sites of a model.
+LISTS = "the lists"
 
 
 def model_error(problem: str, code: str) -> UsageError:
@@ -64,10 +68,11 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
                 problem = f"the model has two sites {name}: give each site its own name"
                 raise model_error(problem, "duplicate")
             self._names.add(str(name))
-        if kind == "sample" and not site["is_observed"] and _is_improper(site["fn"]):
+        if kind == "sample" and not site["is_observed"] and _lacks_density(site["fn"]):
             raise model_error(
-                f"the site {name} of the model has an improper prior, from which nothing can be "
-                "drawn: give it a wide proper one, such as numpyro.distributions.Normal(0, 10)",
+                f"the site {name} of the model has an improper prior or is constant, so that it "
+                "has no density: give it a wide proper prior, such as "
+                "numpyro.distributions.Normal(0, 10), or make it a numpyro.deterministic",
                 "not-supported",
             )
 
@@ -89,15 +94,19 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             )
 
 
-def require_shape(shape: tuple[int, ...] | None, features: int) -> None:
+def require_shape(shape: tuple[int, ...] | None, features: int, sites: Sequence[str] = ()) -> None:
     """Raise a UsageError unless the site `weights` has one value for each free feature.
 
     Args:
         shape: of the site; None if there is none.
         features: the number of free features.
+        sites: of the model, for the message.
     """
     if shape != (features,):
-        problem = "it has no such site" if shape is None else f"its shape is {shape}"
+        problem = f"its shape is {shape}"
+        if shape is None:
+            problem = f"it has the sites {list_names(sites) or 'none'}; call "
+            problem += f'numpyro.deterministic("{WEIGHTS}", values) with the vector of all weights'
         needed = f"the model needs a site `weights` of shape ({features},)"
         raise UsageError(
             f"{needed}, one value for each of the {features} free features: {problem}",
@@ -105,10 +114,10 @@ def require_shape(shape: tuple[int, ...] | None, features: int) -> None:
         )
 
 
-def _is_improper(distribution: Any) -> bool:
+def _lacks_density(distribution: Any) -> bool:
     while hasattr(distribution, "base_dist"):
         distribution = distribution.base_dist
-    return isinstance(distribution, ImproperUniform)
+    return isinstance(distribution, ImproperUniform | Delta)
 
 
 @contextmanager
@@ -133,3 +142,96 @@ def explained(model: Any) -> Iterator[None]:
             )
         problem = f"the model {name} failed with {type(error).__name__}: {text.rstrip('.')}"
         raise model_error(f"{problem}; {remedy}", "not-supported") from error
+
+
+def find_unused(
+    program: Callable[..., None],
+    data: Mapping[str, Any],
+    latent: Mapping[str, Any],
+    observed: Sequence[str],
+) -> str | None:
+    """Return what the observations of a model do not depend on, as the end of a sentence.
+
+    Lists change the posterior of the weights if an observation depends on the lists, and on the
+    weights or a site that the weights depend on. None if one does.
+
+    Args:
+        program: a NumPyro program of lists and a prior.
+        data: its arguments by name, with the lists as `LISTS`.
+        latent: an array, or its shape and type, for each latent site.
+        observed: the observed sites.
+
+    Raises:
+        UsageError: if the weights depend on no latent site.
+
+    >>> import numpyro
+    >>> from numpyro.distributions import Normal
+    >>> def program(lists):
+    ...     numpyro.sample("weights", Normal(0.0, 1.0))
+    ...     numpyro.sample("gains", Normal(0.0, 1.0), obs=lists)
+    >>> find_unused(program, {LISTS: np.zeros(3)}, {"weights": np.zeros(())}, ["gains"])
+    'nothing that depends on its weights, so their posterior equals their prior'
+    """
+
+    def densities(**values: Any) -> dict[str, Any]:
+        given = [values.pop(name) for name in data]
+        seeded = handlers.substitute(handlers.seed(program, jax.random.key(0)), values)
+        sites = handlers.trace(seeded).get_trace(*given)
+        return {
+            name: site["fn"].log_prob(site["value"]) if site["type"] == "sample" else site["value"]
+            for name, site in sites.items()
+            if site["type"] in ("sample", "deterministic")
+        }
+
+    parents = eval_provenance(densities, **latent, **data)
+
+    def ancestors(name: str) -> set[str]:
+        """Return a site with all latent sites, and the lists, that it is computed from."""
+        found = {name}
+        for _ in parents:
+            found.update(*(parents.get(one, ()) for one in tuple(found)))
+        return found
+
+    of_weights = ancestors(WEIGHTS) & latent.keys()
+    if not of_weights:
+        problem = f"the site {WEIGHTS} of the model is a constant: draw it with numpyro.sample, or"
+        raise model_error(f"{problem} compute it from sites that are drawn", "not-supported")
+    if not observed:
+        return "nothing, so its posterior equals its prior"
+    related = [found for name in observed if of_weights & (found := ancestors(name))]
+    if not related:
+        return "nothing that depends on its weights, so their posterior equals their prior"
+    if not any(LISTS in found for found in related):
+        return "nothing that depends on its weights and the lists, so the lists change nothing"
+    return None
+
+
+def start_error(
+    densities: Mapping[str, Any], slopes: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any]
+) -> UsageError:
+    """Return the error of a model whose density cannot be sampled from where samplers start.
+
+    Args:
+        densities: the log density of each site there.
+        slopes: the sum of the gradient of the log density of each site, by latent site.
+        values: of the latent sites there.
+
+    >>> str(start_error({"bound": np.nan}, {}, {"weights": np.zeros(2)}))[:80]
+    'the log density of the site bound of the model is not a number where samplers st'
+    """
+    odd = [name for name, density in densities.items() if not np.isfinite(density)]
+    zero = [name for name in odd if densities[name] == -np.inf]
+    steep = [
+        f"{n} by {by}" for n, of in slopes.items() for by, x in of.items() if not np.isfinite(x)
+    ]
+    if zero:
+        problem = f"density of the site {zero[0]} of the model is 0"
+        remedy = "bound sites by distributions such as TruncatedNormal, or change canonical weights"
+    elif odd:
+        problem = f"log density of the site {odd[0]} of the model is not a number"
+        remedy = "logarithms, roots and scales need positive values, such as those of jnp.exp"
+    else:
+        problem = f"gradient of the site {' '.join(steep[:1])} of the model is not finite"
+        remedy = "jnp.sqrt and jnp.linalg.norm have none at 0: add a small number to their argument"
+    start = list_names(f"{name} = {np.round(x, 3)}" for name, x in values.items())
+    return model_error(f"the {problem} where samplers start ({start}): {remedy}", "bad-number")

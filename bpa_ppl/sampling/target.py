@@ -34,7 +34,15 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, SamplerRecord, Verdict
-from bpa_ppl.sampling.own_models import CheckedSites, explained, model_error, require_shape
+from bpa_ppl.sampling.own_models import (
+    LISTS,
+    CheckedSites,
+    explained,
+    find_unused,
+    model_error,
+    require_shape,
+    start_error,
+)
 from bpa_ppl.weights import Match
 
 #: A NumPyro program over lists, a prior and a likelihood.
@@ -312,14 +320,14 @@ class ModelInfo(NamedTuple):
     Attributes:
         latent: the sites that are sampled.
         per_sentence: observed sites in the plate over sentences, with one value per sentence.
-        observes: whether it observes anything.
+        unused: what its observations do not depend on, see `find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
             the values of the sites.
     """
 
     latent: tuple[str, ...]
     per_sentence: tuple[str, ...]
-    observes: bool
+    unused: str | None
     unconstrained: bool
 
 
@@ -345,7 +353,7 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
         checked = CheckedSites(target.program, features, sentences)
         seeded = handlers.seed(checked, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
-        return _unconstrained(sites)
+        return {name: sites[name]["value"] for name in _unconstrained(sites)}
 
     def is_real(support: Any) -> bool:
         while hasattr(support, "base_constraint"):
@@ -357,17 +365,19 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
         return "sentence" in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
 
     with explained(target.model):
-        jax.eval_shape(run, target)
+        values = jax.eval_shape(run, target)
     if WEIGHTS not in sites:
-        require_shape(None, features)
+        require_shape(None, features, list(sites))
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
+    check = target.model is not log_linear or not observed
+    data = {LISTS: target.lists, "the prior": target.prior}
     return ModelInfo(
         latent=latent,
         per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
-        observes=bool(observed),
+        unused=find_unused(target.program, data, values, observed) if check else None,
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
     )
 
@@ -397,32 +407,50 @@ def starting_point(target: Target) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from probable values of scales, and in a hierarchy even farther
-    for everything that is multiplied by a scale. Weights whose support does not contain the mean
-    of the prior start at their prior's median, too.
+    for everything that is multiplied by a scale. Weights start at their prior's median, too, where
+    the mean of the prior is outside their support, or the density is 0 or has no gradient there.
 
     Raises:
-        UsageError: if the density is not finite there.
+        UsageError: if the density is 0, or it or its gradient is not a number, at both.
     """
-    info = model_info(target)
-    simple = info.unconstrained and info.latent == (WEIGHTS,)
-    if simple and target.model is log_linear:
-        return {WEIGHTS: target.prior.mean}
-    z: Sites = {WEIGHTS: target.prior.mean} if simple else _start(target)
-    if not np.isfinite(potential(target, z)):
-        raise model_error(
-            "the density of the model is 0 or not a number where samplers start: with the weights "
-            "at the canonical ones if the model allows these, and other sites at the medians of "
-            "their priors; give it a density that is positive there, or other canonical weights",
-            "bad-number",
-        )
-    return z
+    prior, info = target.prior, model_info(target)
+    simple = target.model is log_linear and info.unconstrained and prior.other is None
+    if simple and info.latent == (WEIGHTS,):
+        return {WEIGHTS: prior.mean}
+    with explained(target.model):
+        for mean in (prior.mean, jnp.full_like(prior.mean, jnp.nan)):
+            z: Sites = _start(target, mean)
+            if all(np.isfinite(x).all() for x in jax.tree.leaves(_value_and_slope(target, z))):
+                return z
+        values = {name: constrained(target, z)[name] for name in info.latent}
+        raise start_error(*jax.device_get((*_site_densities(target, z), values)))
+
+
+@partial(jax.jit, compiler_options=_RUN_ONCE)
+def _value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
+    """Return the potential and its gradient."""
+    return jax.value_and_grad(lambda sites: potential(target, sites))(z)
+
+
+@partial(jax.jit, compiler_options=_RUN_ONCE)
+def _site_densities(target: Target, z: Sites) -> tuple[Sites, dict[str, Sites]]:
+    """Return the log density of each site, and the sum of its gradient by each latent site."""
+
+    def densities(z: Sites) -> Sites:
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        values = handlers.substitute(seeded, data=constrained(target, z))
+        sites = handlers.trace(values).get_trace(*target.data)
+        sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+        return {name: site["fn"].log_prob(site["value"]).sum() for name, site in sampled.items()}
+
+    return densities(z), jax.tree.map(jnp.sum, jax.jacrev(densities)(z))
 
 
 @jax.jit
-def _start(target: Target) -> Sites:
-    """Return z with each site at its start."""
+def _start(target: Target, mean: Any) -> Sites:
+    """Return z with the weights at a mean, if their support contains it, and others at medians."""
     seeded = handlers.seed(target.program, jax.random.key(0))
-    start = partial(_initial_value, target.prior.mean)
+    start = partial(_initial_value, mean)
     values = handlers.substitute(seeded, substitute_fn=start)
     return _unconstrained(handlers.trace(values).get_trace(*target.data))
 

@@ -93,6 +93,47 @@ def not_a_number(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, likelihood, weights)
 
 
+def zero_below(bound: float) -> Any:
+    """Return a model whose density is 0 below a bound of the first weight."""
+
+    def model(lists: Any, prior: Any, likelihood: Any) -> None:
+        weights = numpyro.sample("weights", prior.distribution())
+        numpyro.factor("bound", jnp.where(weights[0] > bound, 0.0, -jnp.inf))
+        observe(lists, likelihood, weights)
+
+    return model
+
+
+def negative_scale(lists: Any, prior: Any, likelihood: Any) -> None:
+    offset = numpyro.sample("offset", dist.Normal(0.0, 1.0))
+    raw = numpyro.sample("raw", dist.Normal(jnp.zeros(2), offset - 9.0).to_event(1))
+    observe(lists, likelihood, numpyro.deterministic("weights", raw))
+
+
+def no_gradient(lists: Any, prior: Any, likelihood: Any) -> None:
+    """A square root of 0, whose derivative is infinite."""
+    weights = numpyro.sample("weights", prior.distribution())
+    observe(lists, likelihood, weights + jnp.sqrt(0.0 * weights))
+
+
+def without_latent_sites(lists: Any, prior: Any, likelihood: Any) -> None:
+    observe(lists, likelihood, numpyro.deterministic("weights", jnp.ones(2)))
+
+
+def constant_weights(lists: Any, prior: Any, likelihood: Any) -> None:
+    scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+    observe(lists, likelihood, scale * numpyro.deterministic("weights", jnp.ones(2)))
+
+
+def delta(lists: Any, prior: Any, likelihood: Any) -> None:
+    observe(lists, likelihood, numpyro.sample("weights", dist.Delta(jnp.ones(2)).to_event(1)))
+
+
+def a_site_for_each_weight(lists: Any, prior: Any, likelihood: Any) -> None:
+    both = [numpyro.sample(name, dist.Normal(0.0, 1.0)) for name in ("lm", "tm")]
+    observe(lists, likelihood, jnp.stack(both))
+
+
 def with_a_parameter(lists: Any, prior: Any, likelihood: Any) -> None:
     mean = numpyro.param("mean", 0.0)
     observe(lists, likelihood, numpyro.sample("weights", dist.Normal(mean, jnp.ones(2))))
@@ -136,7 +177,14 @@ def with_an_error(lists: Any, prior: Any, likelihood: Any) -> None:
         (subsampled, "not-supported", "subsample_size"),
         (plate_of_another_size, "mismatch", "sentence"),
         (discrete_of_each_sentence, "not-supported", "group"),
-        (not_a_number, "bad-number", None),
+        (a_site_for_each_weight, "bad-usage", r'sites lm, tm.*numpyro\.deterministic\("weights"'),
+        (not_a_number, "bad-number", "log density of the site bound .* not a number .*weights = "),
+        (zero_below(0.9), "bad-number", "density of the site bound of the model is 0 .*weights = "),
+        (negative_scale, "bad-number", "site raw .*offset = "),
+        (no_gradient, "bad-number", "gradient of the site oracle by weights"),
+        (without_latent_sites, "not-supported", "weights of the model is a constant"),
+        (constant_weights, "not-supported", "weights of the model is a constant"),
+        (delta, "not-supported", "weights of the model"),
         (with_a_parameter, "not-supported", "mean"),
         (with_a_mutable_state, "not-supported", "count"),
         (with_a_branch, "not-supported", "with_a_branch"),
@@ -162,13 +210,131 @@ def test_a_domain_without_weights_is_refused() -> None:
         density_of(of_two_domains, domain=["a", "b"] * 6 + ["c"] * 2)
 
 
+def test_what_an_error_suggests_gives_a_model_that_can_be_sampled() -> None:
+    """Other canonical weights, a truncated distribution, and a small number in a square root."""
+
+    def bounded(lists: Any, prior: Any, likelihood: Any) -> None:
+        normal = dist.TruncatedNormal(prior.mean, 0.3, low=0.9).to_event(1)
+        observe(lists, likelihood, numpyro.sample("weights", normal))
+
+    def with_a_gradient(lists: Any, prior: Any, likelihood: Any) -> None:
+        weights = numpyro.sample("weights", prior.distribution())
+        observe(lists, likelihood, weights + jnp.sqrt(0.0 * weights + 1e-6))
+
+    def stacked(lists: Any, prior: Any, likelihood: Any) -> None:
+        both = [numpyro.sample(name, dist.Normal(0.0, 1.0)) for name in ("lm", "tm")]
+        observe(lists, likelihood, numpyro.deterministic("weights", jnp.stack(both)))
+
+    assert density_of(zero_below(0.9), {"LM0": 1.0, "TM0": 0.4}).dimension == 2
+    for model in (bounded, with_a_gradient, stacked):
+        value, gradient = density_of(model).value_and_gradient(np.zeros(2))
+        assert np.isfinite([value, *gradient]).all()
+
+
+def normalised(lists: Any, prior: Any, likelihood: Any) -> None:
+    """No density at 0, where weights without canonical ones start."""
+    weights = numpyro.sample("weights", prior.distribution())
+    observe(lists, likelihood, weights / jnp.linalg.norm(weights))
+
+
+def test_weights_start_at_their_median_where_the_mean_has_no_density() -> None:
+    at_mean = density_of(normalised).initial_position
+    np.testing.assert_allclose(at_mean, list(CANONICAL.values()))
+    density = density_of(normalised, {"LM0": 0.0, "TM0": 0.0})
+    start = np.asarray(density.initial_position)
+    assert np.abs(start).min() > 0
+    assert np.isfinite(density.value_and_gradient(start)[0])
+
+
 def without_observations(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.sample("weights", prior.distribution())
 
 
-def test_a_model_that_observes_nothing_warns() -> None:
-    with pytest.warns(BpaWarning, match="without_observations"):
-        density_of(without_observations)
+def constant_factor(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("weights", prior.distribution())
+    numpyro.factor("constant", jnp.zeros(len(lists.oracle)))
+
+
+def equal_probabilities(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("weights", prior.distribution())
+    observe(lists, likelihood, jnp.zeros(2))
+
+
+def of_another_site(lists: Any, prior: Any, likelihood: Any) -> None:
+    """The site `unused` depends on the weights, and is not observed."""
+    weights = numpyro.sample("weights", prior.distribution())
+    other = numpyro.sample("other", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+    numpyro.sample("unused", dist.Normal(weights + other, 1.0).to_event(1))
+    observe(lists, likelihood, other)
+
+
+def masked(lists: Any, prior: Any, likelihood: Any) -> None:
+    weights = numpyro.sample("weights", prior.distribution())
+    with numpyro.handlers.mask(mask=False):
+        observe(lists, likelihood, weights)
+
+
+def of_no_lists(lists: Any, prior: Any, likelihood: Any) -> None:
+    weights = numpyro.sample("weights", prior.distribution())
+    numpyro.factor("ridge", -jnp.sum(weights**2))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (without_observations, "without_observations observes nothing, so its posterior equals"),
+        (constant_factor, "nothing that depends on its weights, so their posterior equals"),
+        (equal_probabilities, "nothing that depends on its weights, so their posterior equals"),
+        (of_another_site, "nothing that depends on its weights, so their posterior equals"),
+        (masked, "nothing that depends on its weights, so their posterior equals"),
+        (of_no_lists, "nothing that depends on its weights and the lists, so the lists change"),
+    ],
+)
+def test_a_model_whose_posterior_does_not_depend_on_the_lists_warns(
+    model: Any, message: str
+) -> None:
+    with pytest.warns(BpaWarning, match=message):
+        density_of(model)
+
+
+def around_shared_weights(lists: Any, prior: Any, likelihood: Any) -> None:
+    """The weights are not observed, but the sites that are depend on them."""
+    shared = numpyro.sample("weights", prior.distribution())
+    own = numpyro.sample("own", dist.Normal(shared, 0.4).to_event(1))
+    observe(lists, likelihood, own)
+
+
+def weights_of_a_new_domain(lists: Any, prior: Any, likelihood: Any) -> None:
+    """The weights and what is observed depend on a shared site."""
+    shared = numpyro.sample("shared", prior.distribution())
+    own = numpyro.sample("own", dist.Normal(shared, 0.4).to_event(1))
+    numpyro.sample("weights", dist.Normal(shared, 0.4).to_event(1))
+    observe(lists, likelihood, own)
+
+
+def factor_of_lists(lists: Any, prior: Any, likelihood: Any) -> None:
+    with numpyro.plate("feature", 2):
+        raw = numpyro.sample("raw", dist.StudentT(4.0, 0.0, 1.0))
+    weights = numpyro.deterministic("weights", jnp.exp(raw))
+    scores = [jnp.einsum("bsqn,q->bsn", b["features"], weights) for b in lists.buckets]
+    numpyro.factor("scores", -sum(jnp.sum(jnp.tanh(score)) for score in scores))
+
+
+@pytest.mark.parametrize(
+    "model", [of_two_domains, around_shared_weights, weights_of_a_new_domain, factor_of_lists]
+)
+def test_a_model_whose_posterior_depends_on_the_lists_does_not_warn(model: Any) -> None:
+    assert density_of(model, **({"domain": ["a", "b"] * 7} if model is of_two_domains else {}))
+
+
+def the_default_model(lists: Any, prior: Any, likelihood: Any) -> None:
+    observe(lists, likelihood, numpyro.sample("weights", prior.distribution()))
+
+
+def test_no_likelihood_is_asked_for_without_a_warning() -> None:
+    lists = reference_model.pairs(DIFFERENCES, NAMES)
+    posterior = adapt(lists, CANONICAL, model=the_default_model, likelihood="none")
+    np.testing.assert_allclose(as_draws(posterior).mean, list(CANONICAL.values()), atol=0.1)
 
 
 def half_normal(lists: Any, prior: Any, likelihood: Any) -> None:
