@@ -12,6 +12,7 @@ names the dimensions of its other sites in its attribute `dims`. The attributes 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import product
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError
+from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite, total
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
@@ -41,6 +43,11 @@ _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 _JOINT = "lprior"
 _OF_FEATURES = {"feature", "other_feature"}
 _ORACLE, _SITES = "oracle", "sites"
+#: Scalars of brms, Bambi and Stan that are no weights; most of the others that are named.
+_NO_WEIGHT = re.compile(r"(b_)?[Ii]ntercept|lprior|lp|sigma|(sd|cor|r)_.*|.*__|.*\|.*")
+_MOST = 20
+#: The variables of a posterior in any form, as an expression.
+_VARIABLES = 'xarray.Dataset(data.get("posterior", data).data_vars)'
 _VECTORS = (WEIGHTS, "canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
 _DIMS = {
     **{name: ["feature"] for name in _VECTORS},
@@ -109,7 +116,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     sites whose value is not the same in all draws.
 
     Args:
-        posterior: InferenceData or a DataTree, or Draws, which are returned as they are.
+        posterior: InferenceData, a DataTree or a Dataset, or Draws, which are returned as they are.
         finite: whether to refuse weights that are not finite numbers.
 
     Raises:
@@ -157,6 +164,15 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         # A position, to which predictions add a fraction.
         observed[_ORACLE] = np.floor(observed[_ORACLE]).astype(np.int64)
     likelihood = groups.get("log_likelihood", nothing)
+    chains, kept = weights.shape[:2]
+    if foreign and 0 < kept < chains:
+        problem = f"the posterior has {chains} chains of {kept} draws: are chain and draw exchanged"
+        remedy = f'{_VARIABLES}.rename({{"chain": "draw", "draw": "chain"}})'
+        warn_user(f"{problem}? If they are, take {remedy}")
+    log_prior = draws.get("log_prior", {})
+    for name in [n for n, x in log_prior.items() if kept and x.shape[:2] != (chains, kept)]:
+        shape = " × ".join(map(str, log_prior.pop(name).shape[:2]))
+        warn_user(f"log_prior of {name} is left out: it has {shape} draws, not {chains} × {kept}")
     log_weight = statistics.pop(_LOG_WEIGHT, None)
     sites = attrs.pop(_SITES, None)
     if not isinstance(sites, list) or not sites:
@@ -169,7 +185,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         log_weight=log_weight,
         log_density=statistics.pop(_DENSITY, None),
         log_likelihood=draws.get("log_likelihood", {}),
-        log_prior=draws.get("log_prior", {}),
+        log_prior=log_prior,
         predictive=draws.get("posterior_predictive", {}),
         sentence_sites=_sentence_sites(likelihood),
         statistics=statistics,
@@ -187,22 +203,39 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
 
 def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
     """Return the draws of the weights as (chain, draw, feature), and the features."""
-    if "posterior" not in groups or WEIGHTS not in groups["posterior"].arrays:
-        problem = "the posterior holds no draws of a variable called weights"
+    group = groups.get("posterior", Group({}, {}, {}, {}))
+    if WEIGHTS not in group.arrays:
+        found = f"{list_names(group.arrays) or 'none'} (groups: {list_names(groups) or 'none'})"
+        remedy = f"take {_naming_call(group)}" if group.arrays else "give draws of a posterior"
+        problem = f"the posterior has no variable {WEIGHTS}, but {found}: {remedy}"
         raise DataError(problem, code="no-data")
-    group = groups["posterior"]
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
-        problem = f"weights has the dimensions {', '.join(dims)}: it needs chain and draw, as ArviZ"
-        raise DataError(f"{problem} writes them", code="wrong-length")
+        remedy = 'call unstack("sample")' if "sample" in dims else "select by lists, sel(chain=[0])"
+        problem = f"weights has the dimensions {', '.join(dims)}: it needs chain and draw"
+        raise DataError(f"{problem}, as ArviZ writes them; {remedy}", code="wrong-length")
     weights = _draws_of(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
-        problem = f"weights has no coordinate {others[0]}: it names the features"
-        raise DataError(problem, code="bad-name")
+        problem = f"weights has no coordinate {others[0]}, which names the features: take"
+        call = f"{_VARIABLES}.assign_coords({others[0]}=features)"
+        raise DataError(f"{problem} {call}", code="bad-name")
     sizes = zip(others, weights.shape[2:], strict=True)
     labels = [group.coords.get(dim, np.arange(size)).tolist() for dim, size in sizes]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
     return weights.reshape(*weights.shape[:2], len(names)), names
+
+
+def _naming_call(group: Group) -> str:
+    """Return the call that makes the variable `weights` of other variables, for a message."""
+    drawn = {name: dims for name, dims in group.dims.items() if {*SAMPLE_DIMS} <= {*dims}}
+    scalars = [n for n, dims in drawn.items() if len(dims) == 2 and not _NO_WEIGHT.fullmatch(n)]
+    made = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
+    for name, dims in drawn.items():
+        if len(dims) == 3 and "|" not in name:
+            (dim,) = {*dims} - {*SAMPLE_DIMS}
+            made = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
+    call = f"{_VARIABLES}[{made}.assign_coords(feature=features)"
+    return f"{call}, with the variables that are weights, and the names of their features"
 
 
 def _draws_of(group: Group) -> dict[str, Any]:

@@ -46,6 +46,34 @@ def generation() -> int:
     return int(version("arviz").split(".")[0])
 
 
+def conversion_call(kind: str) -> str:
+    """Return the call of ArviZ that makes a posterior of draws in another form, for a message.
+
+    Args:
+        kind: the type of a variable, or the first character of a file.
+
+    >>> conversion_call("DataArray")
+    'call its to_dataset(name="weights")'
+    """
+    is_old = generation() < 1
+    start, end = ("posterior=", "") if is_old else ('{"posterior": ', "}")
+    labels = 'coords={"feature": features}, dims={"weights": ["feature"]}'
+    from_dict = f"call arviz.from_dict({start}%s{end}, {labels})"
+    chains = from_dict % "{name: [chain[name] for chain in draws] for name in draws[0]}"
+    stan = "cmdstan(paths)" if is_old else "cmdstanpy(cmdstanpy.from_csv(paths))"
+    calls = {
+        **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "read the file by read_posterior"),
+        **dict.fromkeys("#l", f"if it is of CmdStan, call arviz.from_{stan}"),
+        **dict.fromkeys(("list", "["), f"if it has a dictionary of each chain, {chains}"),
+        "MCMC": f"call arviz.from_numpyro(mcmc, {labels})",
+        "CmdStanMCMC": f"call arviz.from_cmdstanpy(fit, {labels})",
+        "DataArray": 'call its to_dataset(name="weights")',
+        "C": "if it is NetCDF 3, call arviz.from_netcdf(path)",
+    }
+    samples = "with samples by name, (chains, draws, …), as mcmc.get_samples(group_by_chain=True)"
+    return calls.get(kind, f"{from_dict % 'samples'} {samples} returns them")
+
+
 def import_arviz() -> Any:
     """Import ArviZ without its daily notice about the coming major version.
 
@@ -87,16 +115,21 @@ def arviz_data(tree: DataTree) -> InferenceData:
 def groups_of(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
     """Return the groups of ArviZ's data as plain arrays, and the attributes of the whole.
 
+    The variables of a Dataset are those of a posterior.
+
     Raises:
-        UsageError: if it is neither InferenceData nor a DataTree.
+        UsageError: if it is neither InferenceData nor a DataTree nor a Dataset.
     """
-    if hasattr(data, "children"):
+    if getattr(data, "children", None):
         datasets = {name: node.to_dataset() for name, node in data.children.items()}
+    elif hasattr(data, "data_vars"):
+        datasets = {"posterior": data}
     elif callable(getattr(data, "groups", None)):
         datasets = {name: data[name] for name in data.groups()}
     else:
-        problem = f"a posterior is InferenceData or Draws, not {type(data).__name__}"
-        remedy = "read it with read_posterior"
+        kind = type(data).__name__
+        problem = f"a posterior is InferenceData, a DataTree, a Dataset or Draws, not {kind}"
+        remedy = conversion_call(kind)
         raise UsageError(f"{problem}: {remedy}", parameter="posterior", code="wrong-type")
     groups = {}
     for name, of_group in datasets.items():

@@ -153,7 +153,7 @@ class Draws:
             _require(array.dtype.kind in "biuf", problem, code="bad-number")
             problem = (
                 f"{name} has the shape {array.shape}, which must begin with {shape}: it does not "
-                "belong to these weights"
+                "belong to these weights; select the same chains and draws in all groups"
             )
             _require(array.shape[: len(shape)] == shape, problem, code="mismatch")
 

@@ -25,7 +25,12 @@ from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
 from bpa_ppl.names import repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
-from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
+from bpa_ppl.posterior.arviz_functions import (
+    arviz_data,
+    conversion_call,
+    group_tree,
+    groups_of,
+)
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import Group
 
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
+_REMEDY = "give the file that `bpa adapt` wrote"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
@@ -232,7 +238,9 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     import h5py
 
     if not content.startswith(_HDF5):
-        raise _unreadable("not an HDF5 file")
+        first = content[:1].decode("latin-1")
+        remedy = f"{conversion_call(first)}, and save the result by write_posterior"
+        raise _unreadable("not an HDF5 file", remedy if first and first in "#l[{C" else _REMEDY)
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))
@@ -319,6 +327,5 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
-def _unreadable(reason: str) -> DataError:
-    problem = f"not a readable NetCDF posterior ({reason}): give the file that `bpa adapt` wrote"
-    return DataError(problem, code="damaged")
+def _unreadable(reason: str, remedy: str = _REMEDY) -> DataError:
+    return DataError(f"not a readable NetCDF posterior ({reason}): {remedy}", code="damaged")

@@ -18,6 +18,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xarray
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
@@ -34,6 +35,7 @@ from bpa_ppl.models.lists import tabulate
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.posterior.arviz_functions import arviz_data
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import (
     Observed,
@@ -595,6 +597,34 @@ def posteriors(rng: random.Random, folder: Path) -> str:
         draws = bpa.as_draws(read(path))
         bpa.point_weights(draws)
         _ = draws.importance, draws.deviation, draws.interval(0.9), draws.pointwise
+        bpa.rerank(sample_lists(), draws, unchecked=True)
+
+    return verdict(use)
+
+
+@area("other posteriors", 300)
+def other_posteriors(rng: random.Random, folder: Path) -> str:
+    """Draws in the forms of other programs, with other variables, dimensions and labels."""
+    sizes = {"chain": 2, "draw": rng.choice((0, 1, 5)), "feature": 2, "beta_dim_0": 3, "sample": 4}
+    variables = {}
+    names = ["weights" if rng.random() < 0.7 else "theta"]
+    for name in names + rng.sample(("b_lm", "Intercept", "beta", "1|judge", "lp__"), 2):
+        usual = ("chain", "draw", "feature")
+        dims = rng.choice((usual, usual, ("chain", "draw"), tuple(sizes)))
+        dims = tuple(rng.sample(dims, rng.randint(0, len(dims))) if rng.random() < 0.3 else dims)
+        variables[name] = (dims, np.ones([sizes[dim] for dim in dims]))
+    labels: dict[str, Any] = {"feature": ["LM0", "W"]} if rng.random() < 0.7 else {}
+    data = xarray.Dataset(variables, labels)
+    arrays = {name: array for name, (_, array) in variables.items()}
+    group = rng.choice(("posterior", "posterior", "prior"))
+    other = data.isel(chain=[0]) if "chain" in data.dims else data
+    tree = xarray.DataTree.from_dict({group: data, "log_prior": other})
+    odd: list[Any] = [arrays, [arrays], data.to_dict(), None, folder]
+    form = rng.choice([data, xarray.DataTree(data), tree, arviz_data(tree), rng.choice(odd)])
+
+    def use() -> None:
+        draws = bpa.as_draws(form)
+        bpa.write_posterior(form, folder / "posterior.nc")
         bpa.rerank(sample_lists(), draws, unchecked=True)
 
     return verdict(use)

@@ -98,10 +98,6 @@ def _opened(data: Any, name: str) -> Draws | InferenceData:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
                 raise DataError(f"{problem} (chains, draws)", code="wrong-length")
         return group_tree(labelled_groups({"posterior": arrays}), {})
-    if hasattr(data, "data_vars") and not hasattr(data, "children"):
-        from xarray import DataTree
-
-        return DataTree.from_dict({"posterior": data})
     return data  # type: ignore[no-any-return]
 
 

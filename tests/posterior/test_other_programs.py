@@ -1,0 +1,287 @@
+"""Posteriors of other programs are read, or the error names a call that makes them readable."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import xarray
+from support import command_line, reference_model
+from support.external_posterior import inference_data
+from support.raising import raises
+from xarray import DataArray, Dataset, DataTree
+
+from bpa_ppl import BpaWarning, DataError, UsageError, adapt, check, from_lists, rerank
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import (
+    arviz_data,
+    generation,
+    group_tree,
+    groups_of,
+    import_arviz,
+)
+from bpa_ppl.posterior.files import read_draws, read_posterior, write_posterior
+
+FEATURES = ["judge_a", "judge_b"]
+MEAN = [1.0, 0.5]
+WEIGHTS = np.random.default_rng(0).normal(MEAN, 0.3, size=(4, 200, 2))
+SAMPLES = {"weights": WEIGHTS}
+SCALARS = {name: WEIGHTS[..., k] for k, name in enumerate(FEATURES)}
+NAMED: dict[str, Any] = {"coords": {"feature": FEATURES}, "dims": {"weights": ["feature"]}}
+LISTS = from_lists([["x", "y"]], [[[0.0, 1.0], [1.0, 0.0]]], FEATURES)
+
+
+def dataset(**coords: Any) -> Dataset:
+    return Dataset({"weights": (("chain", "draw", "feature"), WEIGHTS)}, coords)
+
+
+def labelled(**groups: Any) -> Any:
+    return inference_data({"posterior": SAMPLES, **groups}, **NAMED)
+
+
+def assert_right(data: Any) -> None:
+    """Fail unless a posterior has the weights, by feature."""
+    draws = as_draws(data)
+    assert draws.features == tuple(FEATURES)
+    np.testing.assert_array_equal(draws.weights, WEIGHTS)
+    assert rerank(LISTS, data, unchecked=True).texts == ["y"]
+
+
+def suggestion(error: Exception) -> str:
+    """Return the Python expression in a message: from its module to the end of its last call."""
+    text = str(error)
+    start = re.search(r"(arviz|xarray)\.", text).start()  # type: ignore[union-attr]
+    ends = [start + m.end() for m in re.finditer(r"\)", text[start:])]
+    for end in ends:
+        try:
+            compile(text[start:end], "message", "eval")
+        except SyntaxError:
+            continue
+        if text[end : end + 1] not in (".", "["):
+            return text[start:end]
+    raise AssertionError(text)
+
+
+def follow(error: Exception, **names: Any) -> Any:
+    """Return the value of the expression in a message."""
+    known = {"arviz": import_arviz(), "xarray": xarray, "features": FEATURES, **names}
+    return eval(suggestion(error), known)  # of a message of ours
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        dataset(feature=FEATURES),
+        DataTree(dataset(feature=FEATURES)),
+        DataTree.from_dict({"posterior": dataset(feature=FEATURES)}),
+        dataset(feature=FEATURES).transpose("feature", "draw", "chain"),
+        labelled(),
+    ],
+    ids=["dataset", "root", "tree", "order", "arviz"],
+)
+def test_weights_in_any_form_are_read(form: Any, tmp_path: Path) -> None:
+    assert_right(form)
+    write_posterior(form, tmp_path / "posterior.nc")
+    assert_right(read_posterior(tmp_path / "posterior.nc"))
+    assert read_draws(tmp_path / "posterior.nc").features == tuple(FEATURES)
+
+
+def as_brms() -> dict[str, Any]:
+    names = {f"b_{name}": values for name, values in SCALARS.items()}
+    others = ("b_Intercept", "sigma", "lprior", "lp__", "sd_rater__Intercept")
+    return dict.fromkeys(others, WEIGHTS[..., 0]) | names
+
+
+#: Variables of other programs, and which of them are named in the message.
+VARIABLES: dict[str, tuple[dict[str, Any], str]] = {
+    "brms": (as_brms(), "b_Intercept"),
+    "bambi": ({"Intercept": WEIGHTS[..., 0], **SCALARS}, "judge_b"),
+    "pymc": ({"alpha": WEIGHTS[..., 0], "beta": WEIGHTS, "sigma": WEIGHTS[..., 0]}, "alpha, beta"),
+    "groups": ({**SCALARS, "1|rater": np.ones((4, 200, 9))}, "judge_a"),
+}
+
+
+@pytest.mark.parametrize("form", ["arviz", "dataset", "tree"])
+@pytest.mark.parametrize("program", VARIABLES)
+def test_other_variables_are_made_weights(program: str, form: str) -> None:
+    variables, named = VARIABLES[program]
+    data = inference_data({"posterior": variables, "sample_stats": {"lp": WEIGHTS[..., 0]}})
+    if form != "arviz":
+        arrays = import_arviz().convert_to_dataset(data)
+        data = arrays if form == "dataset" else DataTree.from_dict({"posterior": arrays})
+    with raises(DataError, "no-data", match=re.escape(named)) as caught:
+        as_draws(data)
+    assert_right(follow(caught.value, data=data))
+
+
+def test_a_dimension_with_a_name_is_renamed() -> None:
+    data = dataset(feature=["a", "b"]).rename({"weights": "beta", "feature": "judge"})
+    with raises(DataError, "no-data") as caught:
+        as_draws(data)
+    assert_right(follow(caught.value, data=data))
+
+
+def test_missing_groups_and_variables_are_listed() -> None:
+    with raises(DataError, "no-data", match=r"groups: \w+, \w+\)"):
+        as_draws(inference_data({"prior": SAMPLES, "sample_stats": {"lp": WEIGHTS[..., 0]}}))
+    with raises(DataError, "no-data", match="none"):
+        as_draws(DataTree())
+
+
+def test_weights_without_labels_or_chains_are_refused() -> None:
+    for form in (dataset(), DataTree.from_dict({"posterior": dataset()})):
+        with raises(DataError, "bad-name", match="feature") as caught:
+            as_draws(form)
+        assert_right(follow(caught.value, data=form))
+    one = dataset(feature=FEATURES)
+    with raises(DataError, "wrong-length", match=r"draw, feature.*sel\(chain=\[0\]\)"):
+        as_draws(one.sel(chain=0))
+    np.testing.assert_array_equal(as_draws(one.isel(chain=[0])).weights, WEIGHTS[:1])
+    extracted = import_arviz().extract(labelled())
+    with raises(DataError, "wrong-length", match=r'unstack\("sample"\)'):
+        as_draws(Dataset(extracted) if isinstance(extracted, DataArray) else extracted)
+    assert_right(extracted.unstack("sample"))
+
+
+def run_numpyro() -> numpyro.infer.MCMC:
+    def model() -> None:
+        with numpyro.plate("feature", 2):
+            numpyro.sample("weights", dist.Normal(0.0, 1.0))
+
+    kernel = numpyro.infer.NUTS(model)
+    options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "vectorized"}
+    run = numpyro.infer.MCMC(kernel, num_warmup=50, progress_bar=False, **options)
+    run.run(jax.random.key(0))
+    return run
+
+
+def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
+    run = run_numpyro()
+    grouped = run.get_samples(group_by_chain=True)
+    for samples in (grouped, run.get_samples()):
+        with raises(UsageError, "wrong-type", parameter="posterior", match="dict") as caught:
+            as_draws(samples)
+        draws = as_draws(follow(caught.value, samples=grouped))
+        assert draws.features == tuple(FEATURES)
+        np.testing.assert_array_equal(draws.weights, np.float64(grouped["weights"]))
+    with raises(UsageError, "wrong-type", parameter="posterior", match="MCMC") as caught:
+        as_draws(run)  # type: ignore[arg-type]
+    draws = as_draws(follow(caught.value, mcmc=run))
+    assert draws.features == tuple(FEATURES)
+    np.testing.assert_array_equal(draws.weights, np.float64(grouped["weights"]))
+
+
+def of_posteriordb() -> list[dict[str, list[float]]]:
+    return [{name: x[chain].tolist() for name, x in SCALARS.items()} for chain in range(4)]
+
+
+def test_lists_of_chains_are_converted_as_the_errors_say(tmp_path: Path) -> None:
+    with raises(UsageError, "wrong-type", parameter="posterior", match="list") as caught:
+        as_draws(of_posteriordb())  # type: ignore[arg-type]
+    data = follow(caught.value, draws=of_posteriordb())
+    with raises(DataError, "no-data") as caught_data:
+        as_draws(data)
+    assert_right(follow(caught_data.value, data=data))
+    path = tmp_path / "draws.json"
+    path.write_text(json.dumps(of_posteriordb()))
+    with raises(DataError, "damaged", match=r"draws\.json") as in_file:
+        read_posterior(path)
+    data = follow(in_file.value, draws=json.loads(path.read_text()))
+    with raises(DataError, "no-data") as caught_data:
+        as_draws(data)
+    assert_right(follow(caught_data.value, data=data))
+
+
+def test_a_json_file_of_arrays_is_converted_as_the_error_says(tmp_path: Path) -> None:
+    path = tmp_path / "draws.json"
+    path.write_text(json.dumps({"weights": WEIGHTS.tolist()}))
+    with raises(DataError, "damaged", match=r"draws\.json") as caught:
+        read_posterior(path)
+    assert_right(follow(caught.value, samples=json.loads(path.read_text())))
+
+
+@pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 reads CSV files through CmdStanPy")
+@pytest.mark.parametrize("head", ["# stan_version_major = 2\n# num_samples = 200\n", ""])
+def test_csv_of_cmdstan_is_converted_as_the_error_says(head: str, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"chain-{chain}.csv") for chain in range(4)]
+    for path, values in zip(paths, WEIGHTS, strict=True):
+        table = np.column_stack([np.zeros(200), values])
+        names = "lp__,beta.1,beta.2"
+        np.savetxt(path, table, delimiter=",", header=f"{head}{names}", comments="", fmt="%.17g")
+    with raises(DataError, "damaged", match=r"chain-0\.csv") as caught:
+        read_posterior(paths[0])
+    data = follow(caught.value, paths=paths)
+    with raises(DataError, "no-data", match="beta") as caught_data:
+        as_draws(data)
+    made = follow(caught_data.value, data=data)
+    assert_right(made)
+    refused = command_line.run("check", paths[0])
+    assert (refused.code, refused.out) == (2, "")
+    assert "arviz.from_cmdstan(paths)" in refused.err
+    write_posterior(made, tmp_path / "posterior.nc")
+    assert command_line.run("check", tmp_path / "posterior.nc").code == 0
+
+
+def test_a_file_of_netcdf_3_is_converted_as_the_error_says(tmp_path: Path) -> None:
+    path = tmp_path / "old.nc"
+    dataset(feature=FEATURES).to_netcdf(path, engine="scipy")
+    with raises(DataError, "damaged", match=r"old\.nc.*NetCDF 3"):
+        read_posterior(path)
+
+
+def test_a_path_and_an_array_are_refused() -> None:
+    for path in ("posterior.nc", Path("posterior.nc")):
+        with raises(UsageError, "wrong-type", parameter="posterior", match="read_posterior"):
+            as_draws(path)  # type: ignore[arg-type]
+    with raises(UsageError, "wrong-type", parameter="posterior", match="ndarray"):
+        as_draws(WEIGHTS)  # type: ignore[arg-type]
+    array = dataset(feature=FEATURES)["weights"]
+    with raises(UsageError, "wrong-type", parameter="posterior", match=r"to_dataset\(name="):
+        as_draws(array)  # type: ignore[arg-type]
+    assert_right(array.to_dataset(name="weights"))
+
+
+def test_more_chains_than_draws_warn() -> None:
+    exchanged = dataset(feature=FEATURES).rename({"chain": "draw", "draw": "chain"})
+    with pytest.warns(BpaWarning, match="200 chains of 4 draws: are chain and draw") as caught:
+        as_draws(exchanged)
+    assert_right(follow(caught[0].message, data=exchanged))  # type: ignore[arg-type]
+
+
+def own_posterior() -> Any:
+    rng = np.random.default_rng(1)
+    lists = reference_model.pairs(rng.normal(-0.5, 1.0, (20, 2)), FEATURES)
+    canonical = dict(zip(FEATURES, MEAN, strict=True))
+    gain = reference_model.given(*[0] * 20)
+    return adapt(lists, canonical, gain=gain, likelihood="oracle", draws=300, seed=1)
+
+
+def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
+    """Selecting chains of InferenceData leaves its log prior as it is."""
+    whole = own_posterior()
+    tree = group_tree(*groups_of(whole))
+    kept = ["posterior", "log_likelihood", "sample_stats"]
+    selected = {name: node.to_dataset() for name, node in tree.children.items()}
+    selected |= {name: selected[name].sel(chain=[0, 1, 3]) for name in kept}
+    data = arviz_data(DataTree.from_dict(selected))
+    with pytest.warns(BpaWarning, match="log_prior of weights is left out: it has 4 × 300"):
+        draws = as_draws(data)
+    assert draws.log_prior == {}
+    np.testing.assert_array_equal(draws.weights, as_draws(whole).weights[[0, 1, 3]])
+    with pytest.warns(BpaWarning, match="log_prior"):
+        write_posterior(data, tmp_path / "posterior.nc")
+    with pytest.warns(BpaWarning, match="log_prior"):
+        again = read_draws(tmp_path / "posterior.nc")
+    np.testing.assert_array_equal(again.weights, draws.weights)
+    with pytest.warns(BpaWarning, match="log_prior"):
+        assert "3 chains" in str(check(data))
+    selected["log_likelihood"] = tree["log_likelihood"].to_dataset()
+    with raises(DataError, "mismatch", match="the same chains and draws in all groups"):
+        as_draws(arviz_data(DataTree.from_dict(selected | {"log_prior": selected["posterior"]})))
