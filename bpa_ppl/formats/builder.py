@@ -263,7 +263,8 @@ class Builder:
         count = len(rows.ids)
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
         for name in rows.extras:
-            if self.schema.may_be_numbers(name):  # all are missing here
+            # All are missing here, unless they are texts such as None.
+            if self.schema.may_be_numbers(name) and not any(rows.extras[name]):
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):

@@ -48,6 +48,7 @@ class Jsonl(TableFormat, frozen=True):
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT), *PAIRS)
+    nan_is_missing: ClassVar[bool] = True
 
     candidates: str = CANDIDATES
 

@@ -21,8 +21,8 @@ The fields of a sentence:
 A record is a sentence with its `candidates`, or a candidate with the `id` of its sentence. In the
 latter form the extras of a sentence are called `sentence.NAME`.
 
-A value is missing if it is absent, null, NaN (not in JSON, which has no NaN), or an empty text
-where other values are numbers.
+A value is missing if it is absent, null, NaN, or, where other values are numbers, an empty text or
+one such as `None` or `N/A` (`bpa_ppl.formats.values.means_missing`).
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ from bpa_ppl.formats.values import (
     WORDS,
     kind_of,
     looks_numeric,
+    means_missing,
     number_or_inf,
     shown,
 )
@@ -166,6 +167,7 @@ class Schema:
         self._usual |= dict.fromkeys(self._numbers_only, NUMBER)
         self._kinds: dict[str, str] = {}
         self._no_number: dict[str, str] = {}  # the first value of a column that is no number
+        self._noted = False  # whether a text has been read as a missing number
         self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
@@ -281,7 +283,7 @@ class Schema:
                 continue
             self._kinds[name] = kind = self._kind(block, name, values)
             if kind == NUMBER:
-                numbers[name] = self._numbers(values)
+                numbers[name] = self._numbers(block, name, values)
             elif isinstance(values, np.ndarray):  # ids of candidates
                 extras[name] = tuple(None if _is_nan(v) else id_key(v) for v in values.tolist())
             else:
@@ -306,6 +308,12 @@ class Schema:
             if current == EMPTY:
                 if kind == NUMBER:
                     return kind
+                if _says_missing(value):
+                    others = (v for v in values[row:] if not self._is_missing(v))
+                    other = next((v for v in others if not _says_missing(v)), None)
+                    if other is None or kind_of(other) == NUMBER:
+                        self._no_number.setdefault(name, self._value_at(block, name, row))
+                        return EMPTY if other is None else NUMBER
                 if isinstance(value, complex | np.complexfloating):
                     problem = f"is {shown(value)}, a complex number: give a real one"
                     raise self._error_at(block, name, row, problem)
@@ -318,9 +326,7 @@ class Schema:
                     advice = "write numbers like -1234.5, and nothing where there is none"
                     warn_user(f"{locate(self.options.origin, line)}{problem}: {advice}")
                 current = kind
-                record = int(block.line[block.parent[row]])
-                place = f"{self._place(block, name, row)} of record {record}"
-                self._no_number[name] = f"{place} is {shown(value)}"
+                self._no_number.setdefault(name, self._value_at(block, name, row))
             elif kind == NUMBER:
                 other = self._no_number.get(name, "the candidates before have none")
                 problem = f"is {shown(value)}, a number, and {other}"
@@ -329,9 +335,19 @@ class Schema:
                 current = OBJECT
         return current
 
-    def _numbers(self, values: Any) -> Float32:
+    def _numbers(self, block: Block, name: str, values: Any) -> Float32:
+        missing = self._no_number.pop(name, "")
         if not isinstance(values, np.ndarray):
-            values = [math.nan if self._is_missing(v) else number_or_inf(v) for v in values]
+            values = [None if self._is_missing(value) else value for value in values]
+            for row, value in enumerate(values if str in set(map(type, values)) else ()):
+                if _says_missing(value) and name not in self._numbers_only:
+                    missing = missing or self._value_at(block, name, row)
+                    values[row] = None
+            values = [math.nan if v is None else number_or_inf(v) for v in values]
+        if missing and not self._noted:
+            self._noted = True
+            problem = "read as missing, because other values are numbers"
+            warn_user(f"{locate(self.options.origin)}{missing}: {problem}")
         with np.errstate(over="ignore"):
             return np.asarray(values, np.float32)
 
@@ -344,6 +360,12 @@ class Schema:
         """Return the error that names a field of one candidate."""
         problem = f"{self._place(block, name, row)} {message}"
         return self._error(problem, block.line[block.parent[row]], **details)
+
+    def _value_at(self, block: Block, name: str, row: int) -> str:
+        """Return what a field of one candidate is, for messages."""
+        record = int(block.line[block.parent[row]])
+        value = shown(block.candidates[name][row])
+        return f"{self._place(block, name, row)} of record {record} is {value}"
 
     def _place(self, block: Block, name: str, row: int) -> str:
         """Return the name of a field, with the place of its candidate in the list."""
@@ -483,6 +505,10 @@ def _like_numbers(first: str, values: Any) -> bool:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _says_missing(value: Any) -> bool:
+    return isinstance(value, str) and means_missing(value)
 
 
 def _is_empty(values: Any) -> bool:

@@ -3,9 +3,10 @@
 See `bpa_ppl.formats.schema` for the meaning of the columns; or a line is two answers, of which one
 is preferred, as in `bpa_ppl.formats.preference_rows`. Cells of CSV are quoted as by Python's csv
 module; those of TSV are not, as programs of translation write them, unless the name of the first
-column is quoted. A cell that is empty or `NA` is missing; the first other cell of a column shows
-whether it is of numbers or of texts. Lines whose cells are all empty are left out. Where a comma is
-the decimal mark, Excel separates the cells of CSV by semicolons.
+column is quoted. A cell that is empty or `NA` is missing, and so is one such as `None` in a column
+of numbers; the first other cell of a column shows whether it is of numbers or of texts. Lines whose
+cells are all empty are left out. Where a comma is the decimal mark, Excel separates the cells of
+CSV by semicolons.
 
 PyArrow reads all cells as texts, and columns of numbers become numbers if their first cell is one.
 """
@@ -32,9 +33,11 @@ from bpa_ppl.formats.records import block_of_table, is_of_sentence
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.values import (
     DECIMAL_COMMA,
+    NO_NUMBER,
     TOO_LARGE,
     csv_table,
     looks_numeric,
+    means_missing,
     printed,
     single_array,
     values_of,
@@ -172,6 +175,7 @@ class _Reader:
         self._answers: tuple[str, ...] = ()  # the columns of two answers, and of the winner
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
+        self._noted = False  # whether a text has been read as a missing number
         self._line = 1  # of what comes next
         self._begun = b""  # a record with a quoted cell that continues in the next block
 
@@ -345,14 +349,22 @@ class _Reader:
         if self._decimal == ",":  # a cell with a point is no number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
-        missing = compute.match_substring_regex(cells, rf"\A({_MISSING})?\z")
+        missing = compute.match_substring_regex(column, rf"\A{NO_NUMBER}\z")
+        odd = {*column.filter(missing).unique().to_pylist()} - {"", _MISSING}
+        if odd and not self._noted:
+            row = next(row for row, cell in enumerate(column.to_pylist()) if cell in odd)
+            problem = f"{name} is {quote(column[row].as_py())}: read as missing, because other "
+            warn_user(f"{self.options.origin}:{lines[row]}: {problem}values are numbers")
+            self._noted = True
         nothing = pa.nulls(len(cells), pa.string())
         with suppress(pa.ArrowInvalid):
             numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
             if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
                 return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
-        values = [np.nan if _is_missing(cell) else self._number(name, cell, n) for cell, n in pairs]
+        values = [
+            np.nan if means_missing(cell) else self._number(name, cell, n) for cell, n in pairs
+        ]
         buffer = pa.py_buffer(np.array(values, np.float64))
         return pa.Array.from_buffers(pa.float64(), len(values), [None, buffer])
 
@@ -391,8 +403,4 @@ def _fits(values: Sequence[Any]) -> bool:
 
 
 def _first(values: Iterable[str]) -> str:
-    return next((value for value in values if not _is_missing(value)), "")
-
-
-def _is_missing(cell: str) -> bool:
-    return cell == _MISSING or not cell.strip()
+    return next((value for value in values if not means_missing(value)), "")

@@ -29,6 +29,9 @@ TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
+#: A text, or no text, where there is no number; also a regular expression of Arrow.
+NO_NUMBER = r"\s*(?i:none|null|nan|na|n/a|#n/a|<na>|-)?\s*"
+_NO_NUMBER = re.compile(NO_NUMBER)
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
 _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
@@ -216,6 +219,15 @@ def looks_numeric(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def means_missing(text: str) -> bool:
+    """Return whether a text says that there is no number, as programs and people write it.
+
+    >>> means_missing("None"), means_missing("N/A"), means_missing(""), means_missing("no")
+    (True, True, True, False)
+    """
+    return _NO_NUMBER.fullmatch(text) is not None
 
 
 def shown(value: Any) -> str:

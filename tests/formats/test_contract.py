@@ -40,7 +40,8 @@ Write = Callable[..., Path]
 Format = str | NBestFormat
 Line = str | bytes
 NUMBERS = ("nan", "1e39", "1_0", "\u0661")
-JSON_NUMBERS = ("NaN", "-Infinity", "1e39")
+CELLS = ("inf", *NUMBERS[1:])
+JSON_NUMBERS = ("Infinity", "-Infinity", "1e39")
 
 
 #: Samples of which a line is a sentence.
@@ -144,8 +145,15 @@ SAMPLES = {
             ('9,"a,1', "wrong-length"),
             (b"9,caf\xe9,2\n", "bad-encoding"),
         ],
+        CELLS,
     ),
-    "tsv": Sample("tsv", ["id\ttext\tlm"], "<id>\t<text>\t<value>", [("9\ta", "wrong-length")]),
+    "tsv": Sample(
+        "tsv",
+        ["id\ttext\tlm"],
+        "<id>\t<text>\t<value>",
+        [("9\ta", "wrong-length")],
+        CELLS,
+    ),
     "jsonl": Sample(
         "jsonl",
         [],

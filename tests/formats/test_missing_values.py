@@ -1,0 +1,122 @@
+"""Missing numbers as people and programs write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.raising import raises
+
+from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+
+Write = Callable[..., Path]
+SPELLINGS = ["None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"]
+READ = "is '{}': read as missing, because other values are numbers"
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("place", [0, 1, 119])
+@pytest.mark.parametrize("separator", ",\t;")
+def test_texts_for_missing_cells(write: Write, spelling: str, place: int, separator: str) -> None:
+    rows = [f"{k // 3},t{k},{k},{k}" for k in range(120)]
+    rows[place] = f"{place // 3},{spelling},{place}, {spelling}"
+    lines = [line.replace(",", separator) for line in ["id,text,lm,mqm", *rows]]
+    with pytest.warns(BpaWarning) as notes:
+        lists = read_nbest(write(*lines))
+    texts = [str(note.message) for note in notes if "separated by" not in str(note.message)]
+    assert READ.format(f" {spelling}") in texts[0]
+    assert f":{place + 2}: mqm is" in texts[0]
+    assert "mqm is missing for 1 of 120" in texts[1]
+    expected = np.where(np.arange(120) == place, np.nan, np.arange(120))
+    np.testing.assert_array_equal(lists.extras["mqm"], expected)
+    assert lists.text(place) == spelling  # a candidate, as it is
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("value", ["None", "n/a", float("nan")])
+@pytest.mark.parametrize("first", [True, False])
+def test_missing_numbers_in_json(write: Write, value: Any, first: bool) -> None:
+    missing = set(range(70)) if first else {3, 60}  # many are in blocks of their own
+    records = [
+        {"id": k // 2, "text": "a", "mqm": value if k in missing else -k / 2} for k in range(80)
+    ]
+    lines = [json.dumps(record) for record in records]
+    for read in (lambda: read_nbest(write(*lines)), lambda: from_records(records)):
+        with pytest.warns(BpaWarning) as notes:
+            lists = read()
+        expected = [np.nan if k in missing else -k / 2 for k in range(80)]
+        np.testing.assert_array_equal(lists.extras["mqm"], expected)
+        texts = [str(note.message) for note in notes]
+        assert any(f"mqm is missing for {len(missing)} of 80" in text for text in texts)
+        assert [f"'{value}': read as missing" in text for text in texts].count(True) == (
+            isinstance(value, str)
+        )
+
+
+def test_nan_in_json_is_null_and_infinity_is_an_error(write: Write) -> None:
+    line = '{"id": 0, "doc": NaN, "candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": %s}]}'
+    with pytest.warns(BpaWarning, match="lm is missing for 1 of 2"):
+        lists = read_nbest(write(line % "NaN"))
+    np.testing.assert_array_equal(lists.extras["lm"], [1, np.nan])
+    assert lists.sentence_extras == {"doc": (None,)}
+    with raises(DataError, "bad-data", line=1, parameter="bad", match="inf, not a finite"):
+        read_nbest(write(line % "Infinity"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_texts_in_columns_of_texts_stay(write: Write, tmp_path: Path, ending: str) -> None:
+    labels = ["None", "none", "-", "minor"]
+    lines = [
+        "id,text,lm,label,all",
+        *(f"0,t{k},{k},{label},none" for k, label in enumerate(labels)),
+    ]
+    lists = read_nbest(write(*lines))
+    assert (lists.extras["label"], lists.extras["all"]) == (tuple(labels), ("none",) * 4)
+    years = {"year": ["None", "y1", "2", "n/a"]}  # numbers, or texts where they are quoted
+    if ending != "csv":
+        lists = lists.with_extras(**years)
+    path = tmp_path / f"out.{ending}"
+    if ending == "csv":
+        lists = lists.without("all")  # which cannot be told from missing numbers
+    write_nbest(lists, path)
+    again = read_nbest(path)
+    assert {n: tuple(v) for n, v in again.extras.items()} == {
+        n: tuple(v) for n, v in lists.extras.items()
+    }
+
+
+def test_parquet_with_nan_and_null(tmp_path: Path) -> None:
+    table = pa.table({"id": [0, 0, 0], "text": ["a", "b", "c"], "mqm": [float("nan"), None, -1.0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.warns(BpaWarning, match="mqm is missing for 2 of 3"):
+        lists = read_nbest(tmp_path / "x.parquet")
+    np.testing.assert_array_equal(lists.extras["mqm"], [np.nan, np.nan, -1])
+
+
+def test_a_stream_whose_first_lists_have_texts_alone(write: Write) -> None:
+    rows = [f"{k},t,{k},{'None' if k < 3 else k}" for k in range(6)]
+    path = write("id,text,lm,mqm", *rows)
+    with pytest.warns(BpaWarning, match="read as missing|missing for 3 of 6"):
+        tables = list(iter_nbest(path, chunk=2))
+    assert [table.feature_names for table in tables] == [("lm",)] * 3
+    np.testing.assert_array_equal(tables[2].extras["mqm"], [4, 5])
+
+
+def test_the_remedies_of_a_bad_cell(write: Write) -> None:
+    rows = ["0,a,1,-5", "0,b,2,?", "0,c,3,-1"]
+    with raises(
+        DataError, "bad-number", line=3, parameter="bad", match="leave the cell empty .*bad: drop"
+    ):
+        read_nbest(write("id,text,lm,mqm", *rows))
+    with pytest.warns(BpaWarning, match="1 candidate dropped"):
+        assert read_nbest(write("id,text,lm,mqm", *rows), bad="drop").texts(0) == ["a", "c"]
+    with pytest.warns(BpaWarning, match="missing for 1 of 3"):
+        assert len(read_nbest(write("id,text,lm,mqm", *rows[:1], "0,b,2,", rows[2])).features) == 3
