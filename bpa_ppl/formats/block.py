@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ _ALIASES = {
     TEXT: (
         *("hypothesis", "hyp", "hypo", "translation", "target", "tgt", "mt", "system_output"),
         *("output", "candidate", "prediction", "response", "answer", "completion", "sample"),
+        *("decoded", "generation", "generated_text"),
     ),
     CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
     "chosen": ("preferred", "better", "accepted", "positive"),
@@ -42,10 +44,11 @@ _ALIASES = {
 
 #: Words in the names of other columns: `source_text`, `custom_id` of responses.
 _OTHERS = ("source", "src", "reference", "ref", "custom")
+_SHOWN = 400  # characters of the names of columns in a message
 
 
 class ColumnNames:
-    """The names that columns have in one file.
+    """The names that columns have in one file; one with dots may be that of a field of an object.
 
     Args:
         names: of columns that have another name than usual, by the usual one.
@@ -62,8 +65,10 @@ class ColumnNames:
     def __init__(self, names: Mapping[str, str], origin: str):
         self.names, self._origin = names, origin
         self._usual = {name: usual for usual, name in names.items()}
+        self._dotted = [name for name in self._usual if "." in name]
         self._replaced: set[str] = set()
         self._present: set[str] = set()  # columns with another name, once they have been seen
+        self._columns: dict[str, tuple[str, ...]] = {}  # those seen, with fields of objects inside
         for usual, name in names.items():
             if (other := self._usual[name]) != usual:
                 problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
@@ -76,6 +81,10 @@ class ColumnNames:
         """
         present = [name for name in self._usual if name in names]
         self._present.update(present)
+        if self._usual and not self._columns.keys() >= set(names):
+            fields = names if isinstance(names, Mapping) else {}
+            inside = {name: tuple(_names_inside(name, fields.get(name))) for name in names}
+            self._columns = inside | self._columns
         replaced = {self._usual[name] for name in present}
         for name in replaced.intersection(names).difference(self._usual, self._replaced):
             self._replaced.add(name)
@@ -83,6 +92,28 @@ class ColumnNames:
             warn_user(f"{locate(self._origin)}{problem}")
         kept = (name for name in names if name in self._usual or name not in replaced)
         return {name: self._usual.get(name, name) for name in kept}
+
+    def fields(self, record: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return an object with the usual names of its fields.
+
+        >>> record = {"message": {"content": "a cat", "role": "assistant"}}
+        >>> ColumnNames({"text": "message.content"}, "dev.jsonl").fields(record)
+        {'message': {'role': 'assistant'}, 'text': 'a cat'}
+        """
+        for name in self._dotted:
+            if name not in record and (found := _field_inside(record, name)):
+                record = {**found[0], name: found[1]}
+        return {usual: record[name] for name, usual in self.usual(record).items()}
+
+    def require_all(self) -> None:
+        """Check that a file that has been read has each column with another name.
+
+        Raises:
+            DataError: with the columns, if one has never been seen.
+        """
+        if self._columns:
+            missing = (usual for usual, name in self.names.items() if name not in self._present)
+            self.require(missing, self._columns, None)
 
     def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
         """Check that a file has some columns.
@@ -104,16 +135,18 @@ class ColumnNames:
         for usual in required:
             name = self.names.get(usual, usual)
             if usual not in columns or name != named.get(usual, usual):
-                names = [named.get(column, column) for column in columns]
-                problem = f"no column {name} (the columns are {quote(', '.join(names))})"
+                names = list(dict.fromkeys(chain(*self._columns.values()))) or columns
+                problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
                 near = nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
                 parameter = None
                 if (other := self._usual.get(name, usual)) != usual:
                     problem = f"no {usual}, since the column {name} is read as the {other}"
                     remedy, parameter = "name a column for each", "format"
-                elif usual in columns:
-                    remedy, parameter = f"name another one, or leave out {usual}={name}", "format"
+                elif usual in self.names:
+                    remedy, parameter = f"name another one: {usual}={near or 'NAME'}", "format"
+                    if usual in columns or usual not in (ID, TEXT):
+                        remedy = f"name another one, or leave out {usual}={name}"
                 elif self._origin != NBest.origin:  # a file
                     remedy += f", or name it in the format: {usual}={near or 'NAME'}"
                     parameter = "format"
@@ -134,6 +167,29 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     parts = [name for name, of in words.items() if usual in of and of.isdisjoint(_OTHERS)]
     close = difflib.get_close_matches(usual, folded, 1)
     return next((folded[name] for name in (*aliases, *parts, *close)), None)
+
+
+def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
+    """Return an object without the field that a name with dots leads to, and its value."""
+    first, _, rest = name.partition(".")
+    inside = record.get(first)
+    if not (rest and isinstance(inside, dict)):
+        return None
+    if rest in inside:
+        found = {key: value for key, value in inside.items() if key != rest}, inside[rest]
+    elif (found := _field_inside(inside, rest)) is None:
+        return None
+    others = {key: value for key, value in record.items() if key != first}
+    return others | ({first: found[0]} if found[0] else {}), found[1]
+
+
+def _names_inside(name: Any, value: Any) -> Iterator[str]:
+    """Yield the name of a field, or the names of those of the object in it."""
+    if not (isinstance(value, dict) and value):
+        yield str(name)
+        return
+    for key, inner in value.items():
+        yield from _names_inside(f"{name}.{key}", inner)
 
 
 class Block(NamedTuple):

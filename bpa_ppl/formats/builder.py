@@ -154,6 +154,7 @@ class Builder:
 
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
+        self.schema.options.names.require_all()
         lost = [number for number in self._dropped if number not in self._first_lines]
         if lost:
             problem = f"every candidate of sentence {lost[0]} has a value that is not finite"

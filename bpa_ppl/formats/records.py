@@ -219,7 +219,7 @@ class RecordReader:
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)
             if self._names.names:
-                record = self._renamed(record)
+                record = self._names.fields(record)
                 if not records:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._names.names]
@@ -236,10 +236,6 @@ class RecordReader:
                 problem = f"{form}, unlike the first line: use one form throughout"
                 raise self._error(problem, line)
         return records
-
-    def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
-        """Return an object with the usual names of its fields."""
-        return {usual: record[name] for name, usual in self._names.usual(record).items()}
 
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
@@ -293,7 +289,7 @@ class RecordReader:
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
                 raise self._error(f"{problem}, not an object with a text", line)
-        return list(map(self._renamed, candidates)) if self._names.names else candidates
+        return list(map(self._names.fields, candidates)) if self._names.names else candidates
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
@@ -415,24 +411,27 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     """
     import pyarrow as pa
 
-    if twice := repeated(table.column_names):
+    flat = table
+    while any(pa.types.is_struct(kind) for kind in flat.schema.types):
+        flat = flat.flatten()  # fields of objects have names with dots
+    if twice := repeated(flat.column_names):
         raise _repeated_column(options, twice)
     for field in table.schema:
         if "period" in _extension_of(field):
             problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
             raise options.error(f"{problem}numbers with a unit", code="wrong-type")
     lines = np.arange(1, len(table) + 1) if lines is None else lines
-    usual = options.names.usual(table.column_names)
-    fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
+    columns_of_both = (*table.schema, *flat.schema)
+    usual = options.names.usual([field.name for field in columns_of_both])
+    fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     named = not options.names.names.keys().isdisjoint(SETTINGS)
     if nested or named or answer_fields(fields, {}):
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())
-    table = table.select(list(usual)).rename_columns(list(usual.values()))
-    while any(pa.types.is_struct(kind) for kind in table.schema.types):
-        table = table.flatten()  # fields of objects have names with dots
+    names = [name for name in flat.column_names if name in usual]
+    table = flat.select(names).rename_columns([usual[name] for name in names])
     candidates: dict[str, Any] = {}
     sentences: dict[str, Any] = {}
     for name in table.column_names:
