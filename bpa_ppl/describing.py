@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.errors import DataError, list_names, locate, quote
+from bpa_ppl.formats.averages import means_of_lists
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     column_of,
@@ -106,6 +107,7 @@ class Description(Outcome):
         missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of numbers, features first.
         texts: the number of different values of each column of texts.
+        lists: how to use each column of lists.
         of_sentences: the names of extras of sentences.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
@@ -127,6 +129,7 @@ class Description(Outcome):
     missing_ids: int
     columns: tuple[ColumnSummary, ...]
     texts: dict[str, int]
+    lists: dict[str, str]
     of_sentences: tuple[str, ...]
     sources: int
     references: int
@@ -180,6 +183,8 @@ class Description(Outcome):
         yield f"a reference for {self.references} of {lists}{among}"
         for name, values in self.texts.items():
             yield f"{name}: {counted(values, 'different text')}"
+        for name, what in self.lists.items():
+            yield f"{name}: {what}"
         if self.of_sentences:
             yield f"columns of whole lists: {', '.join(self.of_sentences)}"
         if self.missing_ids:
@@ -260,6 +265,11 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             for name, values in nbest.extras.items()
             if as_numbers(values) is None and all(isinstance(v, str | None) for v in values)
         },
+        lists={
+            name: _use_of_lists(name, values, nbest)
+            for name, values in nbest.extras.items()
+            if any(isinstance(value, list | tuple) for value in values)
+        },
         of_sentences=tuple(nbest.sentence_extras),
         sources=0 if nbest.sources is None else len(nbest),
         references=len(with_reference),
@@ -268,6 +278,18 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         plan=plan,
         warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
     )
+
+
+def _use_of_lists(name: str, values: Sequence[Any], nbest: NBest) -> str:
+    """Return how to use the numbers in a column of lists, unless they are used."""
+    means = means_of_lists(name, values)
+    entries = (one for of in values if isinstance(of, list | tuple) for one in of)
+    of_raters = any(isinstance(one, dict) and name in one for one in entries)
+    if of_raters or not set(means).isdisjoint((*nbest.feature_names, *nbest.extras)) or not means:
+        return "lists"
+    if nbest.origin == NBest.origin:
+        return "lists of numbers: add what is computed from them by with_features"
+    return f"lists of numbers: mean_over={name} in the format adds {list_names(means)}"
 
 
 def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl._runtime.messages import counted, warn_user
-from bpa_ppl.errors import DataError, list_names, locate
+from bpa_ppl.errors import DataError, list_names, locate, quote
+from bpa_ppl.formats.averages import numbers_of_lists, repeats_note, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import named
@@ -58,6 +59,7 @@ class Builder:
         of_references = self.origin if REFERENCE not in lines else lines[REFERENCE].origin
         self._references = ReferenceNotes(of_references)
         self._present: dict[str, int] = {}  # values of each column of numbers
+        self._texts: dict[str, int] = {}  # other columns
         self._candidates = 0
         # Columns of numbers that no table has lacked so far; None before the first table.
         self._complete: set[str] | None = None
@@ -65,6 +67,9 @@ class Builder:
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
+        self._long = False  # whether each record is a candidate, in any order
+        self._repeats = ""
+        self._averaged = dict.fromkeys(schema.options.mean_over, False)
 
     def lists(
         self, blocks: Iterable[Block], sentences: int = sys.maxsize
@@ -86,6 +91,7 @@ class Builder:
             rows = self.schema.check(block)
             self._normalised = block.normalised
             self._rows_dropped += block.dropped
+            self._long = block.any_order and not block.nested
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
             self._enter(rows, starts, block.any_order and not block.nested, whole)
@@ -160,7 +166,12 @@ class Builder:
             problem = f"every candidate of sentence {lost[0]} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = counted(len(self._first_lines), "sentence")
-        notes = []
+        for name in [name for name, done in self._averaged.items() if not done]:
+            problem = f"no column {name} of raters, or of lists of numbers (the columns are "
+            problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
+            problem += f"or leave out mean_over={name}"
+            raise self.schema.options.error(problem, None, "missing-column", "format")
+        notes = [self._repeats] if self._repeats else []
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
@@ -218,6 +229,12 @@ class Builder:
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
+        if self._long and not (self._repeats or self._averaged):
+            self._repeats = repeats_note(rows, self.origin)
+        for name in self._averaged:
+            if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
+                rows, self._averaged[name] = averaged, True
+        offsets = np.append(_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
         candidates = self._columns(rows)
         table = NBest(
             offsets=offsets,
@@ -270,6 +287,11 @@ class Builder:
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
+        for name, values in rows.extras.items():
+            if (single := numbers_of_lists(values)) is not None:
+                numbers[name] = np.array(single, np.float32)
+                del extras[name]
+        self._texts |= dict.fromkeys(extras, 0)
         self._candidates += count
         complete = set[str]()
         for name, values in numbers.items():

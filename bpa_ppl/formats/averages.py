@@ -1,0 +1,162 @@
+"""Means over several judgements of a candidate: in rows of a table, or in lists of JSON.
+
+id,text,worker,rating               {"id": 0, "text": "a cat", "ratings": [4, 5]}
+0,a cat,w1,4                        {"id": 0, "text": "a cat", "by": [{"rating": 4}, …]}
+0,a cat,w2,5
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl._runtime.arrays import Float32, is_number
+from bpa_ppl.errors import DataError, list_names, quote
+from bpa_ppl.formats.schema import Rows
+from bpa_ppl.formats.values import printed
+from bpa_ppl.nbest import NBest
+
+#: Columns that distinguish candidates of one text.
+_ORIGINS = ("system", "model")
+
+
+def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows | None:
+    """Return rows with means over a column; None if it has neither raters nor lists of numbers.
+
+    If it has lists, their numbers are averaged, as NAME.mean, or field by field those of objects in
+    them, as NAME.FIELD. Otherwise rows that agree in id, text, system and model become one, with
+    the mean of each column of numbers; the column then has a list of what differed between them.
+
+    Args:
+        rows: all rows of some lists.
+        name: of the column.
+        error: makes an error of a message and a line.
+
+    Raises:
+        DataError: if one candidate has two rows with the same value of the column.
+    """
+    raters = rows.extras.get(name, rows.numbers.get(name, ()))
+    if any(isinstance(value, list | tuple) for value in raters):
+        means = means_of_lists(name, raters)
+        return rows._replace(numbers={**rows.numbers, **means}) if means else None
+    if all(value is None for value in raters):
+        return None
+    places = _rows_of_candidates(rows, name)
+    first, group = [of[0] for of in places], np.empty(len(rows.ids), np.int64)
+    columns = _differing_columns(rows, places)
+    columns[name] = raters if name in rows.extras else _printed_numbers(rows.numbers[name])
+    judgements = []
+    for candidate, of in enumerate(places):
+        group[of] = candidate
+        judgements.append([{n: values[row] for n, values in columns.items()} for row in of])
+        names = [one[name] for one in judgements[-1]]
+        if again := [place for place, rater in enumerate(names) if rater in names[:place]]:
+            problem = f"a second row of {name} {quote(names[again[0]])} for one candidate"
+            line = rows.lines[of[again[0]]]
+            raise error(f"{problem}: give it one row, such as their sum or mean", line)
+    numbers = {}
+    for column, of in rows.numbers.items():
+        known = ~np.isnan(of)
+        count = np.bincount(group[known], minlength=len(first))
+        total = np.bincount(group[known], of[known], minlength=len(first))
+        with np.errstate(invalid="ignore"):
+            numbers[column] = (total / count).astype(np.float32)
+    numbers.pop(name, None)
+    kept = rows.select(np.array(first))
+    extras = {column: of for column, of in kept.extras.items() if column not in columns}
+    return kept._replace(numbers=numbers, extras={**extras, name: judgements})
+
+
+def means_of_lists(name: str, values: Sequence[Any]) -> dict[str, Float32]:
+    """Return the means of the numbers in lists, or in each field of the objects in them.
+
+    >>> means_of_lists("by", [[{"fluency": 4}, {"fluency": 5}], None])
+    {'by.fluency': array([4.5, nan], dtype=float32)}
+    """
+    means: dict[str, Float32] = {}
+    for row, value in enumerate(values):
+        numbers: dict[str, list[float]] = {}
+        for entry in value if isinstance(value, list | tuple) else ():
+            for field, one in (entry if isinstance(entry, dict) else {"mean": entry}).items():
+                if isinstance(one, bool) or (is_number(one) and math.isfinite(one)):
+                    numbers.setdefault(f"{name}.{field}", []).append(float(one))
+        for column, of in numbers.items():
+            empty = np.full(len(values), np.nan, np.float32)
+            means.setdefault(column, empty)[row] = sum(of) / len(of)
+    return means
+
+
+def numbers_of_lists(values: Any) -> list[Any] | None:
+    """Return what is in lists of one number, such as [0.5]; None for any other column.
+
+    >>> numbers_of_lists(([0.5], None)), numbers_of_lists(([0.5], [1, 2]))
+    ([0.5, nan], None)
+    """
+    present = (value for value in values if value is not None)
+    if isinstance(values, np.ndarray) or not isinstance(next(present, None), list | tuple):
+        return None
+    lists = [[math.nan] if value is None else value for value in values]
+    single = all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists)
+    return [of[0] for of in lists] if single else None
+
+
+def repeats_note(rows: Rows, origin: str) -> str:
+    """Return a note on rows that seem to be several judgements of one candidate, or an empty text.
+
+    They are where the same names, as of raters or of errors, are in rows of several candidates.
+
+    Args:
+        rows: all rows of some lists.
+        origin: where they are from.
+    """
+    count, texts = len(rows.ids), len(rows.strings)
+    if texts == count or 2 * len(np.unique(rows.ids * texts + rows.string_index)) > count:
+        return ""
+    places = _rows_of_candidates(rows)
+    repeated = sum(len(of) for of in places if len(of) > 1)
+    columns, raters, names = _differing_columns(rows, places), [], []
+    for name, values in columns.items():
+        if not all(isinstance(v, str) or (isinstance(v, float) and v.is_integer()) for v in values):
+            continue
+        of_candidates = {(n, values[row]) for n, of in enumerate(places) for row in of}
+        if len(of_candidates) > len(set(zip(rows.ids.tolist(), values, strict=True))):
+            raters += [name] if len(of_candidates) == count else []
+            names += [name] if name in rows.extras else []
+    if 2 * repeated < count or not (raters or names):
+        return ""
+    remedy = "give each candidate one row, such as their mean"
+    if raters and origin != NBest.origin:
+        remedy = f"name that of the raters in the format, mean_over={raters[0]}, which reads means"
+    return (
+        f"{repeated} of {count} rows repeat the text of another row of their list, and differ in "
+        f"{list_names(columns)}: if these are columns of judgements of one candidate, {remedy}"
+    )
+
+
+def _rows_of_candidates(rows: Rows, raters: str = "") -> list[list[int]]:
+    """Return the rows of each candidate, in the order of their first ones."""
+    origins = [rows.extras[n] for n in _ORIGINS if n in rows.extras and n != raters]
+    places: dict[Any, list[int]] = {}
+    keys = zip(rows.ids.tolist(), rows.string_index.tolist(), *origins, strict=True)
+    for row, key in enumerate(keys):
+        places.setdefault(str(key), []).append(row)
+    return list(places.values())
+
+
+def _differing_columns(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str, Sequence[Any]]:
+    """Return the columns in which rows of one candidate differ."""
+    columns = {name: _printed_numbers(numbers) for name, numbers in rows.numbers.items()}
+    columns |= rows.extras
+    return {
+        name: values
+        for name, values in columns.items()
+        if any(values[row] != values[of[0]] for of in places for row in of[1:])
+    }
+
+
+def _printed_numbers(numbers: Float32) -> list[float | None]:
+    """Return numbers as they were printed, None where one is missing."""
+    return [None if text == "nan" else float(text) for text in printed(numbers, json=False)]

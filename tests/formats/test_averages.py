@@ -1,0 +1,257 @@
+"""Several judgements of a candidate: rows of raters, lists of numbers, nested ratings."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+
+Write = Callable[..., Path]
+RATINGS = """id,text,judge_a,worker,rating
+s1,the house is big,0.7,w1,4
+s1,the house is big,0.7,w2,5
+s1,the house is big,0.7,w3,2
+s1,a big house,0.4,w1,3
+s1,a big house,0.4,w2,3
+s1,a big house,0.4,w3,3
+s2,good morning,0.2,w1,5
+s2,good morning,0.2,w2,4
+s2,good mourning,0.9,w1,1
+s2,good mourning,0.9,w2,2
+"""
+MEANS = {"the house is big": 11 / 3, "a big house": 3, "good morning": 4.5, "good mourning": 1.5}
+JUDGE = dict(zip(MEANS, (0.7, 0.4, 0.2, 0.9), strict=True))
+
+
+def frame(order: int = 0, raters: str = "texts") -> pd.DataFrame:
+    """Return the table of ratings, in some order, with raters that are texts or integers."""
+    table = pd.read_csv(io.StringIO(RATINGS))
+    if raters == "integers":
+        table["worker"] = table["worker"].str[1:].astype(int)
+    return table.sample(frac=1, random_state=order) if order else table
+
+
+def write_table(table: pd.DataFrame, path: Path) -> str:
+    """Write a table in the format of the ending of a name; return the name of the format."""
+    name = path.name.split(".")[1]
+    if name == "parquet":
+        table.to_parquet(path, index=False)
+    else:
+        text = (
+            table.to_json(orient="records", lines=True)
+            if name == "jsonl"
+            else table.to_csv(index=False, sep="\t" if name == "tsv" else ",")
+        )
+        data = text.encode()
+        path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
+    return name
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("raters", ["texts", "integers"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_rows_of_raters(tmp_path: Path, ending: str, raters: str, order: int) -> None:
+    path = tmp_path / f"x.{ending}"
+    table = frame(order, raters)
+    name = write_table(table, path)
+    with pytest.warns(BpaWarning) as notes:  # what the note says has to work
+        read_nbest(path, format=name)
+    (note,) = (str(one.message) for one in notes if "repeat the text" in str(one.message))
+    assert "10 of 10 rows repeat" in note
+    assert set(re.findall(r"differ in (\w+), (\w+):", note)[0]) == {"rating", "worker"}
+    setting = re.findall(r"mean_over=\w+", note)[0]
+    assert setting == "mean_over=worker"
+    with pytest.warns(BpaWarning, match="not adjacent") if order else nullcontext():
+        lists = read_nbest(path, format=f"{name}:{setting}")
+    found = {lists.text(k): lists.features[k].tolist() for k in range(4)}
+    assert lists.feature_names == ("judge_a", "rating")
+    assert found == {text: [np.float32(JUDGE[text]), np.float32(MEANS[text])] for text in MEANS}
+    expected = table.groupby(["id", "text"])["rating"].mean()
+    assert sorted(expected.astype(np.float32)) == sorted(lists.features[:, 1])
+    for text, judgements in zip(map(lists.text, range(4)), lists.extras["worker"], strict=True):
+        of_text = table[table["text"] == text]
+        assert [one["rating"] for one in judgements] == of_text["rating"].tolist()
+        assert [one["worker"] for one in judgements] == of_text["worker"].tolist()
+
+
+def test_parts_of_a_stream(write: Write) -> None:
+    path = write(*RATINGS.splitlines())
+    whole = read_nbest(path, format="csv:mean_over=worker")
+    tables = list(iter_nbest(path, format="csv:mean_over=worker", chunk=1))
+    assert [table.texts(0) for table in tables] == [whole.texts(0), whole.texts(1)]
+    assert np.array_equal(np.concatenate([t.features for t in tables]), whole.features)
+
+
+def test_a_data_frame_is_aggregated_as_the_note_says() -> None:
+    table = frame()
+    with pytest.warns(BpaWarning, match="differ in rating, worker.*one row, such as their mean$"):
+        from_records(table)
+    means = table.groupby(["id", "text"], as_index=False)[["judge_a", "rating"]].mean()
+    lists = from_records(means)
+    assert {lists.text(k): lists.features[k, 1] for k in range(4)} == pytest.approx(MEANS)
+
+
+def test_missing_ratings_and_columns_of_the_rater(write: Write) -> None:
+    lines = RATINGS.splitlines()
+    comments = ["comment", *(f"c{k}" for k in range(10))]
+    lines = [f"{line},{comment}" for line, comment in zip(lines, comments, strict=True)]
+    lines[1] = lines[1].replace(",4,", ",,")
+    lines[4:7] = [re.sub(r",3,(c\d)", r",,\1", line) for line in lines[4:7]]
+    with pytest.warns(BpaWarning, match="rating is missing for 1 of 4"):
+        lists = read_nbest(write(*lines), format="csv:mean_over=worker")
+    np.testing.assert_array_equal(lists.extras["rating"], np.float32([3.5, np.nan, 4.5, 1.5]))
+    assert lists.extras["worker"][0][0] == {"rating": None, "worker": "w1", "comment": "c0"}
+    assert lists.extras.keys() == {"worker", "rating"}
+
+
+def test_systems_with_the_same_text_stay_apart(write: Write) -> None:
+    rows = [
+        f"0,{text},{system},{rater},{rating}"
+        for text, system, ratings in [("a", "A", (1, 2)), ("a", "B", (3, 4)), ("b", "C", (5, 6))]
+        for rater, rating in zip("xy", ratings, strict=True)
+    ]
+    path = write("id,text,system,rater,rating", *rows)
+    with pytest.warns(BpaWarning, match="differ in rating, rater: .*mean_over=rater"):
+        read_nbest(path)
+    lists = read_nbest(path, format="csv:mean_over=rater")
+    assert lists.extras["system"] == ("A", "B", "C")
+    assert lists.features[:, 0].tolist() == [1.5, 3.5, 5.5]
+
+
+def test_a_row_for_each_error_is_noted_and_not_averaged(write: Write) -> None:
+    """A mean over the errors of one rater would not be a mean over raters."""
+    kinds = ["accuracy,minor,-1", "fluency,major,-5", "accuracy,major,-5"]
+    rows = [f"0,{text},{lm},{rater},{kind}" for text, lm in [("a", 1), ("b", 2)]
+            for rater in "xy" for kind in kinds]  # fmt: skip
+    path = write("id,text,lm,rater,category,severity,weight", *rows)
+    with pytest.warns(BpaWarning, match="12 of 12 .* rater, category, severity: .* one row, such"):
+        read_nbest(path)
+    with raises(DataError, "bad-line", line=3, match="a second row of rater 'x' for one candidate"):
+        read_nbest(path, format="csv:mean_over=rater")
+    table = pd.read_csv(path)
+    sums = table.groupby(["id", "text", "lm", "rater"], as_index=False)["weight"].sum()
+    sums.to_csv(path, index=False)
+    lists = read_nbest(path, format="csv:mean_over=rater")
+    assert lists.features.tolist() == [[1, -11], [2, -11]]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # Derivations of one string, and repeated samples of several models.
+        [f"{k},{t},{k + n / 7},{n % 3},x" for k in range(3) for n, t in enumerate("aabbab")],
+        [f"{k},{t},{n}.5,{n},m{n % 2}" for k in range(3) for n, t in enumerate("aaaabb")],
+        # The same text of several systems.
+        [f"{k},{t},{n}.5,1,s{n}" for k in range(3) for n, t in enumerate("aaabbb")],
+        # Few repeats.
+        [f"{k},{t},{n}.5,1,w{n % 2}" for k in range(3) for n, t in enumerate("aabcdef")],
+    ],
+)
+@pytest.mark.parametrize("by", ["system", "model"])
+def test_other_repeats_are_not_noted(write: Write, rows: list[str], by: str) -> None:
+    read_nbest(write(f"id,text,lm,phrases,{by}", *rows))  # a warning would be an error
+
+
+LISTED = [
+    {"id": 0, "text": "a", "lm": 1, "ratings": [4, 5], "by": [{"x": 1, "ok": True}, {"x": 2}]},
+    {"id": 0, "text": "b", "lm": 2, "ratings": [3], "by": [{"x": 5, "ok": False, "who": "w"}]},
+    {"id": 1, "text": "c", "lm": 3, "ratings": [1, 2, 6], "by": [{"x": 0, "ok": True}]},
+]
+
+
+@pytest.mark.parametrize("nested", [True, False])
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "parquet"])
+def test_lists_of_numbers_and_of_objects(tmp_path: Path, nested: bool, ending: str) -> None:
+    records: list[dict[str, Any]] = LISTED
+    if nested:
+        records = [
+            {"id": k, "candidates": [{n: v for n, v in r.items() if n != "id"} for r in LISTED
+                                     if r["id"] == k]}
+            for k in range(2)
+        ]  # fmt: skip
+    path = tmp_path / f"x.{ending}"
+    name = write_table(pd.DataFrame(records), path)
+    shown = bpa.describe(read_nbest(path))
+    settings = [re.findall(r"mean_over=\w+", use)[0] for use in shown.lists.values()]
+    assert settings == ["mean_over=ratings", "mean_over=by"]
+    assert "ratings: lists of numbers: mean_over=ratings in the format adds ratings.mean" in str(
+        shown
+    )
+    lists = read_nbest(path, format=f"{name}:{','.join(settings).replace(',mean_over=', ',')}")
+    columns = dict(zip(lists.feature_names, lists.features.T.tolist(), strict=True))
+    assert columns == {
+        "lm": [1, 2, 3],
+        "ratings.mean": [4.5, 3, 3],
+        "by.x": [1.5, 5, 0],
+        "by.ok": [1, 0, 1],
+    }
+    assert [list(of) for of in lists.extras["ratings"]] == [[4, 5], [3], [1, 2, 6]]
+    assert bpa.describe(lists).lists == {"ratings": "lists", "by": "lists"}
+
+
+def test_lists_in_memory_are_described_with_a_way_that_works() -> None:
+    lists = from_records(LISTED)
+    assert "by with_features" in bpa.describe(lists).lists["ratings"]
+    means = [np.mean(of) for of in lists.extras["ratings"]]
+    assert lists.with_features("ratings.mean", means).feature_names == ("lm", "ratings.mean")
+
+
+def test_columns_that_are_not_there(write: Write) -> None:
+    path = write(*RATINGS.splitlines())
+    listed = r"no column .* \(the columns are 'judge_a, rating, worker'\): .* leave out mean_over="
+    with raises(DataError, "missing-column", parameter="format", match=listed):
+        read_nbest(path, format="csv:mean_over=nope")
+    path = write(json.dumps({"id": 0, "text": "a", "tags": ["x"]}))
+    with raises(DataError, "missing-column", parameter="format", match="'tags'"):
+        read_nbest(path, format="jsonl:mean_over=tags")
+    path = write(json.dumps({"id": 0, "text": "a", "human": {"ratings": [1, 2]}}))
+    lists = read_nbest(path, format="jsonl:mean_over=human.ratings")
+    assert lists.feature_names == ("human.ratings.mean",)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "records"])
+def test_a_list_of_one_number_is_a_number(tmp_path: Path, ending: str) -> None:
+    records = [
+        {"id": 0, "text": "a", "rm": [0.5], "mqm": [-1], "tokens": [1], "tag": ["x"], "ok": [True]},
+        {"id": 0, "text": "b", "rm": [0.25], "mqm": None, "tokens": [1, 2], "tag": ["y"]},
+    ]
+    if ending != "records":
+        write_table(pd.DataFrame(records), tmp_path / f"x.{ending}")
+    read = (
+        (lambda: from_records(records))
+        if ending == "records"
+        else (lambda: read_nbest(tmp_path / f"x.{ending}"))
+    )
+    with pytest.warns(BpaWarning, match="mqm is missing for 1 of 2"):
+        lists = read()
+    assert (lists.feature_names, lists.features.tolist()) == (("rm",), [[0.5], [0.25]])
+    np.testing.assert_array_equal(lists.extras["mqm"], [-1, np.nan])
+    assert lists.extras["tokens"] == ([1], [1, 2])
+    assert bpa.describe(lists).lists.keys() == {"tokens", "tag", "ok"}
+
+
+def test_parallel_lists_of_single_numbers(write: Write) -> None:
+    line = json.dumps({"id": 0, "text": ["a", "b"], "score": [[0.5], [0.25]]})
+    assert read_nbest(write(line)).features.tolist() == [[0.5], [0.25]]
+
+
+def test_judgements_that_are_kept_can_be_written(write: Write, tmp_path: Path) -> None:
+    lists = read_nbest(write(*RATINGS.splitlines()), format="csv:mean_over=worker")
+    write_nbest(lists, tmp_path / "out.jsonl")
+    again = read_nbest(tmp_path / "out.jsonl")
+    assert again.extras["worker"] == lists.extras["worker"]
+    assert np.array_equal(again.features, lists.features)
