@@ -53,7 +53,10 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
         return {}
     several = nbest.sizes > 1
     lists = _Lists.of(nbest.features[np.repeat(several, nbest.sizes)], nbest.sizes[several])
-    agreement, count = lists.agreement(np.asarray(weights, np.float64)), int(several.sum())
+    weights = np.asarray(weights, np.float64)
+    agreement, count = lists.agreement(weights), int(several.sum())
+    means = nbest.features.mean(axis=0, dtype=np.float64)
+    slopes = _slopes(nbest.features - means, weights)
     result = {}
     for k, name in enumerate(nbest.feature_names):
         varying = lists.deviations[:, k]
@@ -67,8 +70,21 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
             float(known.mean()) if len(known) else 0.0,
             float(known.std(ddof=1)) if len(known) > 1 else 0.0,
             len(known),
+            float(means[k]),
+            float(slopes[k]),
         )
     return result
+
+
+def _slopes(values: Float64, weights: Float64) -> Float64:
+    """Return (K,) the slopes of the regressions of centred features on the score by the others."""
+    # The bits of a matrix product may depend on the number of threads.
+    score = np.einsum("rk,k->r", values, weights)
+    others = score[:, None] - values * weights
+    of_others = np.einsum("rk,rk->k", others, others)
+    known = of_others > 1e-9 * np.einsum("r,r->", score, score)
+    product = np.einsum("rk,rk->k", others, values)
+    return np.where(known, product / np.where(known, of_others, 1.0), 0.0)
 
 
 class _Lists(NamedTuple):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 #: A number for one candidate from those of its features.
-Reward: TypeAlias = Callable[[Sequence[float]], float]
+Reward: TypeAlias = Callable[[Sequence[float | None]], float | None]
 
 #: The candidates of a list: derivations, or strings with their derivations summed.
 DERIVATIONS: Final = ("separate", "summed")
@@ -257,7 +257,7 @@ class Reranker:
         position = int(choice[0])
         return Candidate(position, texts[position], float(probabilities[position]))
 
-    def reward(self, names: Sequence[str] | None = None) -> Reward:
+    def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
 
         It is λ·h with the posterior mean of λ: of the candidates for one input the one with the
@@ -266,19 +266,30 @@ class Reranker:
         Args:
             names: the features, in the order in which the function takes their numbers; None is
                 that of `feature_names`.
+            missing: what the function does about a number that is missing, None or NaN, such as
+                that of a judge that failed: "error"; "mean" takes the mean given the others in the
+                adaptation lists, by linear regression; "none" returns None.
 
         Raises:
-            DataError: if a feature is missing or not known. The function raises one unless it is
-                given a finite number for each.
-            UsageError: if the posterior has features that are computed from texts.
+            DataError: if a feature is missing or not known, or its mean is not recorded. The
+                function raises one unless it is given a finite number for each.
+            UsageError: if the posterior has features that are computed from texts, or there is no
+                such treatment of missing numbers.
 
         >>> from bpa_ppl import Draws
         >>> draws = Draws({"weights": np.full((1, 4, 2), [2.0, -1.0])}, ("gpt", "length"))
         >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
         1.0
         """
+        one_of(missing, ("error", "mean", "none"), "treatment of missing numbers", "missing")
         names, weights = self._mean_weights(names)
-        return partial(_weighted_sum, names, weights, 0.0)
+        scales, expected = self.draws.record.feature_scales, []
+        for name in names if missing == "mean" else ():
+            if name not in scales or scales[name].mean is None:
+                problem = f"the posterior does not record the mean of {name}: adapt again"
+                raise DataError(problem, parameter="missing", code="no-data")
+            expected.append((scales[name].mean, scales[name].slope))
+        return partial(_weighted_sum, names, weights, 0.0, missing, np.array(expected).T)
 
     def aggregate(self, names: Sequence[str] | None = None) -> Reward:
         """Return the verdict of a jury, from 0 to 1, as a function of scores from 0 to 1.
@@ -301,7 +312,8 @@ class Reranker:
         names, weights = self._mean_weights(names)
         if not (total := np.abs(weights).sum()):
             raise DataError("all weights are 0: there is nothing to aggregate by", code="no-data")
-        return partial(_weighted_sum, names, weights / total, -weights[weights < 0].sum() / total)
+        constant = -weights[weights < 0].sum() / total
+        return partial(_weighted_sum, names, weights / total, constant, "error", np.empty(0))
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
@@ -399,16 +411,43 @@ def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
 
 
 def _weighted_sum(
-    names: tuple[str, ...], weights: Float64, constant: float, scores: Sequence[float]
-) -> float:
-    """Return Σ weight · score + constant of one candidate."""
+    names: tuple[str, ...],
+    weights: Float64,
+    constant: float,
+    missing: str,
+    expected: Float64,
+    scores: Sequence[float | None],
+) -> float | None:
+    """Return Σ weight · score + constant of one candidate.
+
+    Args:
+        names: of the scores.
+        weights: of the scores.
+        constant: to be added.
+        missing: as for `Reranker.reward`.
+        expected: (2, scores) their means, and their slopes on the sum of the others.
+        scores: of the candidate.
+    """
     try:
         values = to_floats(scores, "scores")
     except UsageError:
         values = np.empty(0)
+    if values.shape == weights.shape and (gaps := np.isnan(values)).any():
+        if missing == "none":
+            return None
+        if missing == "mean":
+            means, slopes = expected
+            others = np.where(gaps, 0.0, values - means) @ weights
+            values = np.where(gaps, means + slopes * others, values)
     if values.shape != weights.shape or not np.isfinite(values).all():
         problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
-        raise DataError(f"{problem}, not {quote(scores)}", parameter="scores", code="bad-number")
+        problem = f"{problem}, not {quote(scores)}"
+        if values.shape == weights.shape:
+            odd = [
+                name for name, value in zip(names, values, strict=True) if not np.isfinite(value)
+            ]
+            problem += f": correct {', '.join(odd)}"
+        raise DataError(problem, parameter="scores", code="bad-number")
     return float(values @ weights + constant)
 
 

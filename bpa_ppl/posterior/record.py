@@ -265,6 +265,8 @@ class FeatureScale(Struct, frozen=True):
         agreement: the mean over lists of its correlation with the score by the other features.
         agreement_deviation: the standard deviation of this correlation over the lists.
         agreeing: the number of lists that have this correlation.
+        mean: over all candidates; None if it is not recorded.
+        slope: of its regression on the score by the other features, over all candidates.
     """
 
     spread: float
@@ -275,6 +277,8 @@ class FeatureScale(Struct, frozen=True):
     agreement: float = 0.0
     agreement_deviation: float = 0.0
     agreeing: int = 0
+    mean: float | None = None
+    slope: float = 0.0
 
 
 class Finding(Struct, frozen=True):

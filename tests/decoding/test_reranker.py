@@ -34,6 +34,7 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import check as check_module
 from bpa_ppl.diagnostics.check import check_and_record, read_report
+from bpa_ppl.drift import feature_scales
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.posterior.record import (
@@ -468,6 +469,45 @@ def test_verdicts_of_a_jury_are_from_0_to_1(draws: Draws) -> None:
     shares = np.abs([*draws.mean, 2.0])
     extended = Reranker(fixed).aggregate()([*(1 - best), 1.0])
     assert extended == pytest.approx(shares[3] / shares.sum())
+
+
+def test_a_missing_score_is_the_mean_given_the_others(draws: Draws) -> None:
+    rng = np.random.default_rng(5)
+    table = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + [3.0, -2.0, 0.5]
+    lists = bpa.from_arrays(["a"] * 60, table, NAMES, 3)
+    scales = feature_scales(lists, draws.mean)
+    recorded = replace(draws, record=Record(feature_scales=scales))
+    table = np.float64(lists.features)
+    columns = [2, 0, 1]
+    reward = Reranker(recorded).reward([NAMES[k] for k in columns], missing="mean")
+    assert reward(table[0, columns].tolist()) == pytest.approx(table[0] @ draws.mean)
+    for k in range(3):
+        others = [j for j in range(3) if j != k]
+        score = table[:, others] @ draws.mean[others]
+        (slope, mean), *_ = np.linalg.lstsq(np.stack([score, np.ones(60)], 1), table[:, k])
+        expected = score[7] + draws.mean[k] * (mean + slope * score[7])
+        for gap in (None, np.nan):
+            row: list[float | None] = table[7].tolist()
+            row[k] = gap
+            assert reward([row[j] for j in columns]) == pytest.approx(expected)
+    assert reward([None] * 3) == pytest.approx(table.mean(axis=0) @ draws.mean)
+    assert pickle.loads(pickle.dumps(reward))([None, 1.0, 2.0]) == reward([None, 1.0, 2.0])
+
+
+def test_a_missing_score_is_named(draws: Draws) -> None:
+    reranker = Reranker(draws)
+    for function in (reranker.reward(), reranker.aggregate(), reranker.reward(missing="none")):
+        with raises(DataError, "bad-number", parameter="scores", match=": correct TM0$"):
+            function([0.5, np.inf, 0.5])
+    for function in (reranker.reward(), reranker.aggregate()):
+        with raises(DataError, "bad-number", parameter="scores", match=": correct TM0$"):
+            function([0.5, None, 0.5])
+    assert reranker.reward(missing="none")([0.5, None, 0.5]) is None
+    assert reranker.reward(missing="none")([1, 1, 1]) == pytest.approx(draws.mean.sum())
+    with raises(DataError, "no-data", parameter="missing", match="mean of LM0: adapt again"):
+        reranker.reward(missing="mean")
+    with raises(UsageError, "unknown-name", parameter="missing"):
+        reranker.reward(missing="zero")
 
 
 def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
