@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import all_choices, has_preferences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within, feature_of
+from bpa_ppl.nbest import Column, NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.sampling.observations import default_likelihood
 from bpa_ppl.weights import initial_weights
 
@@ -280,7 +280,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     )
 
 
-def _use_of_lists(name: str, values: Sequence[Any], nbest: NBest) -> str:
+def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:
     """Return how to use the numbers in a column of lists, unless they are used."""
     means = means_of_lists(name, values)
     entries = (one for of in values if isinstance(of, list | tuple) for one in of)

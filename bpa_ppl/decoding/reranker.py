@@ -416,7 +416,7 @@ def _weighted_sum(
     constant: float,
     missing: str,
     expected: Float64,
-    scores: Sequence[float | None],
+    scores: Any,
 ) -> float | None:
     """Return Σ weight · score + constant of one candidate.
 

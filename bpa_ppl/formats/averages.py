@@ -7,8 +7,7 @@ id,text,worker,rating               {"id": 0, "text": "a cat", "ratings": [4, 5]
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float32, is_number
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
-from bpa_ppl.formats.values import printed
+from bpa_ppl.formats.values import TOO_LARGE, printed
 from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
@@ -38,50 +37,47 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     Raises:
         DataError: if one candidate has two rows with the same value of the column.
     """
-    raters = rows.extras.get(name, rows.numbers.get(name, ()))
+    numbers = dict(rows.numbers)
+    raters: Any = rows.extras.get(name)
+    if raters is None:
+        raters = _printed_numbers(numbers.pop(name, np.empty(0, np.float32)))
     if any(isinstance(value, list | tuple) for value in raters):
         means = means_of_lists(name, raters)
-        return rows._replace(numbers={**rows.numbers, **means}) if means else None
+        return rows._replace(numbers={**numbers, **means}) if means else None
     if all(value is None for value in raters):
         return None
     places = _rows_of_candidates(rows, name)
-    first, group = [of[0] for of in places], np.empty(len(rows.ids), np.int64)
     columns = _differing_columns(rows, places)
-    columns[name] = raters if name in rows.extras else _printed_numbers(rows.numbers[name])
+    columns[name] = raters
     judgements = []
-    for candidate, of in enumerate(places):
-        group[of] = candidate
+    for of in places:
         judgements.append([{n: values[row] for n, values in columns.items()} for row in of])
         names = [one[name] for one in judgements[-1]]
         if again := [place for place, rater in enumerate(names) if rater in names[:place]]:
             problem = f"a second row of {name} {quote(names[again[0]])} for one candidate"
             line = rows.lines[of[again[0]]]
             raise error(f"{problem}: give it one row, such as their sum or mean", line)
-    numbers = {}
-    for column, of in rows.numbers.items():
-        known = ~np.isnan(of)
-        count = np.bincount(group[known], minlength=len(first))
-        total = np.bincount(group[known], of[known], minlength=len(first))
-        with np.errstate(invalid="ignore"):
-            numbers[column] = (total / count).astype(np.float32)
-    numbers.pop(name, None)
-    kept = rows.select(np.array(first))
+    for column, values in numbers.items():
+        means = means_of_lists(column, [values[of].tolist() for of in places])
+        numbers[column] = means.get(f"{column}.mean", np.full(len(places), np.nan, np.float32))
+    kept = rows.select(np.array([of[0] for of in places]))
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
     return kept._replace(numbers=numbers, extras={**extras, name: judgements})
 
 
-def means_of_lists(name: str, values: Sequence[Any]) -> dict[str, Float32]:
+def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
     """Return the means of the numbers in lists, or in each field of the objects in them.
 
     >>> means_of_lists("by", [[{"fluency": 4}, {"fluency": 5}], None])
     {'by.fluency': array([4.5, nan], dtype=float32)}
     """
     means: dict[str, Float32] = {}
+    values = list(values)
     for row, value in enumerate(values):
         numbers: dict[str, list[float]] = {}
         for entry in value if isinstance(value, list | tuple) else ():
             for field, one in (entry if isinstance(entry, dict) else {"mean": entry}).items():
-                if isinstance(one, bool) or (is_number(one) and math.isfinite(one)):
+                if isinstance(one, bool) or (is_number(one) and abs(one) < TOO_LARGE):
                     numbers.setdefault(f"{name}.{field}", []).append(float(one))
         for column, of in numbers.items():
             empty = np.full(len(values), np.nan, np.float32)
@@ -89,18 +85,16 @@ def means_of_lists(name: str, values: Sequence[Any]) -> dict[str, Float32]:
     return means
 
 
-def numbers_of_lists(values: Any) -> list[Any] | None:
+def numbers_of_lists(name: str, values: Sequence[Any]) -> Float32 | None:
     """Return what is in lists of one number, such as [0.5]; None for any other column.
 
-    >>> numbers_of_lists(([0.5], None)), numbers_of_lists(([0.5], [1, 2]))
-    ([0.5, nan], None)
+    >>> numbers_of_lists("rm", ([0.5], None)), numbers_of_lists("rm", ([0.5], [1, 2]))
+    (array([0.5, nan], dtype=float32), None)
     """
-    present = (value for value in values if value is not None)
-    if isinstance(values, np.ndarray) or not isinstance(next(present, None), list | tuple):
-        return None
-    lists = [[math.nan] if value is None else value for value in values]
-    single = all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists)
-    return [of[0] for of in lists] if single else None
+    lists = (of for of in values if of is not None)
+    if all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists):
+        return means_of_lists(name, values).get(f"{name}.mean")
+    return None
 
 
 def repeats_note(rows: Rows, origin: str) -> str:
@@ -148,8 +142,8 @@ def _rows_of_candidates(rows: Rows, raters: str = "") -> list[list[int]]:
 
 def _differing_columns(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str, Sequence[Any]]:
     """Return the columns in which rows of one candidate differ."""
-    columns = {name: _printed_numbers(numbers) for name, numbers in rows.numbers.items()}
-    columns |= rows.extras
+    numbers = {name: _printed_numbers(numbers) for name, numbers in rows.numbers.items()}
+    columns: dict[str, Any] = {**numbers, **rows.extras}
     return {
         name: values
         for name, values in columns.items()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +67,7 @@ class ColumnNames:
         self._dotted = [name for name in self._usual if "." in name]
         self._replaced: set[str] = set()
         self._present: set[str] = set()  # columns with another name, once they have been seen
-        self._columns: dict[str, tuple[str, ...]] = {}  # those seen, with fields of objects inside
+        self._columns: dict[Any, Any] = {}  # those seen, with a value where it may be an object
         for usual, name in names.items():
             if (other := self._usual[name]) != usual:
                 problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
@@ -82,9 +81,7 @@ class ColumnNames:
         present = [name for name in self._usual if name in names]
         self._present.update(present)
         if self._usual and not self._columns.keys() >= set(names):
-            fields = names if isinstance(names, Mapping) else {}
-            inside = {name: tuple(_names_inside(name, fields.get(name))) for name in names}
-            self._columns = inside | self._columns
+            self._columns |= names if isinstance(names, dict) else dict.fromkeys(names)
         replaced = {self._usual[name] for name in present}
         for name in replaced.intersection(names).difference(self._usual, self._replaced):
             self._replaced.add(name)
@@ -111,9 +108,8 @@ class ColumnNames:
         Raises:
             DataError: with the columns, if one has never been seen.
         """
-        if self._columns:
-            missing = (usual for usual, name in self.names.items() if name not in self._present)
-            self.require(missing, self._columns, None)
+        missing = (usual for usual, name in self.names.items() if name not in self._present)
+        self.require(missing if self._columns else (), self._columns, None)
 
     def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
         """Check that a file has some columns.
@@ -135,7 +131,7 @@ class ColumnNames:
         for usual in required:
             name = self.names.get(usual, usual)
             if usual not in columns or name != named.get(usual, usual):
-                names = list(dict.fromkeys(chain(*self._columns.values()))) or columns
+                names = list(_names_inside(self._columns)) or columns
                 problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
                 near = nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
@@ -175,21 +171,22 @@ def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any],
     inside = record.get(first)
     if not (rest and isinstance(inside, dict)):
         return None
+    found = _field_inside(inside, rest)
     if rest in inside:
         found = {key: value for key, value in inside.items() if key != rest}, inside[rest]
-    elif (found := _field_inside(inside, rest)) is None:
+    if found is None:
         return None
     others = {key: value for key, value in record.items() if key != first}
     return others | ({first: found[0]} if found[0] else {}), found[1]
 
 
-def _names_inside(name: Any, value: Any) -> Iterator[str]:
-    """Yield the name of a field, or the names of those of the object in it."""
-    if not (isinstance(value, dict) and value):
-        yield str(name)
-        return
-    for key, inner in value.items():
-        yield from _names_inside(f"{name}.{key}", inner)
+def _names_inside(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the names of fields, with dots those of objects in them."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from _names_inside(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
 
 
 class Block(NamedTuple):

@@ -287,9 +287,9 @@ class Builder:
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
-        for name, values in rows.extras.items():
-            if (single := numbers_of_lists(values)) is not None:
-                numbers[name] = np.array(single, np.float32)
+        for name, column in rows.extras.items():
+            if (single := numbers_of_lists(name, column)) is not None:
+                numbers[name] = single
                 del extras[name]
         self._texts |= dict.fromkeys(extras, 0)
         self._candidates += count
