@@ -44,7 +44,8 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     if any(isinstance(value, list | tuple) for value in raters):
         means = means_of_lists(name, raters)
         return rows._replace(numbers={**numbers, **means}) if means else None
-    if all(value is None for value in raters):
+    odd = any(isinstance(value, float) and not value.is_integer() for value in raters)
+    if odd or all(value is None for value in raters):
         return None
     places = _rows_of_candidates(rows, name)
     columns = _differing_columns(rows, places)

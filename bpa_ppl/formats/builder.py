@@ -167,7 +167,7 @@ class Builder:
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = counted(len(self._first_lines), "sentence")
         for name in [name for name, done in self._averaged.items() if not done]:
-            problem = f"no column {name} of raters, or of lists of numbers (the columns are "
+            problem = f"no column of raters, or of lists of numbers, is {name} (the columns are "
             problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
             problem += f"or leave out mean_over={name}"
             raise self.schema.options.error(problem, None, "missing-column", "format")

@@ -309,11 +309,15 @@ class Schema:
                 if kind == NUMBER:
                     return kind
                 if _says_missing(value):
-                    others = (v for v in values[row:] if not self._is_missing(v))
-                    other = next((v for v in others if not _says_missing(v)), None)
+                    present = ((k, v) for k, v in enumerate(values) if not self._is_missing(v))
+                    place, other = next(
+                        (of for of in present if not _says_missing(of[1])), (0, None)
+                    )
                     if other is None or kind_of(other) == NUMBER:
                         self._no_number.setdefault(name, self._value_at(block, name, row))
                         return EMPTY if other is None else NUMBER
+                    if not (isinstance(other, str) and looks_numeric(other)):
+                        row, value, kind = place, other, kind_of(other)
                 if isinstance(value, complex | np.complexfloating):
                     problem = f"is {shown(value)}, a complex number: give a real one"
                     raise self._error_at(block, name, row, problem)
@@ -326,7 +330,7 @@ class Schema:
                     advice = "write numbers like -1234.5, and nothing where there is none"
                     warn_user(f"{locate(self.options.origin, line)}{problem}: {advice}")
                 current = kind
-                self._no_number.setdefault(name, self._value_at(block, name, row))
+                self._no_number[name] = self._value_at(block, name, row)
             elif kind == NUMBER:
                 other = self._no_number.get(name, "the candidates before have none")
                 problem = f"is {shown(value)}, a number, and {other}"

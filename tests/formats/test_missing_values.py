@@ -120,3 +120,10 @@ def test_the_remedies_of_a_bad_cell(write: Write) -> None:
         assert read_nbest(write("id,text,lm,mqm", *rows), bad="drop").texts(0) == ["a", "c"]
     with pytest.warns(BpaWarning, match="missing for 1 of 3"):
         assert len(read_nbest(write("id,text,lm,mqm", *rows[:1], "0,b,2,", rows[2])).features) == 3
+
+
+def test_the_text_that_is_no_number_is_named(write: Write) -> None:
+    """Not the one that would be missing among numbers."""
+    lines = [json.dumps({"id": 0, "text": "a", "lm": lm}) for lm in ("None", "x", 1)]
+    with raises(DataError, "bad-data", line=3, match="lm of record 2 is 'x'"):
+        read_nbest(write(*lines))

@@ -804,6 +804,63 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
 ]
 
 
+@area("columns of users", 4_000)
+def columns_of_users(rng: random.Random, folder: Path) -> str:
+    """Rows of raters, lists, objects and missing numbers under names that the format gives."""
+    numbers: list[Any] = [1, 2.5, -3, None, "None", "N/A", "-", "nan", float("nan"), "x", True, [4]]
+    entries: list[Any] = [1, 2, None, "a", True, {"x": 3}, {"x": None, "y": 1}, [], 1e39]
+    records = []
+    for row in range(rng.randrange(1, 12)):
+        record: dict[str, Any] = {
+            "meta": {"id": row // 4, "n": row} if rng.random() < 0.95 else odd_json(rng),
+            "message": {"content": rng.choice("ab"), "role": "x"},
+            "rater": rng.choice([*"uvw", 7, None] if rng.random() < 0.1 else "uvwxyz"),
+            "lm": rng.choice(numbers[: rng.choice((3, 9, 12))]),
+            "by": [rng.choice(entries[: rng.choice((2, 9))]) for _ in range(rng.randrange(4))],
+            "doc": {"q": rng.choice(("one", None))},
+        }
+        if rng.random() < 0.1:
+            record = changed(record, rng, odd_json)
+        records.append(record)
+    name = rng.choice(("jsonl", "jsonl", "parquet", "csv", "records"))
+    path = folder / f"lists.{name}"
+    averaged = rng.choice(
+        ("", ",mean_over=rater", ",mean_over=by", ",mean_over=by,rater", ",mean_over=meta.n")
+    )
+    settings = (
+        f"id=meta.id,text=message.{rng.choice(('content', 'content', 'content', 'no'))}{averaged}"
+    )
+    if name != "csv":
+        settings += rng.choice(("", "", ",source=doc.q", ",source=doc.z", ",reference=doc.q"))
+
+    flat = []
+    for of in records if name in ("records", "csv") else ():
+        if not (isinstance(of, dict) and {"meta", "message", "rater", "lm"} <= of.keys()):
+            continue
+        if isinstance(of["meta"], dict) and isinstance(of["message"], dict):
+            flat.append({"id": of["meta"].get("id"), "text": of["message"].get("content"), **of})
+    if name == "records":
+        return verdict(lambda: bpa.describe(from_records(flat)))
+    if name == "csv":
+        rows = [[of["id"], of["text"], of["rater"], of["lm"]] for of in flat]
+        lines = ["meta.id,message.content,rater,lm", *(",".join(map(str, row)) for row in rows)]
+        path.write_text("\n".join(lines), "utf-8", errors="surrogateescape")
+    elif name == "parquet":
+        try:
+            pq.write_table(pa.Table.from_pylist(records), path)
+        except (pa.ArrowException, TypeError, OverflowError, ValueError, AttributeError):
+            return REFUSED  # not by us
+    else:
+        path.write_text("".join(json.dumps(of) + "\n" for of in records))
+    chunk = rng.randrange(1, 3)
+
+    def use() -> None:
+        str(bpa.describe(bpa.read_nbest(path, format=f"{name}:{settings}")))
+        list(bpa.iter_nbest(path, format=f"{name}:{settings}", chunk=chunk))
+
+    return verdict(use, folder)
+
+
 @area("arguments", 12_000)
 def arguments(rng: random.Random, folder: Path) -> str:
     """Public functions and constructors with arguments of other types, shapes and values."""
