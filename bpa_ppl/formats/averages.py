@@ -108,7 +108,10 @@ def repeats_note(rows: Rows, origin: str) -> str:
         origin: where they are from.
     """
     count, texts = len(rows.ids), len(rows.strings)
-    if texts == count or 2 * len(np.unique(rows.ids * texts + rows.string_index)) > count:
+    if texts == count:
+        return ""
+    keys = np.sort(rows.ids * texts + rows.string_index)
+    if 2 * np.count_nonzero(np.diff(keys)) >= count:
         return ""
     places = _rows_of_candidates(rows)
     repeated = sum(len(of) for of in places if len(of) > 1)

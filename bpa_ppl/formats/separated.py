@@ -349,24 +349,30 @@ class _Reader:
         if self._decimal == ",":  # a cell with a point is no number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
-        missing = compute.match_substring_regex(column, rf"\A{NO_NUMBER}\z")
-        odd = {*column.filter(missing).unique().to_pylist()} - {"", _MISSING}
-        if odd and not self._noted:
-            row = next(row for row, cell in enumerate(column.to_pylist()) if cell in odd)
-            problem = f"{name} is {quote(column[row].as_py())}: read as missing, because other "
-            warn_user(f"{self.options.origin}:{lines[row]}: {problem}values are numbers")
-            self._noted = True
         nothing = pa.nulls(len(cells), pa.string())
-        with suppress(pa.ArrowInvalid):
-            numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
-            if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
-                return numbers
+        for pattern in (f"({_MISSING})?", NO_NUMBER):  # the usual one is faster
+            missing = compute.match_substring_regex(column, rf"\A{pattern}\z")
+            if pattern == NO_NUMBER and not self._noted:
+                self._note_missing(name, column, lines, missing)
+            with suppress(pa.ArrowInvalid):
+                numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
+                if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
+                    return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
         values = [
             np.nan if means_missing(cell) else self._number(name, cell, n) for cell, n in pairs
         ]
         buffer = pa.py_buffer(np.array(values, np.float64))
         return pa.Array.from_buffers(pa.float64(), len(values), [None, buffer])
+
+    def _note_missing(self, name: str, column: pa.Array, lines: Int64, missing: pa.Array) -> None:
+        """Warn about the first text that is read as a missing number."""
+        odd = {*column.filter(missing).unique().to_pylist()} - {"", _MISSING}
+        if odd:
+            row = next(row for row, cell in enumerate(column.to_pylist()) if cell in odd)
+            problem = f"{name} is {quote(column[row].as_py())}: read as missing, because other "
+            warn_user(f"{self.options.origin}:{lines[row]}: {problem}values are numbers")
+            self._noted = True
 
     def _number(self, name: str, cell: str, line: int) -> float:
         printed = self._with_point(cell)
