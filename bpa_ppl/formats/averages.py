@@ -27,7 +27,8 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
 
     If it has lists, their numbers are averaged, as NAME.mean, or field by field those of objects in
     them, as NAME.FIELD. Otherwise rows that agree in id, text, system and model become one, with
-    the mean of each column of numbers; the column then has a list of what differed between them.
+    the mean of each column of numbers, or of true as 1 and false as 0; the column then has a list
+    of what differed between them.
 
     Args:
         rows: all rows of some lists.
@@ -37,13 +38,12 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     Raises:
         DataError: if one candidate has two rows with the same value of the column.
     """
-    numbers = dict(rows.numbers)
     raters: Any = rows.extras.get(name)
     if raters is None:
-        raters = _printed_numbers(numbers.pop(name, np.empty(0, np.float32)))
+        raters = _printed_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
     if any(isinstance(value, list | tuple) for value in raters):
         means = means_of_lists(name, raters)
-        return rows._replace(numbers={**numbers, **means}) if means else None
+        return rows._replace(numbers={**rows.numbers, **means}) if means else None
     odd = any(isinstance(value, float) and not value.is_integer() for value in raters)
     if odd or all(value is None for value in raters):
         return None
@@ -58,10 +58,12 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
             problem = f"a second row of {name} {quote(names[again[0]])} for one candidate"
             line = rows.lines[of[again[0]]]
             raise error(f"{problem}: give it one row, such as their sum or mean", line)
-    for column, values in numbers.items():
-        means = means_of_lists(column, [values[of].tolist() for of in places])
-        numbers[column] = means.get(f"{column}.mean", np.full(len(places), np.nan, np.float32))
     kept = rows.select(np.array([of[0] for of in places]))
+    numbers = {column: of for column, of in kept.numbers.items() if column != name}
+    for column in filter(name.__ne__, columns):
+        means = means_of_lists(column, [[columns[column][row] for row in of] for of in places])
+        if f"{column}.mean" in means:
+            numbers[column] = means[f"{column}.mean"]
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
     return kept._replace(numbers=numbers, extras={**extras, name: judgements})
 

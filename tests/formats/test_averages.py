@@ -118,6 +118,15 @@ def test_missing_ratings_and_columns_of_the_rater(write: Write) -> None:
     assert lists.extras.keys() == {"worker", "rating"}
 
 
+def test_verdicts_of_raters(write: Write) -> None:
+    verdicts = [("a", "u", True), ("a", "v", False), ("b", "u", None), ("b", "v", True)]
+    names = ("text", "by", "passed")
+    records = [{"id": 0, "lm": 1, **dict(zip(names, of, strict=True))} for of in verdicts]
+    lists = read_nbest(write(*map(json.dumps, records)), format="jsonl:mean_over=by")
+    assert (lists.feature_names, lists.features.tolist()) == (("lm", "passed"), [[1, 0.5], [1, 1]])
+    assert lists.extras["by"][1] == [{"passed": None, "by": "u"}, {"passed": True, "by": "v"}]
+
+
 def test_systems_with_the_same_text_stay_apart(write: Write) -> None:
     rows = [
         f"0,{text},{system},{rater},{rating}"
