@@ -20,7 +20,7 @@ from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
-from bpa_ppl.metrics.column import judgement_note, numeric_columns
+from bpa_ppl.metrics.column import judgement_note, numeric_columns, warn_positions
 from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
@@ -387,6 +387,9 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     )
     if prepared.match.origin == CANONICAL:
         check_totals(prepared.lists, prepared.match.values)
+    elif options.features is None:
+        names = prepared.lists.feature_names
+        warn_positions(prepared.lists, filter(nbest.feature_names.__contains__, names))
     return prepared
 
 

@@ -13,13 +13,14 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
-from bpa_ppl.formats.block import REFERENCE, SOURCE, Block
+from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
 from bpa_ppl.formats.records import IN_MEMORY, block_of_records
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.writing import table_of
+from bpa_ppl.metrics.column import warn_positions
 from bpa_ppl.names import AnyReferences, places_of
 from bpa_ppl.nbest import (
     CAN_LACK,
@@ -202,7 +203,9 @@ def from_records(
     [[-1.0], [-2.0]]
     """
     columns = block_of_records(records, IN_MEMORY._replace(bad=bad))
-    return build_lists(columns, references, sources, bad, first_id)
+    lists = build_lists(columns, references, sources, bad, first_id)
+    warn_positions(lists, lists.feature_names)
+    return lists
 
 
 def from_samples(
@@ -259,7 +262,9 @@ def build_lists(
     NBest(1 sentence, 1 candidate, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
-    options = IN_MEMORY._replace(bad=bad, first_id=checked_first_id(first_id))
+    options = IN_MEMORY._replace(
+        bad=bad, first_id=checked_first_id(first_id), names=ColumnNames({}, NBest.origin)
+    )
     lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)

@@ -16,10 +16,12 @@ from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import means_of_lists
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
+    as_verdicts,
     column_of,
     judged_lists,
     judgement_note,
     numeric_columns,
+    position_note,
     with_judged,
 )
 from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics
@@ -108,6 +110,7 @@ class Description(Outcome):
         columns: the columns of numbers, features first.
         texts: the number of different values of each column of texts.
         lists: how to use each column of lists.
+        verdicts: of each column of verdicts, such as true and false, how many are true, and known.
         of_sentences: the names of extras of sentences.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
@@ -130,6 +133,7 @@ class Description(Outcome):
     columns: tuple[ColumnSummary, ...]
     texts: dict[str, int]
     lists: dict[str, str]
+    verdicts: dict[str, tuple[int, int]]
     of_sentences: tuple[str, ...]
     sources: int
     references: int
@@ -185,6 +189,8 @@ class Description(Outcome):
             yield f"{name}: {counted(values, 'different text')}"
         for name, what in self.lists.items():
             yield f"{name}: {what}"
+        for name, (right, known) in self.verdicts.items():
+            yield f"{name}: true in {right} of {known}"
         if self.of_sentences:
             yield f"columns of whole lists: {', '.join(self.of_sentences)}"
         if self.missing_ids:
@@ -193,10 +199,19 @@ class Description(Outcome):
             yield f"{counted(self.duplicates, 'candidate')} with the text of another of the list"
         yield from (f"warning: {warning}" for warning in self.warnings)
 
+    def _judgements(self) -> list[str]:
+        """Return the names of the columns that can only be the gain."""
+        extras = (column.name for column in self.columns if column.kind == "extra")
+        return [*extras, *self.verdicts]
+
     def _plan_notes(self) -> Iterator[str]:
         plan = self.plan
         if plan is None:
-            yield "adapt needs judgements: preferences, a column to use as the gain, or references"
+            judged = ", ".join(self._judgements()) or "none here"
+            yield (
+                "adapt needs judgements: preferences, references, or a column to name as the gain: "
+                + judged
+            )
             return
         gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
         yield (
@@ -218,7 +233,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     Args:
         nbest: the lists.
         gain: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
-            with totals; else the preferences of the lists, or their first column of judgements.
+            with totals; else the preferences of the lists.
 
     Raises:
         UsageError: if there is no such metric or column.
@@ -253,6 +268,11 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
     columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
     ids = nbest.sentence_ids
+    verdicts = {
+        name: values
+        for name, column in nbest.extras.items()
+        if (values := as_verdicts(column)) is not None
+    }
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),
@@ -263,12 +283,18 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         texts={
             name: len(set(filter(None, values)))
             for name, values in nbest.extras.items()
-            if as_numbers(values) is None and all(isinstance(v, str | None) for v in values)
+            if as_numbers(values) is None
+            and name not in verdicts
+            and all(isinstance(v, str | None) for v in values)
         },
         lists={
             name: _use_of_lists(name, values, nbest)
             for name, values in nbest.extras.items()
             if any(isinstance(value, list | tuple) for value in values)
+        },
+        verdicts={
+            name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
+            for name, values in verdicts.items()
         },
         of_sentences=tuple(nbest.sentence_extras),
         sources=0 if nbest.sources is None else len(nbest),
@@ -313,11 +339,7 @@ def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> Co
 
 def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
     """Return what `adapt` does; None if it needs a gain."""
-    extras = numeric_columns(nbest)[len(nbest.feature_names) :]
-    if metric is None:
-        column = not with_reference and not has_preferences(nbest) and extras
-        metric = extras[0] if column else default_metric(nbest, canonical=False)
-    goal = resolve(metric, nbest)
+    goal = resolve(default_metric(nbest, canonical=False) if metric is None else metric, nbest)
     preferences = False
     if "references" in goal.needs:
         if not with_reference and not (preferences := has_preferences(nbest)):
@@ -366,15 +388,12 @@ def _warnings(
     for name in (column.name for column in features):
         if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
-    position = np.arange(len(nbest.features)) - np.repeat(nbest.offsets[:-1], nbest.sizes)
     for column in features:
-        values = column_of(nbest, column.name)
+        note = position_note(nbest, column.name) or judgement_note(nbest, column.name)
         largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
-        elif np.ptp(values - position) == 0:
-            yield f"{column.name} is the position in the list: exclude it"
-        elif note := judgement_note(nbest, column.name):
+        elif note:
             yield note
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"

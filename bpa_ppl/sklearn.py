@@ -250,6 +250,10 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NBest, Int64]:
         """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
         features = self._features(X, reset)
+        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
+        if "qid" in names:
+            problem = "qid is a column of X, so that it is a feature: take it out, "
+            raise DataError(f'{problem}qid=X.pop("qid")', parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
             raise _missing_qid(_ROUTING)
@@ -257,7 +261,6 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         extras = dict(zip([_Y], map(_gains, gains), strict=False))
         check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
-        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
         if _Y in names:
             problem = f"a column of X is called {_Y}, as the gain is: rename it"
             raise DataError(problem, parameter="X", code="duplicate")

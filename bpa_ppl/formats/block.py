@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +45,8 @@ _ALIASES = {
 #: Words in the names of other columns: `source_text`, `custom_id` of responses.
 _OTHERS = ("source", "src", "reference", "ref", "custom")
 _SHOWN = 400  # characters of the names of columns in a message
+#: The index of a data frame that pandas has written as a column, and read again.
+_INDEX = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 
 
 class ColumnNames:
@@ -52,6 +55,7 @@ class ColumnNames:
     Args:
         names: of columns that have another name than usual, by the usual one.
         origin: the name of the file, for messages.
+        exclude: columns that are left out, as the index of pandas is.
 
     Raises:
         DataError: if one column has two names.
@@ -61,8 +65,10 @@ class ColumnNames:
     {'segment': 'id', 'output': 'text', 'lm': 'lm'}
     """
 
-    def __init__(self, names: Mapping[str, str], origin: str):
-        self.names, self._origin = names, origin
+    def __init__(self, names: Mapping[str, str], origin: str, exclude: Iterable[str] = ()):
+        self.names, self._origin, self._exclude = names, origin, tuple(exclude)
+        self.any = bool(names or self._exclude)  # whether columns are renamed or left out
+        self._left_out: set[str] = set()
         self._usual = {name: usual for usual, name in names.items()}
         self._dotted = [name for name in self._usual if "." in name]
         self._replaced: set[str] = set()
@@ -80,14 +86,14 @@ class ColumnNames:
         """
         present = [name for name in self._usual if name in names]
         self._present.update(present)
-        if self._usual and not self._columns.keys() >= set(names):
+        if self.any and not self._columns.keys() >= set(names):
             self._columns |= names if isinstance(names, dict) else dict.fromkeys(names)
         replaced = {self._usual[name] for name in present}
         for name in replaced.intersection(names).difference(self._usual, self._replaced):
             self._replaced.add(name)
             problem = f"the column {name} is left out: {quote(self.names[name])} takes its place"
             warn_user(f"{locate(self._origin)}{problem}")
-        kept = (name for name in names if name in self._usual or name not in replaced)
+        kept = (n for n in names if n in self._usual or (n not in replaced and self.keeps(n)))
         return {name: self._usual.get(name, name) for name in kept}
 
     def fields(self, record: Mapping[Any, Any]) -> dict[str, Any]:
@@ -102,14 +108,33 @@ class ColumnNames:
                 record = {**found[0], name: found[1]}
         return {usual: record[name] for name, usual in self.usual(record).items()}
 
+    def keeps(self, name: str) -> bool:
+        """Return whether a column is read, with a warning if it is an index.
+
+        >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
+        False
+        """
+        if name not in self._exclude and not _INDEX.fullmatch(name):
+            return True
+        if name not in self._left_out and name not in self._exclude:
+            problem = f"{name} is left out, the index of a data frame: write it with index=False"
+            warn_user(f"{locate(self._origin)}{problem}")
+        self._left_out.add(name)
+        return False
+
     def require_all(self) -> None:
-        """Check that a file that has been read has each column with another name.
+        """Check that a file that has been read has each column with another name, or left out.
 
         Raises:
             DataError: with the columns, if one has never been seen.
         """
         missing = (usual for usual, name in self.names.items() if name not in self._present)
         self.require(missing if self._columns else (), self._columns, None)
+        for name in filter(lambda name: name not in self._left_out, self._exclude):
+            columns = quote(", ".join(_names_inside(self._columns)), _SHOWN)
+            problem = f"no column {name} to exclude (the columns are {columns}): name another one, "
+            problem += f"or leave out exclude={name}"
+            raise DataError(problem, self._origin, parameter="format", code="missing-column")
 
     def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
         """Check that a file has some columns.

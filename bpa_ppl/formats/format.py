@@ -145,6 +145,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         winner: that of the winners, see `bpa_ppl.formats.preference_rows`.
         mean_over: columns of raters, so that rows which differ in them become one candidate with
             the means of their numbers; or of lists, whose numbers are averaged.
+        exclude: columns that are not read.
 
     >>> from bpa_ppl import read_nbest
     >>> lines = ["segment,output,lm", "3,a cat,-1.5"]
@@ -161,6 +162,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     rejected: str = REJECTED
     winner: str = WINNER
     mean_over: str | tuple[str, ...] = ()
+    exclude: str | tuple[str, ...] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a first line has the required fields, or two answers and a winner.

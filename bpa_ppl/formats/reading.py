@@ -174,10 +174,11 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
 
 def schema_of(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
-    mean_over = getattr(reader, "mean_over", ())
+    mean_over, exclude = (getattr(reader, name, ()) for name in ("mean_over", "exclude"))
+    excluded = (exclude,) if isinstance(exclude, str) else exclude
     return Schema(
         options._replace(
-            names=ColumnNames(reader.column_names(), options.origin),
+            names=ColumnNames(reader.column_names(), options.origin, excluded),
             mean_over=(mean_over,) if isinstance(mean_over, str) else mean_over,
         ),
         nan_is_missing=reader.nan_is_missing,

@@ -200,7 +200,7 @@ class RecordReader:
 
     def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
         """Return the lists of candidates, [] in the long form; None if a record is unusual."""
-        if self._names.names or not {dict}.issuperset(map(type, records)):
+        if self._names.any or not {dict}.issuperset(map(type, records)):
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
         texts = set(map(type, [record.get(TEXT) for record in records]))
@@ -218,7 +218,7 @@ class RecordReader:
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)
-            if self._names.names:
+            if self._names.any:
                 record = self._names.fields(record)
                 if not records:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
@@ -289,7 +289,7 @@ class RecordReader:
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
                 raise self._error(f"{problem}, not an object with a text", line)
-        return list(map(self._names.fields, candidates)) if self._names.names else candidates
+        return list(map(self._names.fields, candidates)) if self._names.any else candidates
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""

@@ -193,6 +193,8 @@ class Schema:
         """
         line = int(block.line[0]) if len(block.line) else None
         block = _with_numbers(block)
+        kept = {name: of for name, of in block.candidates.items() if self.options.names.keeps(name)}
+        block = block._replace(candidates=kept)
         names = {**block.sentences, **block.candidates}
         if TEXT not in block.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
@@ -321,14 +323,8 @@ class Schema:
                 if isinstance(value, complex | np.complexfloating):
                     problem = f"is {shown(value)}, a complex number: give a real one"
                     raise self._error_at(block, name, row, problem)
-                if isinstance(value, str | bytes) and self._typed and looks_numeric(value):
-                    problem = f"is {shown(value)}, a number as a text: write it as a number"
-                    raise self._error_at(block, name, row, problem)
-                if kind == WORDS and _like_numbers(value, values[row:]):
-                    line = int(block.line[block.parent[row]])
-                    problem = f"{name} is a column of texts, since {quote(value)} is not a number"
-                    advice = "write numbers like -1234.5, and nothing where there is none"
-                    warn_user(f"{locate(self.options.origin, line)}{problem}: {advice}")
+                if kind == WORDS:
+                    self._note_numbers(block, name, row, values)
                 current = kind
                 self._no_number[name] = self._value_at(block, name, row)
             elif kind == NUMBER:
@@ -338,6 +334,16 @@ class Schema:
             elif kind != current:
                 current = OBJECT
         return current
+
+    def _note_numbers(self, block: Block, name: str, row: int, values: Sequence[Any]) -> None:
+        """Warn if the texts of a column look like numbers, which then are no feature."""
+        value, line = values[row], int(block.line[block.parent[row]])
+        start = f"{locate(self.options.origin, line)}{name} is a column of texts, since "
+        if self._typed and looks_numeric(value):
+            warn_user(f"{start}{quote(value)} is in quotation marks: write numbers without")
+        elif _like_numbers(value, values[row:]):
+            problem = f"{quote(value)} is not a number: write numbers like -1234.5, and nothing "
+            warn_user(f"{start}{problem}where there is none")
 
     def _numbers(self, block: Block, name: str, values: Any) -> Float32:
         missing = self._no_number.pop(name, "")

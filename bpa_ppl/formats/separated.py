@@ -49,6 +49,7 @@ from bpa_ppl.nbest import NBest
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
@@ -305,6 +306,8 @@ class _Reader:
         return table.filter(mask), lines[right][kept]
 
     def _check_header(self, header: list[str], line: int) -> None:
+        if not header[0] and _INDEX_NAME not in header:
+            header[0] = _INDEX_NAME
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             problem = f"two columns {odd} in the header: rename one"
             if not odd:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
-from bpa_ppl.errors import DataError, quote
+from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import NBest, feature_of
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
+_STEPS = 3  # between candidates, that show that a column counts them
+#: What verdicts say, in any case, and the numbers that they are as a gain.
+_VERDICTS = {
+    **dict.fromkeys(("true", "pass", "passed", "yes", "correct"), 1.0),
+    **dict.fromkeys(("false", "fail", "failed", "no", "incorrect", "wrong"), 0.0),
+}
 #: Words that name them, too, where the values are on a scale of at most so many halves.
 _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
 
@@ -91,6 +98,51 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
     return (*nbest.feature_names, *extras)
 
 
+def as_verdicts(values: Any) -> Float64 | None:
+    """Return a column of verdicts as numbers, 1 for true and 0 for false, NaN where one is missing.
+
+    None for a column of other values, or of missing ones only.
+
+    >>> as_verdicts((True, None, False)), as_verdicts(("PASS", "fail")), as_verdicts(("yes", "cat"))
+    (array([ 1., nan,  0.]), array([1., 0.]), None)
+    """
+    if not {str, bool, np.str_, np.bool_, type(None)}.issuperset(map(type, values)):
+        return None
+    words = {v: str(v).strip().lower() for v in set(values) if not is_missing(v)}
+    if not words or not _VERDICTS.keys() >= set(words.values()):
+        return None
+    return np.array([np.nan if is_missing(v) else _VERDICTS[words[v]] for v in values])
+
+
+def position_note(nbest: NBest, name: str, least: int = 1) -> str:
+    """Return what to do with a column that counts the candidates of each list, else an empty text.
+
+    Args:
+        nbest: the lists.
+        name: of a feature.
+        least: the least number of steps from a candidate to the next that show it.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]], [[2.0], [3.0]]], ["row"])
+    >>> position_note(lists, "row")
+    'row counts the candidates of each list: exclude it, unless their order says more'
+    """
+    steps = np.delete(np.diff(column_of(nbest, name)), nbest.offsets[1:-1] - 1)
+    if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
+        return ""
+    return f"{name} counts the candidates of each list: exclude it, unless their order says more"
+
+
+def warn_positions(nbest: NBest, names: Iterable[str]) -> None:
+    """Warn of the columns that count the candidates of each list, in four candidates or more.
+
+    >>> from bpa_ppl import from_lists
+    >>> warn_positions(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
+    """
+    for note in filter(None, (position_note(nbest, name, least=_STEPS) for name in names)):
+        warn_user(f"{locate(nbest.origin)}{note}")
+
+
 def judgement_note(nbest: NBest, name: str) -> str:
     """Return what to do with a column that is named like human judgements, else an empty text.
 
@@ -138,6 +190,8 @@ def column_of(nbest: NBest, name: str) -> Float64:
         raise DataError(message, nbest.origin, code="missing-column")
     column = nbest.extras[name]
     values = as_numbers(column)
+    if values is None and (verdicts := as_verdicts(column)) is not None:
+        return verdicts
     if values is not None:
         wrong = np.flatnonzero(np.isinf(values)).tolist()
     else:

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.metrics.column import Column, column_of, numeric_columns
+from bpa_ppl.metrics.column import Column, as_verdicts, column_of, numeric_columns
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
 from bpa_ppl.nbest import NBest
@@ -77,7 +77,7 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     >>> named_column("-comet", lists)
     Column(column='comet', negative=True)
     """
-    names = () if nbest is None else numeric_columns(nbest)
+    names = () if nbest is None else (*numeric_columns(nbest), *_verdict_columns(nbest))
     column = name if name in names else name.removeprefix("-")
     if column in names:
         return Column(column=column, negative=column != name)
@@ -102,6 +102,10 @@ def by_name(name: str) -> Metric:
     if name in METRICS:
         return METRICS.resolve(name)
     return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
+
+
+def _verdict_columns(nbest: NBest) -> list[str]:
+    return [name for name, values in nbest.extras.items() if as_verdicts(values) is not None]
 
 
 def default_metric(nbest: NBest, *, canonical: bool) -> str:

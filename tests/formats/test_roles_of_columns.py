@@ -1,0 +1,178 @@
+"""Which column is a feature, which one can be the gain, and which ones are left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import BayesianRanker, BpaWarning, DataError, UsageError, describe, from_records
+from bpa_ppl.metrics.column import column_of
+
+TABLE = {
+    "id": [1, 1, 1, 2, 2, 2],
+    "text": ["a house", "the house", "house", "a cat", "the cat", "cat"],
+    "judge": [0.7, 0.6, 0.9, 0.2, 0.4, 0.3],
+}
+
+
+def frame(**columns: Any) -> Any:
+    """A data frame of the table, with more columns."""
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(TABLE | columns)
+
+
+WRITERS: dict[str, Callable[[Any, Path], None]] = {
+    "lists.csv": lambda data, path: data.to_csv(path),
+    "lists.tsv": lambda data, path: data.to_csv(path, sep="\t"),
+    "again.csv": lambda data, path: data.reset_index(names="Unnamed: 0").to_csv(path, index=False),
+    "lists.parquet": lambda data, path: data.to_parquet(path),
+    "lists.jsonl": lambda data, path: data.reset_index(names="Unnamed: 0").to_json(
+        path, orient="records", lines=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_index_of_a_frame_is_no_feature(tmp_path: Path, name: str) -> None:
+    data = frame().iloc[[2, 1, 0, 4, 3, 5]]  # its index is not 0, 1, …
+    WRITERS[name](data, tmp_path / name)
+    with pytest.warns(BpaWarning, match="is left out, the index of a data frame"):
+        lists = bpa.read_nbest(tmp_path / name)
+    assert (lists.feature_names, lists.extras) == (("judge",), {})
+    assert lists.features.ravel().tolist() == pytest.approx(data.judge.tolist())
+
+
+def test_a_column_without_a_name_elsewhere_is_an_error() -> None:
+    with raises(DataError, "bad-name", line=1):
+        bpa.read_nbest([b"id,text,,lm", b"0,a,1,2"], format="csv")
+
+
+def test_columns_are_excluded_before_they_are_read(tmp_path: Path) -> None:
+    lines = [b"id,text,lm,odd,seed", b"0,a,1,2,7", b"0,b,2,three,8"]
+    with raises(DataError, "bad-number", line=3, parameter="bad", match="odd"):
+        bpa.read_nbest(lines, format="csv")
+    for format in ("csv:exclude=odd,seed", "csv:exclude=seed,odd"):
+        assert bpa.read_nbest(lines, format=format).feature_names == ("lm",)
+    records = [{"id": 0, "candidates": [{"text": "a", "lm": 1, "meta": {"odd": 1, "n": 2}}]}]
+    lines = [json.dumps(record).encode() for record in records]
+    assert bpa.read_nbest(lines, format="jsonl:exclude=meta.odd").feature_names == ("lm", "meta.n")
+    assert bpa.read_nbest(lines, format="jsonl:exclude=meta").feature_names == ("lm",)
+    with raises(DataError, "missing-column", parameter="format", match="nothing .*meta.odd"):
+        bpa.read_nbest(lines, format="jsonl:exclude=nothing")
+
+
+STEPS = {"row": range(6), "rank": [1, 2, 3] * 2, "seed": range(13, 19), "last": [2, 1, 0] * 2}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_columns_that_count_the_candidates(name: str) -> None:
+    with pytest.warns(BpaWarning, match=f"{name} counts the candidates of each list") as notes:
+        lists = from_records(frame(**{name: STEPS[name]}))
+    assert len(notes) == 1
+    assert any(f"{name} counts" in warning for warning in describe(lists).warnings)
+    lists = lists.with_extras(gain=[1.0, 0, 0, 0, 1, 0])
+    with pytest.warns(BpaWarning, match=f"{name} counts"):
+        bpa.adapt(lists, gain="gain", sampler="map")
+    bpa.adapt(lists, gain="gain", features=["judge", name], sampler="map")  # as was asked for
+    bpa.adapt(lists, gain="gain", exclude=[name], sampler="map")
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 1, 2, 4], [4, 3, 1, 5, 4, 2], [0.1, 1.1, 2.2] * 2])
+def test_columns_that_do_not_count_them(values: list[float]) -> None:
+    assert describe(from_records(frame(mark=values))).warnings == ()
+
+
+def test_qid_in_the_frame_of_the_estimator() -> None:
+    table, y = frame(qid=TABLE["id"]).drop(columns=["id", "text"]), [1, 0, 0, 0, 1, 0]
+    for qid in (None, TABLE["id"]):
+        with raises(DataError, "bad-name", parameter="X", match=r'qid=X.pop\("qid"\)'):
+            BayesianRanker().fit(table, y, qid=qid)
+    BayesianRanker(sampler="map").fit(table, y, qid=table.pop("qid"))
+
+
+RIGHT = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+VERDICTS: dict[str, list[Any]] = {
+    "true": [True, False, False, False, True, False],
+    "True": ["True", "False", "False", "False", "True", "False"],
+    "TRUE": ["TRUE", "FALSE", "FALSE", "FALSE", "TRUE", "FALSE"],
+    "pass": ["pass", "fail", "fail", "fail", "PASS", "fail"],
+    "yes": ["yes", "no", "no", "no", "yes", "no"],
+    "numpy": list(np.array([1, 0, 0, 0, 1, 0], bool)),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+@pytest.mark.parametrize("format", ["records", "csv", "parquet", "jsonl"])
+def test_verdicts_are_the_gain_if_they_are_named(tmp_path: Path, name: str, format: str) -> None:
+    data = frame(correct=VERDICTS[name])
+    if format == "records":
+        lists = from_records(data)
+    else:
+        path = tmp_path / f"lists.{format}"
+        if format == "csv":
+            data.to_csv(path, index=False)
+        elif format == "parquet":
+            data.to_parquet(path)
+        else:
+            data.to_json(path, orient="records", lines=True)
+        lists = bpa.read_nbest(path)
+    assert lists.feature_names == ("judge",)
+    assert column_of(lists, "correct").tolist() == RIGHT
+    assert bpa.gains(lists, "-correct").tolist() == [-gain for gain in RIGHT]
+    assert "- correct: true in 2 of 6" in str(describe(lists))
+    record = bpa.as_draws(bpa.adapt(lists, gain="correct", sampler="map")).record
+    assert (record.observed.metric, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
+
+
+def test_verdicts_that_are_missing_and_parallel_lists() -> None:
+    line = {"id": 0, "candidates": ["a", "b", "c"], "s": [1, 2, 4], "ok": [True, None, False]}
+    lists = bpa.read_nbest([json.dumps(line).encode()])
+    np.testing.assert_equal(column_of(lists, "ok"), [1, np.nan, 0])
+    assert "- ok: true in 1 of 2" in str(describe(lists))
+    for other in (["yes", "maybe", "no"], [True, "cat", False], [True, 2.0, False]):
+        with pytest.raises((DataError, UsageError), match="ok"):
+            bpa.gains(lists.with_extras(ok=other), "ok")
+
+
+def test_a_number_as_a_text_is_an_extra() -> None:
+    def line(**fields: Any) -> bytes:
+        values = {name: [value, value] for name, value in fields.items()}
+        return json.dumps({"id": 0, "candidates": ["a", "b"], "lm": [1, 2], **values}).encode()
+
+    with pytest.warns(BpaWarning, match="answer is a column of texts, since '42' is in quotation"):
+        lists = bpa.read_nbest([line(answer="42")])
+    assert (lists.feature_names, lists.extras) == (("lm",), {"answer": ("42", "42")})
+    for use in ({"gain": "answer"}, {"features": ["answer"], "gain": "lm"}):
+        with pytest.raises((DataError, UsageError), match="answer"):
+            bpa.adapt(lists, **use)
+    assert bpa.read_nbest([line(answer="42")], format="jsonl:exclude=answer").extras == {}
+
+
+def test_lists_says_what_adapt_does() -> None:
+    """A judge without one of its values is no gain, unless it is named."""
+    lines = [
+        {
+            "id": 0,
+            "candidates": [{"text": "a", "x": 0.5, "y": None}, {"text": "b", "x": 1, "y": 2}],
+        },
+        {"id": 1, "candidates": [{"text": "a", "x": 0.5, "y": 1}, {"text": "b", "x": 1, "y": 2}]},
+    ]
+    with pytest.warns(BpaWarning, match="y is missing for 1 of 4"):
+        lists = bpa.read_nbest([json.dumps(line).encode() for line in lines])
+    description = describe(lists)
+    assert description.plan is None
+    assert "name as the gain: y" in str(description)
+    with raises(DataError, "missing-references", parameter="references", match="--gain COLUMN"):
+        bpa.adapt(lists)
+    plan = describe(lists, "y").plan
+    assert plan is not None
+    assert (
+        bpa.as_draws(bpa.adapt(lists, gain="y", sampler="map")).record.observed.metric == plan.gain
+    )
