@@ -202,7 +202,8 @@ def from_records(
     >>> from_records(frame).features.tolist()
     [[-1.0], [-2.0]]
     """
-    columns = block_of_records(records, IN_MEMORY._replace(bad=bad))
+    options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin))
+    columns = block_of_records(records, options)
     lists = build_lists(columns, references, sources, bad, first_id)
     warn_positions(lists, lists.feature_names)
     return lists
