@@ -29,7 +29,8 @@ def lists(**extras: Any) -> NBest:
 
 def test_counts() -> None:
     mqm = [-5.0, None, 0.0, -1.0, None, None]
-    found = bpa.describe(lists(mqm=mqm, system=list("ABABAA")).with_sources(["u", "v", "w"]))
+    known = lists(mqm=mqm, system=list("ABABAA")).with_sources(["u", "v", "w"])
+    found = bpa.describe(known, "mqm")
     assert (found.sentences, found.candidates, found.sizes) == (3, 6, (1, 2.0, 3))
     assert (found.missing_ids, found.duplicates, found.sources, found.references) == (3, 1, 3, 0)
     assert found.texts == {"system": 2}
@@ -59,7 +60,7 @@ def test_references_and_ties() -> None:
 
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
-    found = bpa.describe(known)
+    found = bpa.describe(known, "mqm")
     record = build_problem(known, gain="mqm", prior="isotropic:variance=1.0").record
     assert found.plan is not None
     assert record.likelihood.name == found.plan.likelihood
@@ -95,6 +96,7 @@ def test_preferences_and_nothing() -> None:
     assert plan is not None
     assert (plan.gain, plan.likelihood) == (None, "preference")
     assert bpa.describe(lists()).plan is None
+    assert bpa.describe(lists(mqm=[1.0, 2, 3, 4, 5, 6])).plan is None
     assert bpa.describe(lists(), "bleu").plan is None
     assert str(bpa.describe(lists())).count("\n") > 3
     with raises(UsageError, "unknown-name", parameter="gain"):
@@ -102,7 +104,7 @@ def test_preferences_and_nothing() -> None:
 
 
 def test_json_has_everything() -> None:
-    found = bpa.describe(lists(mqm=np.full(6, np.nan)))
+    found = bpa.describe(lists(mqm=np.full(6, np.nan)), "mqm")
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert plain["columns"][2] == {
         **dict.fromkeys(("minimum", "median", "maximum")),

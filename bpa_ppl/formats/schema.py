@@ -320,9 +320,10 @@ class Schema:
                         return EMPTY if other is None else NUMBER
                     if not (isinstance(other, str) and looks_numeric(other)):
                         row, value, kind = place, other, kind_of(other)
-                if isinstance(value, complex | np.complexfloating):
-                    problem = f"is {shown(value)}, a complex number: give a real one"
-                    raise self._error_at(block, name, row, problem)
+                in_bytes = isinstance(value, bytes) and looks_numeric(value)
+                if in_bytes or isinstance(value, complex | np.complexfloating):
+                    what = "a number as bytes" if in_bytes else "a complex number: give a real one"
+                    raise self._error_at(block, name, row, f"is {shown(value)}, {what}")
                 if kind == WORDS:
                     self._note_numbers(block, name, row, values)
                 current = kind

@@ -102,7 +102,7 @@ def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> No
         (["id,text,lm,lm", "0,a,1,2"], ":1: two columns lm"),
         (["id,text,lm", "0,a,1", '0,"b,1'], ":3: a quoted cell that does not end"),
         (["id,text,mqm", "0,a,1", "0,b,inf"], ":3: mqm: 'inf' .* leave the cell empty"),
-        ([",id,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
+        (["id,,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
     ],
 )
 def test_what_does_not_fit_the_schema_is_named_with_its_line(
