@@ -15,12 +15,13 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.building import warn_positions
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
-from bpa_ppl.metrics.column import judgement_note, numeric_columns, warn_positions
+from bpa_ppl.metrics.column import judgement_note, numeric_columns
 from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles

@@ -20,7 +20,6 @@ from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.writing import table_of
-from bpa_ppl.metrics.column import warn_positions
 from bpa_ppl.names import AnyReferences, places_of
 from bpa_ppl.nbest import (
     CAN_LACK,
@@ -34,6 +33,9 @@ from bpa_ppl.nbest import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_STEPS = 3  # between candidates, that show that a column counts them
 
 
 def from_lists(
@@ -272,6 +274,36 @@ def build_lists(
     if sources is not None:
         lines[SOURCE] = SentenceLines(to_texts(sources), "the text")
     return next(Builder(Schema(options, numbers=numbers), lines).lists([columns]))
+
+
+def position_note(nbest: NBest, name: str, least: int = 1) -> str:
+    """Return what to do with a column that counts the candidates of each list, else an empty text.
+
+    Args:
+        nbest: the lists.
+        name: of a feature.
+        least: the least number of steps from a candidate to the next that show it.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]], [[2.0], [3.0]]], ["row"])
+    >>> position_note(lists, "row")
+    'row counts the candidates of each list: exclude it, unless their order says more'
+    """
+    values = nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
+    steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
+    if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
+        return ""
+    return f"{name} counts the candidates of each list: exclude it, unless their order says more"
+
+
+def warn_positions(nbest: NBest, names: Iterable[str]) -> None:
+    """Warn of the columns that count the candidates of each list, in four candidates or more.
+
+    >>> from bpa_ppl import from_lists
+    >>> warn_positions(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
+    """
+    for note in filter(None, (position_note(nbest, name, least=_STEPS) for name in names)):
+        warn_user(f"{locate(nbest.origin)}{note}")
 
 
 def concatenate(

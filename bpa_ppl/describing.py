@@ -11,6 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import counted
+from bpa_ppl.building import position_note
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import means_of_lists
@@ -21,7 +22,6 @@ from bpa_ppl.metrics.column import (
     judged_lists,
     judgement_note,
     numeric_columns,
-    position_note,
     with_judged,
 )
 from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
-from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import NBest, feature_of
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
-_STEPS = 3  # between candidates, that show that a column counts them
 #: What verdicts say, in any case, and the numbers that they are as a gain.
 _VERDICTS = {
     **dict.fromkeys(("true", "pass", "passed", "yes", "correct"), 1.0),
@@ -112,35 +110,6 @@ def as_verdicts(values: Any) -> Float64 | None:
     if not words or not _VERDICTS.keys() >= set(words.values()):
         return None
     return np.array([np.nan if is_missing(v) else _VERDICTS[words[v]] for v in values])
-
-
-def position_note(nbest: NBest, name: str, least: int = 1) -> str:
-    """Return what to do with a column that counts the candidates of each list, else an empty text.
-
-    Args:
-        nbest: the lists.
-        name: of a feature.
-        least: the least number of steps from a candidate to the next that show it.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]], [[2.0], [3.0]]], ["row"])
-    >>> position_note(lists, "row")
-    'row counts the candidates of each list: exclude it, unless their order says more'
-    """
-    steps = np.delete(np.diff(column_of(nbest, name)), nbest.offsets[1:-1] - 1)
-    if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
-        return ""
-    return f"{name} counts the candidates of each list: exclude it, unless their order says more"
-
-
-def warn_positions(nbest: NBest, names: Iterable[str]) -> None:
-    """Warn of the columns that count the candidates of each list, in four candidates or more.
-
-    >>> from bpa_ppl import from_lists
-    >>> warn_positions(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
-    """
-    for note in filter(None, (position_note(nbest, name, least=_STEPS) for name in names)):
-        warn_user(f"{locate(nbest.origin)}{note}")
 
 
 def judgement_note(nbest: NBest, name: str) -> str:
