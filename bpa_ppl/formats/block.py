@@ -33,8 +33,8 @@ OF_SENTENCE = "sentence."
 _ALIASES = {
     ID: ("segment", "sentence", "seg", "line", "index", "idx", "key"),
     TEXT: (
-        *("hypothesis", "hyp", "hypo", "translation", "target", "tgt", "mt", "system_output"),
-        *("output", "candidate", "prediction", "response", "answer", "completion", "sample"),
+        *("hypothesis", "hyp", "hypo", "translation", "mt", "system_output", "output"),
+        *("candidate", "prediction", "response", "completion", "sample"),
         *("decoded", "generation", "generated_text"),
     ),
     CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
@@ -42,8 +42,14 @@ _ALIASES = {
     "rejected": ("dispreferred", "worse", "refused", "negative"),
 }
 
-#: Words in the names of other columns: `source_text`, `custom_id` of responses.
-_OTHERS = ("source", "src", "reference", "ref", "custom")
+_USUAL = (ID, TEXT, SOURCE, REFERENCE, "target", "prompt", "system", "model", "score")
+
+#: Words in the names of other columns: `source_text`, `custom_id` of responses, `text_length`.
+_OTHERS = ("source", "src", "reference", "ref", "custom", "model", "system", "lang", "language")
+_NOT_THESE = {
+    ID: (*_ALIASES[TEXT], "user", "worker", "rater", "annotator"),
+    TEXT: ("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
+}
 _SHOWN = 400  # characters of the names of columns in a message
 #: The index of a data frame that pandas has written as a column, and read again.
 _INDEX = re.compile(r"Unnamed: \d+|__index_level_\d+__")
@@ -176,8 +182,20 @@ class ColumnNames:
                 raise DataError(message, self._origin, line, parameter=parameter, code=code)
 
 
+def is_name(cell: str) -> bool:
+    """Return whether a cell of a first line is the name of a column that lists usually have.
+
+    >>> is_name("Segment_ID"), is_name("-1.5"), is_name("a cat")
+    (True, False, False)
+    """
+    return cell.lower() in _USUAL or any(nearest(usual, [cell]) for usual in _ALIASES)
+
+
 def nearest(usual: str, names: Iterable[str]) -> str | None:
     """Return the column that may be meant by a usual name; None if there is none.
+
+    It is none of those that hold something else in some files, such as `target`, which may be a
+    translation or the reference.
 
     >>> nearest("text", ["segment", "output"]), nearest("id", ["Sentence_ID"]), nearest("id", ["a"])
     ('output', 'Sentence_ID', None)
@@ -185,8 +203,9 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     folded = {name.lower(): name for name in names}
     aliases = [name for name in _ALIASES.get(usual, ()) if name in folded]
     words = {name: set(name.replace("-", "_").split("_")) for name in folded}
-    parts = [name for name, of in words.items() if usual in of and of.isdisjoint(_OTHERS)]
-    close = difflib.get_close_matches(usual, folded, 1)
+    others = (*_OTHERS, *_NOT_THESE.get(usual, ()))
+    parts = [name for name, of in words.items() if usual in of and of.isdisjoint(others)]
+    close = difflib.get_close_matches(usual, folded, 1, cutoff=0.8)
     return next((folded[name] for name in (*aliases, *parts, *close)), None)
 
 

@@ -13,6 +13,9 @@ Scores are taken as printed: logarithms of base 2 since fairseq 0.10 ("hypothesi
 are output in base 2"), natural ones before. Tokens are those of the model, end of sentence
 included. Other lines are the log of the program and are skipped.
 
+`generate(…, verbose=True)` of a model from the hub logs the same lines without ids, `S<TAB>source`:
+a sentence begins with its S line, and ids count the sentences.
+
 Ids are kept, in the order of fairseq's batches, and index references and sources. Shards
 (`generate-test_3_8.txt`) are read one by one and joined with `concatenate`. Hypotheses keep
 their order. The lines of different sentences may be interleaved, as long as no more than ten
@@ -45,7 +48,12 @@ from bpa_ppl.names import one_number, other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
-_FIRST = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
+# The beginning of a line without an id, as the hub logs it.
+_WITHOUT_ID = re.compile(r"(?:[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq.* \| |INFO:fairseq.*:)?([SHPA])")
+_FIRST = re.compile(
+    rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq|INFO:fairseq"
+    rb"|S\t[^\t]*$"
+)
 _JOINTS = re.compile(r"@@(?:\s|$)|\s|\u2581")  # where tokens are joined to words
 _NAMES = {"S": SOURCE, "T": REFERENCE}
 _INTERLEAVED = 10  # sentences that may be incomplete at a time
@@ -106,18 +114,24 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fi
     by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
     forms: dict[int, str] = {}  # of all ids so far
     kinds: dict[str, bool] = {}
+    counted = 0  # sentences without an id
     for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):
         head, _, rest = line.partition("\t")
         of_kind = by_head.get(head)
         if of_kind is None:
             matched = _LINE.match(line)
-            if matched is None:
+            without = None if matched or len(forms) > counted else _WITHOUT_ID.fullmatch(head)
+            if without and (counted or without[1] == "S"):
+                counted += without[1] == "S"
+                letter, digits = without[1], str(options.first_id + counted - 1)
+            elif matched is None:
                 if hidden := _INSIDE.search(line):
                     problem = f"{hidden[0].strip()} is not at the start of its line"
                     advice = "run fairseq with --no-progress-bar"
                     raise options.error(f"{problem}: {advice}", number)
                 continue
-            letter, digits = matched.groups()
+            else:
+                letter, digits = matched.groups()
             if len(digits) > _LONGEST_ID:
                 raise options.error(f"sentence id {digits} is too large", number)
             identifier = int(digits)
@@ -133,7 +147,9 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fi
                 first = next(iter(incomplete))
                 yield _fields(first, incomplete.pop(first), kinds, options)
                 by_head.clear()
-            of_kind = by_head[head] = sentence[letter]
+            of_kind = sentence[letter]
+            if matched:
+                by_head[head] = of_kind
         of_kind.append((number, rest))
     if not forms:
         problem = "no line of fairseq in it (`H-0`, a score, a text)"

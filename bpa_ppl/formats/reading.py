@@ -9,39 +9,68 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.block import ColumnNames, ReadOptions, nearest
+from bpa_ppl.formats.block import ColumnNames, ReadOptions, is_name, nearest
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.schema import Schema, checked_first_id
+from bpa_ppl.formats.separated import Csv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
+from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.nbest import NBest
 
-# The first lines of files that no format reads, and what is wrong with them.
-_SPOILED = {
+# The beginnings of files that no format reads, and what to do about them.
+_REMEDIES = {
     rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV",
     rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",
     rb"\s*$": "the first line is blank: remove it",
-    rb"[^\0]*\r[^\0]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
+    rb"[^\0\n]*\r[^\0\n]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
     rb"\"?sep=": "the first line is not the header, but a setting for Excel: remove it",
     rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
+    rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S+\s*$": "this is a run of TREC, without "
+    """texts: `awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` writes """
+    "the names of the documents as texts",
+    rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?\d+\s*$": "these are judgements of TREC, without scores: "
+    """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score", "gain"} NR == FNR {gain[$1, $3] = """
+    "$4; next} {print $1, $3, $5, gain[$1, $3]}' QRELS RUN` adds them to a run as gains",
+    rb"[-+.\deE]+([ \t]+qid:\S+)?([ \t]+\d+:\S+)+[ \t]*(#.*)?\s*$": "this is a file of SVMlight or "
+    "LETOR, without texts: X, y, qid = sklearn.datasets.load_svmlight_file(FILE, query_id=True) "
+    "reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
+    rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
+    "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
+    rb"(?s)\s*\[\s*\{.*\"annotation(s\":\s*\[|_id\")": "this is an export of Label Studio: "
+    "docs/how-to/judge.md shows how to read it",
 }
+_WITHOUT_NAMES = (
+    "its first line does not name the columns (id, text, …): put such a line before it, or, if "
+    "they have other names, set {}:id=NAME,text=NAME"
+)
 # Files that no format detects, by their first line.
 _SHAPES = (
-    (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
-    (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c '.[]'` does"),
+    (
+        rb"\s*\[\s*(\{|$)",
+        "jsonl",
+        "it is an array: write one object per line, as `jq -c '.[]'` does",
+    ),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
+    (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
     (
         rb"\S+-1[ \t]",
         "kaldi",
-        "it has no scores with a decimal point: kaldi:scores=FILE, or kaldi:score=false; or "
-        "kaldi:score=true if they have none",
+        "it has no scores with a decimal point: kaldi:score=false if the words follow the key, "
+        "kaldi:score=true if a score does; or kaldi:scores=FILE",
     ),
-    (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),
+    (rb"[^\t]*\t", "tsv", _WITHOUT_NAMES.format("tsv")),
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
-    (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
+    (
+        rb"",
+        "plain",
+        "the size of its lists is not given: if N lines are the candidates of each sentence, set "
+        "plain:list_size=N",
+    ),
 )
 
 
@@ -203,11 +232,11 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect(line):
             return kind()
-    for regex, problem in _SPOILED.items():
-        if re.match(regex, line):
+    for regex, problem in _REMEDIES.items():
+        if re.match(regex, file.head, re.MULTILINE):
             raise DataError(problem, file.origin, 1, code="unknown-format")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
-    nearest, problem = nearest_format(line, suffix)
+    nearest, problem = nearest_format(line, suffix, file.head)
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}); the nearest is "
         f"{nearest}, but {problem}: correct this, or build the lists in Python with "
@@ -219,16 +248,28 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     )
 
 
-def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
+def _makes_lists(head: bytes, format: str) -> bool:
+    """Return whether some lines are lists of several candidates in a format, or are too few."""
+    try:
+        with capture_notes():
+            lists = read_nbest(head, format=format)
+    except DataError as error:
+        return error.code == "no-data"  # a header alone
+    return len(lists) == 1 or lists.sizes.max() > 1
+
+
+def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
-    A table that has the required columns under other names comes first. Formats with named fields
+    A table that has the required columns under other names comes first, if reading them so makes
+    lists of several candidates. Formats with named fields
     are ranked by the share of their required fields that the line has, then by the ending of the
     file. Other lines are recognised by their shape.
 
     Args:
         line: a first line that no format detects.
         suffix: the ending of the name of the file, such as `.csv`.
+        head: the first lines, if there are more.
 
     >>> nearest_format(b'{"chosen": "a cat"}')
     ('jsonl', "it has no field rejected (its fields are 'chosen')")
@@ -238,11 +279,16 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
     usual = next((name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes), "")
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
-        shape = usual, "its first line does not name the columns (id, text, …)"
+        shape = usual, _WITHOUT_NAMES.format(usual)
     fits = []
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
+        if isinstance(reader, Csv) and not any(map(is_name, names)):
+            is_table = name in (usual, shape[0]) or any(map(looks_numeric, names[:1] + names[-1:]))
+            if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
+                return name, problem
+            continue
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
@@ -252,8 +298,11 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
             )
             if table:
                 settings = ",".join(f"{field}={column}" for field, column in near.items())
+                table = _makes_lists(head or line, f"{name}:{settings}")
+            if table:
                 problem += f"; if it has other names, write them as {name}:{settings}"
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
-            fits.append((table, share, suffix in kind.suffixes, name == shape[0], name, problem))
+            is_shape = name == shape[0] or isinstance(reader, Csv)
+            fits.append((table, share, suffix in kind.suffixes, is_shape, name, problem))
     best = max(fits, default=None, key=lambda fit: fit[:4])
     return shape if best is None or not any(best[:4]) else best[4:]

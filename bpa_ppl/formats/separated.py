@@ -26,7 +26,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
+from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, is_name
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, answer_fields, lists_in
 from bpa_ppl.formats.records import block_of_table, is_of_sentence
@@ -306,6 +306,10 @@ class _Reader:
         return table.filter(mask), lines[right][kept]
 
     def _check_header(self, header: list[str], line: int) -> None:
+        names = self.options.names
+        problem = missing_names(header)
+        if problem and not set(names.names.values()).intersection(header):
+            raise self.options.error(problem, line, "missing-column", "format")
         if not header[0] and _INDEX_NAME not in header:
             header[0] = _INDEX_NAME
         for odd in [*([""] if "" in header else []), *repeated(header)]:
@@ -314,7 +318,6 @@ class _Reader:
                 problem = "a column without a name in the header: name or remove it (pandas: "
                 problem += "to_csv with index=False)"
             raise self.options.error(problem, line, "bad-name")
-        names = self.options.names
         self._header, self._usual = header, names.usual(header)
         columns = self._usual.values()
         self._answers = answer_fields(columns, names.names) or ()
@@ -403,6 +406,24 @@ def header_cells(line: bytes, separator: str) -> list[str]:
     except (UnicodeDecodeError, csv.Error):
         return []
     return cells if len(cells) > 1 else []
+
+
+def missing_names(cells: Sequence[str]) -> str | None:
+    """Return what is wrong with a first line whose cells are values, not the names of columns.
+
+    >>> missing_names(["id", "text", "2024"]) is None, missing_names(["a cat", "-1.5"])[:45]
+    (True, "the first line has values, 'a cat, -1.5', not")
+    """
+    numeric = list(map(looks_numeric, cells))
+    if not any(numeric) or any(map(is_name, cells)):
+        return None
+    is_counted = list(cells) == list(map(str, range(len(cells))))  # by pandas
+    remedy = f"put a line with their names {'in its place' if is_counted else 'before it'}, two of "
+    remedy += f"them {ID} and {TEXT}; or, without ids, write texts and numbers to separate files, "
+    remedy += "and set plain:list_size=N,scores=FILE"
+    if all(numeric) and not is_counted:
+        remedy = "without texts, use bpa_ppl.BayesianRanker or from_arrays in Python"
+    return f"the first line has values, {quote(', '.join(cells))}, not names of columns: {remedy}"
 
 
 def _fits(values: Sequence[Any]) -> bool:
