@@ -30,9 +30,9 @@ _REMEDIES = {
     rb"[^\0\n]*\r[^\0\n]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
     rb"\"?sep=": "the first line is not the header, but a setting for Excel: remove it",
     rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
-    rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S+\s*$": "this is a run of TREC, without "
-    """texts: `awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` writes """
-    "the names of the documents as texts",
+    rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S+\s*$": "this is a run of TREC: "
+    """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` makes a """
+    "table of it, with the names of the documents as texts",
     rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?\d+\s*$": "these are judgements of TREC, without scores: "
     """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score", "gain"} NR == FNR {gain[$1, $3] = """
     "$4; next} {print $1, $3, $5, gain[$1, $3]}' QRELS RUN` adds them to a run as gains",
@@ -261,10 +261,10 @@ def _makes_lists(head: bytes, format: str) -> bool:
 def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
-    A table that has the required columns under other names comes first, if reading them so makes
-    lists of several candidates. Formats with named fields
-    are ranked by the share of their required fields that the line has, then by the ending of the
-    file. Other lines are recognised by their shape.
+    A table that has the required columns under other names comes first, if the first lines are
+    lists of several candidates then. Formats with named fields are ranked by the share of their
+    required fields that the line has, then by the ending of the file. Other lines are recognised
+    by their shape.
 
     Args:
         line: a first line that no format detects.
