@@ -50,8 +50,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     """Rank the candidates of lists by weights with a posterior, as an estimator of scikit-learn.
 
     It adapts as `bpa_ppl.adapt` does, with `y` as the gain, and chooses as `bpa_ppl.Reranker` does.
-    A row of `X` is a candidate, and its list is named by `qid`, as for the rankers of LightGBM and
-    XGBoost; the rows of a list need not be adjacent. `groups` is the same under scikit-learn's
+    A row of `X` is a candidate, and its list is named by `qid`, as for the rankers of XGBoost, but
+    the rows of a list need not be adjacent. The sizes of lists, which LightGBM takes, become
+    `qid=np.repeat(np.arange(len(sizes)), sizes)`. `groups` is the same under scikit-learn's
     name, and is used where `qid` is None. One of the two is required, except by `predict`.
 
     Searches, cross-validation and pipelines pass `qid` and `groups` on with
@@ -317,6 +318,9 @@ def _numbers(labels: npt.ArrayLike, name: str, count: int) -> Int64:
             reason = f"it has the shape {values.shape}"
         elif len(values) != count:
             reason, code = f"it has {len(values)} for {count} rows of X", "wrong-length"
+            if sum(value for value in values.tolist() if isinstance(value, int | float)) == count:
+                repeated = f"numpy.repeat(range({len(values)}), {name})"
+                reason += f"; if these are sizes of lists, give {name}={repeated}"
         elif any(value is None or value != value for value in set(values.tolist())):
             reason = "a label is missing"
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,35 +18,147 @@ import bpa_ppl as bpa
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "judge.md"
 
 
-def answered(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return tasks as Label Studio exports them, with the first candidate selected."""
-    result = [{"type": "pairwise", "from_name": "better", "value": {"selected": "left"}}]
-    return [{**task, "annotations": [{"id": 1, "result": result}]} for task in tasks]
+CODE = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+SESSION, TASKS, EXPORT, LOGGED, RESPONSES, ADAPT = CODE
+SIDES = {"left": [0, 1], "right": [1, 0]}
 
 
-def records(given: list[dict[str, str]]) -> Iterator[SimpleNamespace]:
-    """Yield records as Argilla has them, of which two people answered each."""
-    for record in given:
-        responses = [SimpleNamespace(value=value, user_id=value) for value in ("second", "tie")]
-        metadata = {name: record[name] for name in ("list", "candidates")}
-        yield SimpleNamespace(metadata=metadata, responses={"better": responses})
+def annotation(by: Any, side: str | None, **fields: Any) -> dict[str, Any]:
+    """Return an annotation of Label Studio, with a box for comments and a choice beside the pair.
+
+    The fields are those of https://labelstud.io/guide/task_format.
+    """
+    result: list[dict[str, Any]] = [
+        {
+            "id": "a1",
+            "type": "textarea",
+            "from_name": "comment",
+            "to_name": "first",
+            "origin": "manual",
+            "value": {"text": ["shorter"]},
+        },
+        {
+            "id": "a2",
+            "type": "choices",
+            "from_name": "reason",
+            "to_name": "first",
+            "value": {"choices": ["style"]},
+        },
+    ]
+    if side is not None:
+        pair = {"id": "a3", "type": "pairwise", "from_name": "better", "to_name": "first"}
+        result.insert(1, {**pair, "value": {"selected": side}})
+    return {
+        "id": 10,
+        "completed_by": by,
+        "was_cancelled": False,
+        "ground_truth": False,
+        "lead_time": 4.2,
+        "result_count": len(result),
+        "result": result,
+        **fields,
+    }
 
 
-def test_the_code_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Answers of both tools arrive in the journal."""
+def export_of(tasks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return tasks as Label Studio exports them, and the answers of each rater by task."""
+    both, skipped, odd = tasks[0]["data"], tasks[1]["data"], tasks[2]["data"]
+    ann = {"id": 2, "email": "ann@example.org", "first_name": "Ann", "last_name": ""}
+    exported: list[dict[str, Any]] = [
+        {
+            "id": 101,
+            "data": both,
+            "annotations": [annotation(1, "left"), annotation(ann, "right")],
+            "drafts": [{"id": 3, "result": annotation(1, "right")["result"]}],
+            "predictions": [{"result": annotation(1, "right")["result"]}],
+            "cancelled_annotations": 0,
+        },
+        {
+            "id": 102,
+            "data": skipped,
+            "annotations": [annotation(1, "right", was_cancelled=True), annotation(1, None)],
+            "drafts": [],
+            "cancelled_annotations": 1,
+        },
+        {"id": 103, "data": odd, "annotations": [annotation(1, "right"), annotation(1, None)]},
+        {"id": 104, "data": tasks[3]["data"], "annotations": [annotation(ann, None, result=[])]},
+    ]
+    answers = {"1": [(both, "left"), (odd, "right")], "ann@example.org": [(both, "right")]}
+    return exported, answers
+
+
+def min_export_of(tasks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return tasks as JSON-MIN, in the forms of several versions; `id` is that of the task."""
+    better: list[Any] = ["left", [{"selected": "right"}], None]
+    rows = []
+    for number, side in enumerate(better):
+        row = {**tasks[number]["data"], "id": 50 + number, "annotator": number % 2}
+        row |= {"comment": "shorter", "annotation_id": 7, "lead_time": 1.0}
+        rows.append(row if side is None else row | {"better": side})
+    data = [task["data"] for task in tasks]
+    return rows, {"0": [(data[0], "left")], "1": [(data[1], "right")]}
+
+
+@pytest.fixture
+def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names that the code of the page has defined before the export is read."""
     monkeypatch.chdir(tmp_path)
     lists = compared_lists(count=20, size=3).without("score")
     bpa.write_nbest(lists.with_sources([f"source {s}" for s in range(20)]), "lists.jsonl")
-    code = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    scope: dict[str, Any] = {}
-    exec("\n".join(code[:2]), scope)
+    names: dict[str, Any] = {}
+    exec(f"{SESSION}\n{TASKS}", names)
+    return names
+
+
+@pytest.mark.parametrize("form", [export_of, min_export_of])
+def test_the_answers_of_label_studio(scope: dict[str, Any], form: Any) -> None:
+    """Other controls, drafts, predictions and cancelled annotations do not count."""
     tasks = json.loads(Path("tasks.json").read_text("utf-8"))
-    Path("export.json").write_text(json.dumps(answered(tasks)), "utf-8")
-    exec("\n".join(code[2:4]), scope)
+    exported, expected = form(tasks)
+    Path("export.json").write_text(json.dumps(exported), "utf-8")
+    exec(EXPORT, scope)
+    exec(ADAPT.partition("posterior =")[0], scope)
+    found = [
+        (place, entry["rater"], entry["candidates"])
+        for place, entries in enumerate(scope["judged"].sentence_extras["preferences"])
+        for entry in entries or ()
+    ]
+    assert sorted(found) == sorted(
+        (data["list"], rater, [data["candidates"][i] for i in SIDES[side]])
+        for rater, of in expected.items()
+        for data, side in of
+    )
+
+
+def records(given: list[dict[str, str]]) -> Iterator[SimpleNamespace]:
+    """Yield records as Argilla has them, of which two people answered each.
+
+    A response has a status; that of a question which nobody answered is missing.
+    """
+    for place, record in enumerate(given):
+        responses = [
+            SimpleNamespace(value=value, user_id=user, status=status)
+            for value, user, status in (
+                ("second", "ann", "submitted"),
+                ("tie", "bob", "submitted"),
+                ("first", "eve", "draft"),
+                (None, "eve", "discarded"),
+            )
+        ]
+        metadata = {name: record[name] for name in ("list", "candidates")}
+        given_answers = responses if place else []
+        yield SimpleNamespace(metadata=metadata, responses=defaultdict(list, better=given_answers))
+
+
+def test_the_answers_of_argilla(scope: dict[str, Any]) -> None:
+    """Drafts and discarded responses do not count, and each rater has a slip rate."""
+    scope["answers"] = {}
+    exec(LOGGED, scope)
     scope["dataset"] = SimpleNamespace(records=records(scope["records"]))
-    exec(code[4], scope)
-    answers = [judgement.answer for judgement in scope["session"].judgements]
-    assert answers == ["first"] * 21 + ["second", "tie"] * 20
-    assert "source" in capsys.readouterr().out
+    exec(RESPONSES, scope)
+    exec(ADAPT, scope)
+    assert {name: len(of) for name, of in scope["answers"].items()} == {"ann": 19, "bob": 19}
+    assert {one.answer for one in scope["answers"]["ann"]} == {"second"}
+    posterior = bpa.as_draws(scope["posterior"])
+    assert posterior.values["slip"].shape[-1] == 2
+    assert len(bpa.rerank(scope["judged"], scope["posterior"], unchecked=True).texts) == 20

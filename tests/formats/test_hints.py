@@ -1,0 +1,403 @@
+"""What a message about a file suggests is done, and must then give the right lists."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpa_ppl import BayesianRanker, BpaError, NBest, read_nbest
+
+Content = tuple[list[list[str]], dict[str, list[float]]]
+
+
+def content(lists: NBest) -> Content:
+    """Return the texts of each list, and the values of the columns of numbers."""
+    texts = [lists.texts(s) for s in range(len(lists))]
+    columns = {n: lists.features[:, k].tolist() for k, n in enumerate(lists.feature_names)}
+    numbers = {n: of.tolist() for n, of in lists.extras.items() if isinstance(of, np.ndarray)}
+    return texts, columns | numbers
+
+
+def message_of(path: Path, **options: Any) -> str:
+    with pytest.raises(BpaError) as caught:
+        read_nbest(path, **options)
+    return caught.value.message
+
+
+def run_shell(command: str, folder: Path) -> None:
+    """Run a command of a message, or skip the test where its program is missing."""
+    program = command.split()[0]
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+
+
+def quoted_command(message: str) -> str:
+    (command,) = re.findall(r"`(.*?)`", message)
+    return command
+
+
+# --- tables without a header ---------------------------------------------------------------------
+
+BEAMS = "a cat\t-0.5\ncat\t-1.5\nhello\t-0.25\nhi\t-2\n"
+LISTS: Content = (
+    [["a cat", "cat"], ["hello", "hi"]],
+    {"score": [-0.5, -1.5, -0.25, -2.0]},
+)
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "tsv"}])
+@pytest.mark.parametrize("name", ["beams.tsv", "beams.txt", "beams"])
+def test_texts_and_scores_without_names_are_split(
+    tmp_path: Path, name: str, options: dict[str, str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(BEAMS)
+    message = message_of(path, **options)
+    assert "has values, 'a cat, -0.5', not names" in message
+    assert "plain:list_size=N,scores=FILE" in message
+    run_shell(f"cut -f1 {name} > texts && cut -f2 {name} > score", tmp_path)
+    lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
+    assert content(lists) == LISTS
+
+
+@pytest.mark.parametrize(
+    ("rows", "header"),
+    [
+        ("0\ta cat\t-0.5\n0\tcat\t-1.5\n1\thello\t-0.25\n1\thi\t-2\n", "id\ttext\tscore"),
+        ("-0.5\ts 1\ta cat\n-1.5\ts 1\tcat\n-0.25\ts2\thello\n-2\ts2\thi\n", "score\tid\ttext"),
+        ("0,a cat,-0.5\n0,cat,-1.5\n1,hello,-0.25\n1,hi,-2\n", "id,text,score"),
+        ("doc-1\ta cat\t-0.5\ndoc-1\tcat\t-1.5\nb\thello\t-0.25\nb\thi\t-2\n", "id\ttext\tscore"),
+    ],
+)
+@pytest.mark.parametrize("name", ["rows", "rows.csv", "rows.tsv"])
+def test_a_line_with_names_is_put_before_values(
+    tmp_path: Path, rows: str, header: str, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(rows)
+    assert "put a line with their names before it, two of them id and text" in message_of(path)
+    path.write_text(f"{header}\n{rows}")
+    assert content(read_nbest(path)) == LISTS
+
+
+def test_the_numbers_of_pandas_are_replaced_by_names(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows = "0,a cat,-0.5\n0,cat,-1.5\n1,hello,-0.25\n1,hi,-2\n"
+    path.write_text(f"0,1,2\n{rows}")
+    assert "put a line with their names in its place" in message_of(path)
+    path.write_text(f"id,text,score\n{rows}")
+    assert content(read_nbest(path)) == LISTS
+
+
+def test_names_that_are_numbers_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "years.csv"
+    path.write_text("id,text,2023,2024\n0,a,1,2\n0,b,3,4\n")
+    assert read_nbest(path).feature_names == ("2023", "2024")
+
+
+def test_numbers_alone_are_for_the_estimator(tmp_path: Path) -> None:
+    """As in the files of LightGBM: the gain first, without names."""
+    path = tmp_path / "train.tsv"
+    path.write_text("0\t0.5\t1.5\n1\t0.25\t3\n0\t1\t2\n1\t2\t0.5\n")
+    assert "bpa_ppl.BayesianRanker" in message_of(path)
+    table = np.loadtxt(path)
+    ranker = BayesianRanker(sampler="map").fit(table[:, 1:], table[:, 0], qid=[0, 0, 1, 1])
+    assert ranker.n_lists_ == 2
+
+
+@pytest.mark.parametrize("name", ["rows.tsv", "rows"])
+def test_texts_without_names_may_be_names(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("group\tdescription\tlm\n7\ta\t-1\n7\tb\t-2\n")
+    assert "tsv:id=NAME,text=NAME" in message_of(path)
+    lists = read_nbest(path, format="tsv:id=group,text=description")
+    assert content(lists) == ([["a", "b"]], {"lm": [-1, -2]})
+
+
+# --- files of other programs ---------------------------------------------------------------------
+
+RUN = """q1 Q0 d11 1 13.5 bm25
+q1 Q0 d12 2 12 bm25
+q1 Q0 d13 3 9.5 bm25
+q2 Q0 21 1 8 bm25
+q2 Q0 22 2 7.5 bm25
+"""
+DOCUMENTS = [["d11", "d12", "d13"], ["21", "22"]]
+SCORES = [13.5, 12.0, 9.5, 8.0, 7.5]
+
+
+@pytest.mark.parametrize("name", ["RUN", "run.trec", "run.tsv"])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_a_run_of_trec_becomes_a_table(tmp_path: Path, name: str, separator: str) -> None:
+    path = tmp_path / name
+    path.write_text(RUN.replace(" ", separator))
+    message = message_of(path)
+    assert "run of TREC" in message
+    run_shell(quoted_command(message).replace("RUN", name) + " > out.tsv", tmp_path)
+    assert content(read_nbest(tmp_path / "out.tsv")) == (DOCUMENTS, {"score": SCORES})
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.filterwarnings("ignore:.*gain is missing")
+def test_judgements_of_trec_are_added_to_a_run(tmp_path: Path, separator: str) -> None:
+    (tmp_path / "RUN").write_text(RUN)
+    qrels = "q1 0 d11 0\nq1 0 d13 2\nq2 0 21 1\nq3 0 x 1\n"
+    (tmp_path / "QRELS").write_text(qrels.replace(" ", separator))
+    message = message_of(tmp_path / "QRELS")
+    assert "judgements of TREC" in message
+    run_shell(quoted_command(message) + " > out.tsv", tmp_path)
+    texts, columns = content(read_nbest(tmp_path / "out.tsv"))
+    assert (texts, columns["score"]) == (DOCUMENTS, SCORES)
+    np.testing.assert_array_equal(columns["gain"], [0, np.nan, 2, 1, np.nan])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{y} qid:{q} 1:{a} 2:{b} #docid = GX001",
+        "{y} qid:{q} 1:{a} 2:{b}",
+        "{y}  qid:{q}\t1:{a} 2:{b} ",
+    ],
+)
+def test_svmlight_and_letor_are_read_by_scikit_learn(tmp_path: Path, line: str) -> None:
+    from sklearn.datasets import load_svmlight_file
+
+    rows = [(2, 1, 0.3, 1), (0, 1, 0.1, 2), (1, 7, 0.5, 3), (0, 7, -0.5, 4)]
+    path = tmp_path / "train.txt"
+    path.write_text("".join(line.format(y=y, q=q, a=a, b=b) + "\n" for y, q, a, b in rows))
+    message = message_of(path)
+    assert "SVMlight or LETOR" in message
+    scope: dict[str, Any] = {"FILE": str(path), "load": load_svmlight_file}
+    (reading,) = re.findall(r"X, y, qid = sklearn\.datasets\.(\w+\(.*?\))", message)
+    (fitting,) = re.findall(r"bpa_ppl\.(BayesianRanker\(\)\.fit\(.*\))", message)
+    exec(f"X, y, qid = {reading}", {"load_svmlight_file": load_svmlight_file} | scope, scope)
+    assert scope["qid"].tolist() == [1, 1, 7, 7]
+    ranker = eval(fitting, {"BayesianRanker": BayesianRanker}, scope)
+    assert (ranker.n_lists_, ranker.n_features_in_) == (2, 2)
+
+
+SAMPLE = (
+    '{"doc_id":%d,"doc":{"question":"6*7?","answer":"42"},"target":"42","arguments":{"gen_args_0":'
+    '{"arg_0":"Q: 6*7?","arg_1":{"until":["\\n"]}}},"resps":[["42","41","4 2"]],'
+    '"filtered_resps":["42"],%s"doc_hash":"a","exact_match":1.0}\n'
+)
+
+
+@pytest.mark.parametrize("filters", [[""], ['"filter":"strict",', '"filter":"flexible",']])
+def test_samples_of_the_harness_become_lists(tmp_path: Path, filters: list[str]) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_text("".join(SAMPLE % (n, one) for one in filters for n in (0, 1)))
+    message = message_of(path)
+    assert "lm-evaluation-harness" in message
+    assert "target" not in message
+    run_shell(f"{quoted_command(message)} samples.jsonl > lists.jsonl", tmp_path)
+    lists = read_nbest(tmp_path / "lists.jsonl")
+    assert content(lists)[0] == [["42", "41", "4 2"]] * 2
+    assert lists.ids == (0, 1)
+
+
+def test_choices_of_the_harness_have_no_command(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_text(
+        '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filtered_resps":[]}\n'
+    )
+    assert "it has no field" in (message := message_of(path))
+    assert not re.search(r"jsonl:\w+=|`", message)
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        '[{"id":1,"data":{"first":"a"},"annotations":[{"id":10,"result":[]}]}]',
+        '[\n  {\n    "id": 1,\n    "annotations": [\n      {"id": 10}]}]\n',
+        '[{"id":1,"first":"a","better":"left","annotator":1,"annotation_id":10}]',
+    ],
+)
+def test_an_export_of_label_studio_is_named(tmp_path: Path, export: str) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(export)
+    assert "docs/how-to/judge.md" in message_of(path)
+
+
+# --- the output of fairseq without ids -----------------------------------------------------------
+
+HUB = """S\tun chat
+H\t-0.15000000596046448\ta cat
+P\t-0.1000 -0.2000
+H\t-0.42\tcat
+P\t-0.4000 -0.4400
+S\tbonjour
+H\t-0.2\thello
+P\t-0.2000
+H\t-0.3\thi
+P\t-0.3000
+"""
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "2026-05-05 10:00:00 | INFO | fairseq.hub_utils | ", "INFO:fairseq.hub_utils:"]
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_hub_counts_sentences(tmp_path: Path, prefix: str, first: int) -> None:
+    path = tmp_path / "hub.txt"
+    path.write_text("".join(prefix + line for line in HUB.splitlines(keepends=True)))
+    lists = read_nbest(path, first_id=first)
+    assert (lists.ids, lists.sources) == ((first, first + 1), ("un chat", "bonjour"))
+    texts, columns = content(lists)
+    assert texts == [["a cat", "cat"], ["hello", "hi"]]
+    np.testing.assert_allclose(columns["score"], [-0.15, -0.42, -0.2, -0.3])
+    np.testing.assert_allclose(columns["logprob.sum"], [-0.3, -0.84, -0.2, -0.3])
+
+
+def test_many_sentences_of_the_hub_are_a_stream(tmp_path: Path) -> None:
+    path = tmp_path / "hub.txt"
+    path.write_text("".join(f"S\ts{n}\nH\t-{n}.5\tt{n}\nA\t0-0\n" for n in range(40)))
+    lists = read_nbest(path)
+    assert lists.sources == tuple(f"s{n}" for n in range(40))
+    assert lists.features[:, 0].tolist() == [-n - 0.5 for n in range(40)]
+    assert set(lists.extras["alignment"]) == {"0-0"}
+
+
+def test_numbered_lines_are_no_lines_of_the_hub(tmp_path: Path) -> None:
+    """A line of the log that begins with a letter and a tab is left out, as before."""
+    path = tmp_path / "out.txt"
+    path.write_text("S-0\tun chat\nH-0\t-0.5\ta cat\nS\tsomething\nH\t-1\telse\n")
+    assert content(read_nbest(path))[0] == [["a cat"]]
+    path.write_text("H\t-1\telse\nS-0\tun chat\nH-0\t-0.5\ta cat\n")
+    assert content(read_nbest(path, format="fairseq"))[0] == [["a cat"]]
+
+
+# --- columns under other names -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "texts"),
+    [
+        ("seg,hyp,lm\n0,a,1\n0,b,2\n", [["a", "b"]]),
+        ("prompt_id,response_id,response,lm\n0,1,a,1\n0,2,b,2\n", [["a", "b"]]),
+        ("question_id,model_id,output_text,lm\n0,1,a,1\n0,2,b,2\n", [["a", "b"]]),
+        ("ID\tgenerated_text\tlm\n0\ta\t1\n0\tb\t2\n", [["a", "b"]]),
+        ('{"idx": 3, "hyp": "a", "lm": 1}\n{"idx": 3, "hyp": "b", "lm": 2}\n', [["a", "b"]]),
+        ('{"id": 0, "outputs": ["a", "b"], "lm": [1, 2]}\n', [["a", "b"]]),
+    ],
+)
+def test_other_names_are_set_as_the_message_says(
+    tmp_path: Path, first: str, texts: list[list[str]]
+) -> None:
+    path = tmp_path / "lists"
+    path.write_text(first)
+    (setting,) = re.findall(r"write them as (\S+?): correct", message_of(path))
+    found, columns = content(read_nbest(path, format=setting))
+    assert (found, columns["lm"]) == (texts, [1, 2])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "id,source,target,lm\n0,x,a,1\n0,x,b,2\n",  # the reference, or a translation
+        "id,question,answer,lm\n0,x,a,1\n0,x,b,2\n",
+        "index,translation,lm\n0,a,1\n1,b,2\n2,c,3\n",  # the number of a row
+        "response_id,response,lm\n0,a,1\n1,b,2\n",
+        "id,prompt_text,lm\n0,a,1\n0,a,2\n",
+        "id,text_length,lm\n0,3,1\n0,4,2\n",
+        "id,test,lm\n0,1,1\n0,0,2\n",
+        '{"id": 0, "samples": 3, "lm": 1}\n',
+        '{"id": 0, "outputs": [{"body": "a"}]}\n',
+        '{"id": 0, "response": {"status": 200}}\n',
+    ],
+)
+def test_what_would_not_make_lists_is_not_suggested(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "lists"
+    path.write_text(first)
+    assert not re.search(r"write them as|\w+:\w+=", message_of(path))
+
+
+# --- all other commands of the readers -----------------------------------------------------------
+
+ONE = '{"id": 0, "candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}'
+TWO: Content = ([["a", "b"]], {"lm": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("data", "command"),
+    [
+        (b"id,text,lm\r0,a,1\r0,b,2\r", "tr '\\r' '\\n'"),
+        (f"[{ONE}]".encode(), "jq -c '.[]'"),
+        (f"[\n{ONE}\n]\n".encode(), "jq -c '.[]'"),
+        (ONE.replace("{", "{\n").encode(), "jq -c ."),
+    ],
+)
+def test_a_command_converts_the_file(tmp_path: Path, data: bytes, command: str) -> None:
+    (tmp_path / "lists").write_bytes(data)
+    assert quoted_command(message_of(tmp_path / "lists")) == command
+    run_shell(f"{command} < lists > out", tmp_path)
+    assert content(read_nbest(tmp_path / "out")) == TWO
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "expected"),
+    [
+        ("utt-1 a cat\nutt-2 cat\n", "kaldi:score=false", ([["a cat", "cat"]], {})),
+        (
+            "utt-1 3 a cat\nutt-2 4 cat\n",
+            "kaldi:score=true",
+            ([["a cat", "cat"]], {"score": [3, 4]}),
+        ),
+        ("a cat\ncat\n", "plain:list_size=2", ([["a cat", "cat"]], {})),
+    ],
+)
+def test_settings_of_a_format(tmp_path: Path, data: str, settings: str, expected: Content) -> None:
+    path = tmp_path / "lists"
+    path.write_text(data)
+    assert settings.partition("=")[0] in message_of(path)
+    assert content(read_nbest(path, format=settings)) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "change"),
+    [
+        ('"sep=,"\nid,text,lm\n', lambda text: text.partition("\n")[2]),
+        ("\nid,text,lm\n", lambda text: text.removeprefix("\n")),
+    ],
+)
+def test_a_line_is_removed(tmp_path: Path, first: str, change: Callable[[str], str]) -> None:
+    path, rows = tmp_path / "rows.csv", "0,a,1\n0,b,2\n"
+    path.write_text(first + rows)
+    assert "remove it" in message_of(path)
+    path.write_text(change(first + rows))
+    assert content(read_nbest(path)) == TWO
+
+
+def test_cells_that_are_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.tsv"
+    path.write_text('id\ttext\tlm\n0\ta\t1\n0\t"b\tc"\t2\n')
+    (setting,) = re.findall(r"as (tsv:\S+)", message_of(path))
+    assert content(read_nbest(path, format=setting)) == ([["a", "b\tc"]], {"lm": [1, 2]})
+
+
+def test_lines_that_are_not_adjacent_are_sorted(tmp_path: Path) -> None:
+    path = tmp_path / "lists"
+    path.write_text(
+        "1 ||| c ||| LM0= 1 ||| 1\n0 ||| a ||| LM0= 2 ||| 1\n1 ||| d ||| LM0= 3 ||| 1\n"
+    )
+    message = message_of(path)
+    run_shell(f"{quoted_command(message)} lists > out", tmp_path)
+    lists = read_nbest(tmp_path / "out")
+    assert content(lists) == ([["a"], ["c", "d"]], {"LM0": [2, 1, 3]})
+
+
+@pytest.mark.parametrize(
+    "data", [b"PK\x03\x04x", b"{'id': 0}\n", b"data: {}\n", "id\n".encode("utf-16")]
+)
+def test_no_command_where_none_is_known(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "lists"
+    path.write_bytes(data)
+    assert "`" not in message_of(path)
