@@ -116,6 +116,7 @@ class Description(Outcome):
         references: the number of sentences with a reference.
         among: in how many of them a reference is among the candidates.
         duplicates: the number of candidates with the text of another one before them in the list.
+        empty: the number of candidates whose text is empty or blank.
         plan: what `adapt` does; None if it needs a gain.
         warnings: what looks wrong, with a remedy.
 
@@ -139,6 +140,7 @@ class Description(Outcome):
     references: int
     among: int
     duplicates: int
+    empty: int
     plan: Plan | None
     warnings: tuple[str, ...]
 
@@ -197,6 +199,8 @@ class Description(Outcome):
             yield f"{counted(self.missing_ids, 'id')} between the first and the last without a list"
         if self.duplicates:
             yield f"{counted(self.duplicates, 'candidate')} with the text of another of the list"
+        if self.empty:
+            yield f"{counted(self.empty, 'candidate')} with an empty text"
         yield from (f"warning: {warning}" for warning in self.warnings)
 
     def _judgements(self) -> list[str]:
@@ -301,6 +305,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         references=len(with_reference),
         among=sum(not set(references[place]).isdisjoint(texts[place]) for place in with_reference),
         duplicates=sum(len(members) - len(set(members)) for members in texts),
+        empty=sum(not text.strip() for members in texts for text in members),
         plan=plan,
         warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
     )

@@ -34,6 +34,7 @@ def test_counts() -> None:
     assert (found.sentences, found.candidates, found.sizes) == (3, 6, (1, 2.0, 3))
     assert (found.missing_ids, found.duplicates, found.sources, found.references) == (3, 1, 3, 0)
     assert found.texts == {"system": 2}
+    assert found.empty == 0
     logprob, comet, judged = found.columns
     assert logprob[:5] == ("logprob", "feature", -4, -2, -1)
     within = np.concatenate([[0, 1, -1], [0.5, -0.5], [0]])
@@ -154,3 +155,14 @@ def test_words_among_numbers_are_named() -> None:
     (new,) = set(bpa.describe(lists(mqm=["NA", "-1", "-2", "0", "-1", ""])).warnings) - set(usual)
     assert "'NA'" in new
     assert set(bpa.describe(lists(mqm=["NA", "a", "-2", "b", "c", ""])).warnings) == set(usual)
+
+
+def test_empty_candidates_are_counted() -> None:
+    """Marian and recognisers print hypotheses without words; they are candidates as others."""
+    lines = ["0 |||  ||| F0= -1 ||| -1", "0 ||| a ||| F0= -2 ||| -2", "1 |||  ||| F0= -3 ||| -3"]
+    nbest = bpa.read_nbest(lines)
+    assert (nbest.texts(0), nbest.texts(1)) == (["", "a"], [""])
+    found = bpa.describe(nbest)
+    assert found.empty == 2
+    assert "2 candidates with an empty text" in str(found)
+    assert "empty text" not in str(bpa.describe(lists()))

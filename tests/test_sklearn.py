@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -280,6 +281,8 @@ def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str
     ("labels", "reason"),
     [
         (TWO[:3], "it has 3 for 4 rows of X"),
+        ([1, 3], r"it has 2 .* sizes of lists, give {name}=numpy.repeat\(range\(2\), {name}\)"),
+        (np.array([2, 1, 1]), r"it has 3 .* give {name}=numpy.repeat\(range\(3\), {name}\)"),
         ([TWO, TWO], r"it has the shape \(2, 4\)"),
         (np.zeros((4, 2)), r"it has the shape \(4, 2\)"),
         ([[0], [0, 1], [1], [1]], "unhashable type"),
@@ -293,10 +296,24 @@ def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str
     ],
 )
 def test_errors_about_lists_name_them(labels: Any, reason: str, name: str) -> None:
+    reason = reason.replace("{name}", name)
     expected = f"^{name} must be one label of a list for each row, .*{reason}"
     with pytest.raises(DataError, match=expected) as error:
         BayesianRanker().fit(VARIED, [1, 0, 1, 0], **{name: labels})
     assert error.value.parameter == name
+
+
+def test_the_hint_about_sizes_works() -> None:
+    """Sizes of lists, as LightGBM's `group`, become labels as the message says."""
+    sizes = np.bincount(QID)[np.bincount(QID) > 0]
+    qid: Any = sizes
+    with pytest.raises(DataError) as error:
+        BayesianRanker(sampler="map").fit(X, Y, qid=qid)
+    (labels,) = re.findall(r"give qid=numpy\.(repeat\(.*\))$", error.value.message)
+    qid = eval(labels, {"repeat": np.repeat, "qid": qid})
+    ordered = np.argsort(QID, kind="stable")
+    ranker = BayesianRanker(sampler="map").fit(X[ordered], Y[ordered], qid=qid)
+    np.testing.assert_allclose(ranker.coef_, BayesianRanker(sampler="map").fit(X, Y, QID).coef_)
 
 
 def test_constant_columns_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:

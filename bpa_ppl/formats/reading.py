@@ -34,8 +34,8 @@ _REMEDIES = {
     """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` makes a """
     "table of it, with the names of the documents as texts",
     rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?\d+\s*$": "these are judgements of TREC, without scores: "
-    """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score", "gain"} NR == FNR {gain[$1, $3] = """
-    "$4; next} {print $1, $3, $5, gain[$1, $3]}' QRELS RUN` adds them to a run as gains",
+    """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score", "relevance"} NR == FNR """
+    "{of[$1, $3] = $4; next} {print $1, $3, $5, of[$1, $3]}' QRELS RUN` adds them to a run",
     rb"[-+.\deE]+([ \t]+qid:\S+)?([ \t]+\d+:\S+)+[ \t]*(#.*)?\s*$": "this is a file of SVMlight or "
     "LETOR, without texts: X, y, qid = sklearn.datasets.load_svmlight_file(FILE, query_id=True) "
     "reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",

@@ -146,7 +146,7 @@ def test_a_run_of_trec_becomes_a_table(tmp_path: Path, name: str, separator: str
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
-@pytest.mark.filterwarnings("ignore:.*gain is missing")
+@pytest.mark.filterwarnings("ignore:.*relevance is missing")
 def test_judgements_of_trec_are_added_to_a_run(tmp_path: Path, separator: str) -> None:
     (tmp_path / "RUN").write_text(RUN)
     qrels = "q1 0 d11 0\nq1 0 d13 2\nq2 0 21 1\nq3 0 x 1\n"
@@ -156,7 +156,7 @@ def test_judgements_of_trec_are_added_to_a_run(tmp_path: Path, separator: str) -
     run_shell(quoted_command(message) + " > out.tsv", tmp_path)
     texts, columns = content(read_nbest(tmp_path / "out.tsv"))
     assert (texts, columns["score"]) == (DOCUMENTS, SCORES)
-    np.testing.assert_array_equal(columns["gain"], [0, np.nan, 2, 1, np.nan])
+    np.testing.assert_array_equal(columns["relevance"], [0, np.nan, 2, 1, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -401,3 +401,39 @@ def test_no_command_where_none_is_known(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "lists"
     path.write_bytes(data)
     assert "`" not in message_of(path)
+
+
+# --- recipes of the documentation ----------------------------------------------------------------
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_the_page_reads_samples_of_the_harness(tmp_path: Path) -> None:
+    page = (DOCS / "how-to" / "llm-samples.md").read_text("utf-8")
+    (command,) = re.findall(r"^(jq .*\n.*)$", page, re.MULTILINE)
+    lines = [SAMPLE % (n, one) for one in ('"filter":"a",', '"filter":"b",') for n in (0, 1)]
+    (tmp_path / "samples_gsm8k.jsonl").write_text("".join(lines))
+    run_shell(command, tmp_path)
+    lists = read_nbest(tmp_path / "samples.jsonl")
+    assert content(lists)[0] == [["42", "41", "4 2"]] * 2
+    assert lists.references == (("42",), ("42",))
+
+
+@pytest.mark.filterwarnings("ignore:.*relevance is missing")
+def test_the_page_joins_runs_and_judgements_of_trec(tmp_path: Path) -> None:
+    page = (DOCS / "lists.md").read_text("utf-8")
+    (command,) = re.findall(r"^  (awk [^`]*run.tsv)$", page, re.MULTILINE)
+    (tmp_path / "run.txt").write_text(RUN)
+    (tmp_path / "qrels.txt").write_text("q1 0 d11 0\nq1 0 d13 2\nq2 0 21 1\n")
+    run_shell(command, tmp_path)
+    columns = content(read_nbest(tmp_path / "run.tsv"))[1]
+    np.testing.assert_array_equal(columns["relevance"], [0, np.nan, 2, 1, np.nan])
+
+
+def test_the_page_splits_a_table_without_a_header(tmp_path: Path) -> None:
+    page = (DOCS / "lists.md").read_text("utf-8")
+    (command,) = re.findall(r"`(cut [^`]*)`", page)
+    (tmp_path / "beams.tsv").write_text(BEAMS)
+    run_shell(command, tmp_path)
+    lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
+    assert content(lists) == LISTS

@@ -106,9 +106,13 @@ def output(text: str, *logprobs: float, reason: str = "stop") -> Any:
     return SimpleNamespace(text=text, token_ids=tokens, finish_reason=reason, logprobs=logged)
 
 
-def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("eos", [EOS, [128_009, EOS]])
+def test_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eos: int | list[int]
+) -> None:
     """On stand-ins of the two programs, with the documented attributes."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Model, "generation_config", SimpleNamespace(eos_token_id=eos))
     message = {"role": "user", "content": "Translate into English: ein Haus"}
     asking = {"custom_id": "request-0", "body": {"messages": [message]}}
     choices = [{"message": {"content": "a house"}, "logprobs": {"content": [{"logprob": -1}]}}]
