@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import random
+import re
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -318,6 +319,64 @@ def sorted_lines(rng: random.Random, folder: Path) -> str:
             raise Failure(
                 f"{lists.text(row)} has {found}, not {expected[lists.text(row)]}: {lines}"
             )
+    return ACCEPTED
+
+
+_OTHER_NAMES = {
+    "id": ("id", "seg", "segment_id", "idx", "prompt_id", "question-id", "Sentence", "key", "qid"),
+    "text": ("text", "hyp", "output", "Response", "generated_text", "mt", "utterance", "candidate"),
+    "lm": ("lm", "score", "text_length", "7", "response_score"),
+}
+#: Columns next to these, which are neither: their names and their values by row.
+_DECOYS: list[tuple[str, Callable[[int], Any]]] = [
+    ("target", lambda row: "the reference"),
+    ("answer", "42".format),
+    ("index", lambda row: row),
+    ("response_id", lambda row: row),
+    ("prompt_text", lambda row: "a prompt"),
+    ("source_text", lambda row: "un chat"),
+    ("test", lambda row: row % 2),
+    ("samples", lambda row: 3),
+    ("model_id", "m{}".format),
+]
+
+
+@area("hints", 1_000)
+def hints(rng: random.Random, folder: Path) -> str:
+    """Columns under other names, or without: what a message suggests gives the right lists."""
+    names = {usual: rng.choice(others) for usual, others in _OTHER_NAMES.items()}
+    decoys = dict(rng.sample(_DECOYS, rng.randint(0, 3)))
+    columns = [*names.values(), *decoys]
+    rng.shuffle(columns)
+    expected = [[f"t {s} {h}" for h in range(rng.randint(2, 3))] for s in range(rng.randint(2, 4))]
+    rows: list[dict[str, Any]] = []
+    for s, texts in enumerate(expected):
+        for text in texts:
+            own = {names["id"]: s, names["text"]: text, names["lm"]: rng.random()}
+            rows.append(own | {name: value(len(rows)) for name, value in decoys.items()})
+    kind = rng.choice((".csv", ".tsv", ".jsonl", ""))
+    mark = "," if kind == ".csv" else "\t"
+    lines = [json.dumps({name: row[name] for name in columns}) for row in rows]
+    header = rng.random() < 0.7
+    if kind != ".jsonl":
+        lines = [mark.join(str(row[name]) for name in columns) for row in rows]
+        lines[:0] = [mark.join(columns)] * header
+    path = folder / f"lists{kind}"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    result = outcome(lambda: (bpa.read_nbest(path),))
+    if isinstance(result, str):
+        if setting := re.search(r"write them as (\S+?): correct", result):
+            result = (bpa.read_nbest(path, format=setting[1]),)
+        elif "put a line with their names before it" in result:
+            usual = {name: usual for usual, name in names.items()}
+            lines.insert(0, mark.join(usual.get(name, name) for name in columns))
+            path.write_text("".join(f"{line}\n" for line in lines))
+            result = (bpa.read_nbest(path),)
+        else:
+            return REFUSED
+    found = [result[0].texts(place) for place in range(len(result[0]))]
+    if found != expected:
+        raise Failure(f"{found}, not {expected}: {lines}")
     return ACCEPTED
 
 
