@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import BayesianRanker, BpaError, NBest, read_nbest
+from bpa_ppl import BayesianRanker, BpaError, BpaWarning, NBest, read_nbest
 
 Content = tuple[list[list[str]], dict[str, list[float]]]
 
@@ -437,3 +437,89 @@ def test_the_page_splits_a_table_without_a_header(tmp_path: Path) -> None:
     run_shell(command, tmp_path)
     lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
     assert content(lists) == LISTS
+
+
+# --- references, ids and other settings ----------------------------------------------------------
+
+LINES = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
+
+
+def references_error(path: Path) -> str:
+    with pytest.raises(BpaError) as caught:
+        read_nbest(LINES, references=path)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "expected"),
+    [
+        ("0\ta\tnews\n1\tb\tnews\n", "cut -f1,2", (("a",), ("b",))),
+        ("a\tb\tc\nd\te\tf\n", "tr '\\t' ' '", (("a b c",), ("d e f",))),
+        ('"a, b"\n"c \\"d\\""\n', "jq -r .", (("a, b",), ('c "d"',))),
+    ],
+)
+def test_a_command_converts_references(
+    tmp_path: Path, before: str, command: str, expected: tuple[Any, ...]
+) -> None:
+    (tmp_path / "ref").write_text(before)
+    assert f"`{command}`" in references_error(tmp_path / "ref")
+    run_shell(f"{command} < ref > out", tmp_path)
+    assert read_nbest(LINES, references=tmp_path / "out").references == expected
+
+
+def test_quoted_references_that_are_meant(tmp_path: Path) -> None:
+    path = tmp_path / "ref"
+    path.write_text('"Yes."\n"No."\n')
+    (line,) = re.findall(r'write lines like (\{.*"\})', references_error(path))
+    path.write_text(line + "\n" + line.replace("0", "1").replace("Yes", "No"))
+    assert read_nbest(LINES, references=path).references == (('"Yes."',), ('"No."',))
+
+
+def test_ids_without_a_tab_get_one(tmp_path: Path) -> None:
+    path = tmp_path / "ref"
+    path.write_text("0 the cat\n1 a dog\n")
+    assert "(lines `id<TAB>text`)" in references_error(path)
+    path.write_text("0\tthe cat\n1\ta dog\n")
+    assert read_nbest(LINES, references=path).references == (("the cat",), ("a dog",))
+
+
+def test_the_first_id_is_set_as_the_message_says() -> None:
+    with pytest.raises(BpaError) as caught:
+        read_nbest(LINES, first_id=1)
+    (first,) = re.findall(r"set the first id to (\d+)", caught.value.message)
+    assert read_nbest(LINES, first_id=int(first)).ids == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("format", "data"),
+    [("csv", "id,hyp,lm\n0,a,1\n0,b,2\n"), ("jsonl", '{"seg": 0, "text": "a", "lm": 1}\n')],
+)
+def test_a_column_is_named_in_a_format_that_is_set(tmp_path: Path, format: str, data: str) -> None:
+    path = tmp_path / "lists"
+    path.write_text(data)
+    (setting,) = re.findall(r"name it in the format: (\S+)$", message_of(path, format=format))
+    assert read_nbest(path, format=f"{format}:{setting}").texts(0)[0] == "a"
+
+
+@pytest.mark.filterwarnings("ignore:.*if these are words, set")
+def test_numbers_that_may_be_words_or_scores() -> None:
+    lines = ["u-1 -1 ONE", "u-2 -2 TWO", "u-3 -3 FOUR"]
+    assert read_nbest(lines, format="kaldi:score=false").texts(0)[0] == "-1 ONE"
+    assert read_nbest(lines, format="kaldi:score=true").texts(0)[0] == "ONE"
+
+
+def test_bad_numbers_are_dropped_as_the_message_says() -> None:
+    lines = ["id,text,lm", "0,a,1", "0,b,x"]
+    with pytest.raises(BpaError, match=r"\(bad: drop\)"):
+        read_nbest(lines)
+    with pytest.warns(BpaWarning, match="1 candidate dropped"):
+        assert read_nbest(lines, bad="drop").texts(0) == ["a"]
+
+
+def test_the_page_puts_a_tab_after_the_utterance(tmp_path: Path) -> None:
+    page = (DOCS / "lists.md").read_text("utf-8")
+    (command,) = re.findall(r"`(sed [^`]*text.tsv)`", page)
+    (tmp_path / "text").write_text("u1 THE CAT\nu2 A DOG\n")
+    run_shell(command, tmp_path)
+    lists = read_nbest(["u2-1 -1.5 DOG", "u1-1 -2.5 CAT"], references=tmp_path / "text.tsv")
+    assert lists.references == (("A DOG",), ("THE CAT",))
