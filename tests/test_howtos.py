@@ -104,6 +104,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preferences = {"preferences": [[0, 3], [4, 8]]}
     for name in ("compared", "lists"):
         write_lines(f"{name}.jsonl", [json.dumps(line | preferences) for line in sentences])
+    samples = [{"id": n, "reference": f"{n}", "candidates": ["1", f"{n}"]} for n in range(2, 12)]
+    write_lines("samples.jsonl", list(map(json.dumps, samples)))
     write_responses(["ein Haus", "eine Katze"] * 5, "answers.jsonl", "requests.jsonl")
     write_responses(["ein Hund"] * 5, "new-answers.jsonl", "new-requests.jsonl")
     write_lines("adapt.en", ["a house", "a cat"] * 5)

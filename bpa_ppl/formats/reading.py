@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import BpaError, DataError, UsageError, quote
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, is_name, nearest
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
@@ -41,7 +41,7 @@ _REMEDIES = {
     "reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
     rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
     "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
-    rb"(?s)\s*\[\s*\{.*\"annotation(s\":\s*\[|_id\")": "this is an export of Label Studio: "
+    rb"(?s)\s*\[?\s*\{.*\"annotation(s\":\s*\[|_id\")": "this is an export of Label Studio: "
     "docs/how-to/judge.md shows how to read it",
 }
 _WITHOUT_NAMES = (
@@ -253,7 +253,7 @@ def _makes_lists(head: bytes, format: str) -> bool:
     try:
         with capture_notes():
             lists = read_nbest(head, format=format)
-    except DataError as error:
+    except BpaError as error:
         return error.code == "no-data"  # a header alone
     return len(lists) == 1 or lists.sizes.max() > 1
 

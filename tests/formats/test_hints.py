@@ -103,6 +103,11 @@ def test_names_that_are_numbers_are_names(tmp_path: Path) -> None:
     assert read_nbest(path).feature_names == ("2023", "2024")
 
 
+def test_names_of_pairs_are_names() -> None:
+    lists = read_nbest(["model_a,model_b,winner,7", "X,Y,model_a,1"])
+    assert lists.texts(0) == ["X", "Y"]
+
+
 def test_numbers_alone_are_for_the_estimator(tmp_path: Path) -> None:
     """As in the files of LightGBM: the gain first, without names."""
     path = tmp_path / "train.tsv"
@@ -218,6 +223,7 @@ def test_choices_of_the_harness_have_no_command(tmp_path: Path) -> None:
     [
         '[{"id":1,"data":{"first":"a"},"annotations":[{"id":10,"result":[]}]}]',
         '[\n  {\n    "id": 1,\n    "annotations": [\n      {"id": 10}]}]\n',
+        '{"id":1,"data":{"first":"a"},"annotations":[]}\n{"id":2,"data":{},"annotations":[]}\n',
         '[{"id":1,"first":"a","better":"left","annotator":1,"annotation_id":10}]',
     ],
 )
@@ -312,6 +318,7 @@ def test_other_names_are_set_as_the_message_says(
         '{"id": 0, "samples": 3, "lm": 1}\n',
         '{"id": 0, "outputs": [{"body": "a"}]}\n',
         '{"id": 0, "response": {"status": 200}}\n',
+        '{"id": 0, "text_a,b": "a"}\n',  # no name in a setting
     ],
 )
 def test_what_would_not_make_lists_is_not_suggested(tmp_path: Path, first: str) -> None:
