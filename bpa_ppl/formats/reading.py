@@ -285,7 +285,8 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         reader = kind()
         names = reader.field_names(line)
         if isinstance(reader, Csv) and not any(map(is_name, names)):
-            is_table = name in (usual, shape[0]) or any(map(looks_numeric, names[:1] + names[-1:]))
+            ends = [cell.replace(",", ".") for cell in (*names[:1], *names[-1:])]
+            is_table = name in (usual, shape[0]) or any(map(looks_numeric, ends))
             if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
                 return name, problem
             continue

@@ -414,7 +414,7 @@ def missing_names(cells: Sequence[str]) -> str | None:
     >>> missing_names(["id", "text", "2024"]) is None, missing_names(["a cat", "-1.5"])[:45]
     (True, "the first line has values, 'a cat, -1.5', not")
     """
-    numeric = list(map(looks_numeric, cells))
+    numeric = [looks_numeric(cell.replace(",", ".")) for cell in cells]
     if not any(numeric) or any(map(is_name, cells)):
         return None
     is_counted = list(cells) == list(map(str, range(len(cells))))  # by pandas

@@ -74,10 +74,12 @@ def test_texts_and_scores_without_names_are_split(
         ("0\ta cat\t-0.5\n0\tcat\t-1.5\n1\thello\t-0.25\n1\thi\t-2\n", "id\ttext\tscore"),
         ("-0.5\ts 1\ta cat\n-1.5\ts 1\tcat\n-0.25\ts2\thello\n-2\ts2\thi\n", "score\tid\ttext"),
         ("0,a cat,-0.5\n0,cat,-1.5\n1,hello,-0.25\n1,hi,-2\n", "id,text,score"),
+        ("0;a cat;-0,5\n0;cat;-1,5\n1;hello;-0,25\n1;hi;-2\n", "id;text;score"),
         ("doc-1\ta cat\t-0.5\ndoc-1\tcat\t-1.5\nb\thello\t-0.25\nb\thi\t-2\n", "id\ttext\tscore"),
     ],
 )
 @pytest.mark.parametrize("name", ["rows", "rows.csv", "rows.tsv"])
+@pytest.mark.filterwarnings("ignore:.*separated by ';'")
 def test_a_line_with_names_is_put_before_values(
     tmp_path: Path, rows: str, header: str, name: str
 ) -> None:
