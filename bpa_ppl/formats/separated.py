@@ -307,8 +307,8 @@ class _Reader:
 
     def _check_header(self, header: list[str], line: int) -> None:
         names = self.options.names
-        is_named = is_pair(header) or not set(names.names.values()).isdisjoint(header)
-        if not is_named and (problem := missing_names(header)):
+        named = not set(names.names.values()).isdisjoint(header)
+        if not (named or answer_fields(header, names.names)) and (problem := missing_names(header)):
             raise self.options.error(problem, line, "missing-column", "format")
         if not header[0] and _INDEX_NAME not in header:
             header[0] = _INDEX_NAME
