@@ -19,7 +19,6 @@ from bpa_ppl.formats.references import AnyReferences, AnySources, references_of,
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.separated import Csv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
-from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.nbest import NBest
 
 # The beginnings of files that no format reads, and what to do about them.
@@ -285,8 +284,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         reader = kind()
         names = reader.field_names(line)
         if isinstance(reader, Csv) and not any(map(is_name, names)):
-            ends = [cell.replace(",", ".") for cell in (*names[:1], *names[-1:])]
-            is_table = name in (usual, shape[0]) or any(map(looks_numeric, ends))
+            is_table = name in (usual, shape[0]) or missing_names([*names[:1], *names[-1:]])
             if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
                 return name, problem
             continue
