@@ -358,7 +358,7 @@ def test_rows_without_an_answer_are_dropped_if_asked(answer: Any) -> None:
 
 @pytest.mark.parametrize("odd", [{"preferences": [[0, 5]]}, {"rankings": [[0, [1], 0]]}])
 def test_what_adapt_refuses_is_described(odd: Row) -> None:
-    candidates = [{"text": "a", "lm": 1.5}, {"text": "b", "lm": 0.5}]
+    candidates = [{"text": "a", "lm": 1.5}, {"text": "b", "lm": 0.25}]
     rows = [{"preferences": [[0, 1]], "candidates": candidates} for _ in range(3)]
     lists = read(*rows, {**odd, "candidates": candidates})
     assert any(str(next(iter(odd))) in warning for warning in describe(lists).warnings)
