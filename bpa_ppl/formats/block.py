@@ -52,7 +52,7 @@ _NOT_THESE = {
 }
 _SHOWN = 400  # characters of the names of columns in a message
 #: The index of a data frame that pandas has written as a column, and read again.
-_INDEX = re.compile(r"Unnamed: \d+|__index_level_\d+__")
+_INDEX = re.compile(r"Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 
 
 class ColumnNames:
@@ -85,10 +85,14 @@ class ColumnNames:
                 problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
                 raise DataError(problem, origin, parameter="format", code="duplicate")
 
-    def usual(self, names: Collection[str]) -> dict[str, str]:
+    def usual(self, names: Collection[str], index: Collection[str] = ()) -> dict[str, str]:
         """Return the usual name of each column of a file, or of each field of an object.
 
         A column is left out, with a warning, if another one takes its place.
+
+        Args:
+            names: of the columns.
+            index: those that are the index of a data frame.
         """
         present = [name for name in self._usual if name in names]
         self._present.update(present)
@@ -99,7 +103,11 @@ class ColumnNames:
             self._replaced.add(name)
             problem = f"the column {name} is left out: {quote(self.names[name])} takes its place"
             warn_user(f"{locate(self._origin)}{problem}")
-        kept = (n for n in names if n in self._usual or (n not in replaced and self.keeps(n)))
+        kept = (
+            name
+            for name in names
+            if name in self._usual or (name not in replaced and self.keeps(name, index))
+        )
         return {name: self._usual.get(name, name) for name in kept}
 
     def fields(self, record: Mapping[Any, Any]) -> dict[str, Any]:
@@ -114,16 +122,23 @@ class ColumnNames:
                 record = {**found[0], name: found[1]}
         return {usual: record[name] for name, usual in self.usual(record).items()}
 
-    def keeps(self, name: str) -> bool:
+    def keeps(self, name: str, index: Collection[str] = ()) -> bool:
         """Return whether a column is read, with a warning if it is an index.
+
+        Args:
+            name: of the column.
+            index: columns that are the index of a data frame, whatever their names.
 
         >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
         False
         """
-        if name not in self._exclude and not _INDEX.fullmatch(name):
+        if name not in self._exclude and name not in index and not _INDEX.fullmatch(name):
             return True
         if name not in self._left_out and name not in self._exclude:
-            problem = f"{name} is left out, the index of a data frame: write it with index=False"
+            remedy = (
+                "reset_index() makes it a column" if name in index else "write it with index=False"
+            )
+            problem = f"{name} is left out, the index of a data frame: {remedy}"
             warn_user(f"{locate(self._origin)}{problem}")
         self._left_out.add(name)
         return False

@@ -422,7 +422,9 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
             raise options.error(f"{problem}numbers with a unit", code="wrong-type")
     lines = np.arange(1, len(table) + 1) if lines is None else lines
     columns_of_both = (*table.schema, *flat.schema)
-    usual = options.names.usual([field.name for field in columns_of_both])
+    has_id = ID in options.names.names or ID in table.column_names
+    index = _index_of(table.schema) if has_id else ()
+    usual = options.names.usual([field.name for field in columns_of_both], index)
     fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     named = not options.names.names.keys().isdisjoint(SETTINGS)
@@ -438,6 +440,19 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
         columns = sentences if is_of_sentence(name) else candidates
         columns[name] = _column(single_array(table[name]), numbers=columns is candidates)
     return Block(candidates, sentences, np.arange(len(table)), lines)
+
+
+def _index_of(schema: pa.Schema) -> list[str]:
+    """Return the numeric columns that pandas has written as an index, but for ids and the like."""
+    import pyarrow as pa
+
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    return [
+        field.name
+        for field in schema
+        if field.name in index and not (is_of_sentence(field.name) or field.name in (TEXT, TOTAL))
+        if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    ]
 
 
 def _extension_of(field: pa.Field) -> str:

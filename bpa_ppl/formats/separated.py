@@ -310,8 +310,8 @@ class _Reader:
         named = not set(names.names.values()).isdisjoint(header)
         if not (named or answer_fields(header, names.names)) and (problem := missing_names(header)):
             raise self.options.error(problem, line, "missing-column", "format")
-        if not header[0] and _INDEX_NAME not in header:
-            header[0] = _INDEX_NAME
+        if not header[0]:
+            header[0] = _INDEX_NAME + ".1" * sum(name.startswith(_INDEX_NAME) for name in header)
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             problem = f"two columns {odd} in the header: rename one"
             if not odd:

@@ -49,6 +49,44 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path: Path, name: str) -> None:
     assert lists.features.ravel().tolist() == pytest.approx(data.judge.tolist())
 
 
+def test_the_index_of_a_frame_that_was_written_twice(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "lists.csv"
+    frame().to_csv(path)
+    for _ in range(2):
+        pandas.read_csv(path).to_csv(path)
+    with pytest.warns(BpaWarning, match=r"Unnamed: 0(\.1)* is left out") as notes:
+        lists = bpa.read_nbest(path)
+    assert (lists.feature_names, lists.extras, len(notes)) == (("judge",), {}, 3)
+
+
+def test_a_named_index_of_numbers_is_no_feature(tmp_path: Path) -> None:
+    data = frame(row=[5, 3, 1, 0, 4, 2]).set_index("row")
+    data.to_parquet(tmp_path / "lists.parquet")
+    for read in (lambda: from_records(data), lambda: bpa.read_nbest(tmp_path / "lists.parquet")):
+        with pytest.warns(
+            BpaWarning, match=r"row is left out.*: reset_index\(\) makes it a column"
+        ):
+            assert read().feature_names == ("judge",)
+    assert from_records(data.reset_index()).feature_names == ("row", "judge")
+
+
+def test_an_index_with_a_meaning_is_read(tmp_path: Path) -> None:
+    data = frame(system=list("xyzxyz"))
+    lists = from_records(data.set_index(["id", "text", "system"]))
+    assert (lists.feature_names, list(lists.extras), lists.ids) == (("judge",), ["system"], (1, 2))
+    data.rename(columns={"id": "seg"}).set_index("seg").to_parquet(tmp_path / "seg.parquet")
+    with raises(DataError, "missing-column", line=1, parameter="format", match="id=seg"):
+        bpa.read_nbest(tmp_path / "seg.parquet")
+    assert bpa.read_nbest(tmp_path / "seg.parquet", format="parquet:id=seg").ids == (1, 2)
+
+
+def test_each_frame_has_its_note() -> None:
+    for _ in range(2):
+        with pytest.warns(BpaWarning, match="Unnamed: 0 is left out"):
+            from_records(frame(**{"Unnamed: 0": [5, 3, 1, 0, 4, 2]}))
+
+
 def test_a_column_without_a_name_elsewhere_is_an_error() -> None:
     with raises(DataError, "bad-name", line=1):
         bpa.read_nbest([b"id,text,,lm", b"0,a,1,2"], format="csv")
