@@ -61,7 +61,7 @@ class ColumnNames:
     Args:
         names: of columns that have another name than usual, by the usual one.
         origin: the name of the file, for messages.
-        exclude: columns that are left out, as the index of pandas is.
+        exclude: columns that are left out, as the index of pandas is; None where none can be.
 
     Raises:
         DataError: if one column has two names.
@@ -71,8 +71,9 @@ class ColumnNames:
     {'segment': 'id', 'output': 'text', 'lm': 'lm'}
     """
 
-    def __init__(self, names: Mapping[str, str], origin: str, exclude: Iterable[str] = ()):
-        self.names, self._origin, self._exclude = names, origin, tuple(exclude)
+    def __init__(self, names: Mapping[str, str], origin: str, exclude: Iterable[str] | None = None):
+        self.names, self._origin, self._exclude = names, origin, tuple(exclude or ())
+        self._can_exclude = exclude is not None
         self.any = bool(names or self._exclude)  # whether columns are renamed or left out
         self._left_out: set[str] = set()
         self._usual = {name: usual for usual, name in names.items()}
@@ -143,6 +144,14 @@ class ColumnNames:
         self._left_out.add(name)
         return False
 
+    def or_exclude(self, name: str) -> str:
+        """Return the end of a remedy: how to leave out a column, if the format can.
+
+        >>> ColumnNames({}, "dev.csv", exclude=()).or_exclude("answer")
+        ', or leave the column out: exclude=answer in the format'
+        """
+        return f", or leave the column out: exclude={name} in the format" * self._can_exclude
+
     def require_all(self) -> None:
         """Check that a file that has been read has each column with another name, or left out.
 
@@ -185,6 +194,8 @@ class ColumnNames:
                 if (other := self._usual.get(name, usual)) != usual:
                     problem = f"no {usual}, since the column {name} is read as the {other}"
                     remedy, parameter = "name a column for each", "format"
+                elif usual in self._exclude:
+                    remedy, parameter = f"leave out exclude={usual}, since lists need it", "format"
                 elif usual in self.names:
                     remedy, parameter = f"name another one: {usual}={near or 'NAME'}", "format"
                     if usual in columns or usual not in (ID, TEXT):

@@ -202,7 +202,7 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
 
 def schema_of(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
-    mean_over, exclude = (getattr(reader, name, ()) for name in ("mean_over", "exclude"))
+    mean_over, exclude = getattr(reader, "mean_over", ()), getattr(reader, "exclude", None)
     excluded = (exclude,) if isinstance(exclude, str) else exclude
     return Schema(
         options._replace(

@@ -260,9 +260,10 @@ class Schema:
         """Return the error of a value that is not a finite number."""
         value = block.candidates[name][row]
         if name not in self._numbers_only:
+            end = self.options.names.or_exclude(name) if kind_of(value) != NUMBER else ""
             problem = f"is {shown(value)}, not a finite 32-bit number: correct it, or drop such "
             return self._error_at(
-                block, name, row, f"{problem}candidates (bad: drop)", parameter="bad"
+                block, name, row, f"{problem}candidates (bad: drop){end}", parameter="bad"
             )
         if kind_of(value) == NUMBER:
             problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
@@ -331,7 +332,8 @@ class Schema:
             elif kind == NUMBER:
                 other = self._no_number.get(name, "the candidates before have none")
                 problem = f"is {shown(value)}, a number, and {other}"
-                raise self._error_at(block, name, row, f"{problem}: give the field one type")
+                problem += ": give the field one type" + self.options.names.or_exclude(name)
+                raise self._error_at(block, name, row, problem)
             elif kind != current:
                 current = OBJECT
         return current

@@ -389,6 +389,7 @@ class _Reader:
             problem += f"{other}: write one decimal mark, and no separators of thousands"
             raise self.options.error(problem, line, "bad-number")
         remedy = "correct it, leave the cell empty if there is no value"
+        remedy += self.options.names.or_exclude(name)
         value = self.options.number(printed, line, f"{name}: ", remedy)
         self._decimal = self._decimal or mark
         return value

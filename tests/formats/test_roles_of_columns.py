@@ -179,6 +179,28 @@ def test_verdicts_that_are_missing_and_parallel_lists() -> None:
             bpa.gains(lists.with_extras(ok=other), "ok")
 
 
+@pytest.mark.parametrize("answers", [("six", 41), (41, "42"), (1, True), (False, 0), (1, "unsure")])
+def test_a_column_of_two_types_can_be_left_out(tmp_path: Path, answers: tuple[Any, Any]) -> None:
+    path = tmp_path / "lists.jsonl"
+    candidates = [
+        {"text": text, "lm": 0.5, "answer": of} for text, of in zip("ab", answers, strict=True)
+    ]
+    path.write_text(json.dumps({"id": 0, "candidates": candidates}))
+    with pytest.raises(DataError, match="exclude=answer"):
+        bpa.read_nbest(path)
+    lists = bpa.read_nbest(path, format="jsonl:exclude=answer")
+    assert (lists.feature_names, lists.extras) == (("lm",), {})
+    with pytest.raises(DataError) as caught:  # records have no format
+        from_records([{"id": 0, "candidates": candidates}])
+    assert "exclude" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["id", "text"])
+def test_ids_and_texts_cannot_be_left_out(name: str) -> None:
+    with raises(DataError, "missing-column", line=1, parameter="format", match=f"exclude={name}"):
+        bpa.read_nbest([b"id,text,lm", b"0,a,1"], format=f"csv:exclude={name}")
+
+
 def test_a_number_as_a_text_is_an_extra() -> None:
     def line(**fields: Any) -> bytes:
         values = {name: [value, value] for name, value in fields.items()}
