@@ -920,6 +920,53 @@ def columns_of_users(rng: random.Random, folder: Path) -> str:
     return verdict(use, folder)
 
 
+@area("roles of columns", 2_000)
+def roles_of_columns(rng: random.Random, folder: Path) -> str:
+    """The index of a data frame, verdicts, numbers as texts, and a column that is left out."""
+    name, count = rng.choice(("jsonl", "csv", "tsv", "parquet", "records")), rng.randrange(1, 9)
+    gains = rng.choices((0.0, 1.0), k=count)
+    verdicts = rng.choice(((False, True), ("FALSE", "TRUE"), ("No", "yes"), ("fail", "PASS")))
+    index = rng.choice(("Unnamed: 0", "Unnamed: 0.1", "__index_level_0__", "row"))
+    columns: dict[str, list[Any]] = {
+        "id": [row // 3 for row in range(count)],
+        "text": rng.choices("ab", k=count),
+        "lm": [rng.random() for _ in range(count)],
+        "ok": [verdicts[int(gain)] for gain in gains],
+    }
+    if index != "row" or name == "parquet":
+        columns[index] = rng.sample(range(99), count)
+    if name not in ("csv", "tsv"):  # which have no quotation marks around texts
+        columns["answer"] = [str(rng.randrange(9)) for _ in range(count)]
+    settings = ""
+    if rng.random() < 0.5 and name != "records":
+        columns["odd"] = [odd_json(rng) if name == "jsonl" else "x" for _ in range(count)]
+        settings = ":exclude=odd"
+    names = rng.sample(list(columns), len(columns))
+    rows = [
+        dict(zip(names, row, strict=True)) for row in zip(*map(columns.get, names), strict=True)
+    ]  # type: ignore[arg-type]
+    path = folder / f"lists.{name}"
+    if name == "parquet":
+        table = pa.Table.from_pylist(rows)
+        described = json.dumps({"index_columns": [index], "columns": []})
+        pq.write_table(table.replace_schema_metadata({"pandas": described}), path)
+    elif name == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        mark = "\t" if name == "tsv" else ","
+        cells = [["" if n == "Unnamed: 0" and n == names[0] else n for n in names]]
+        cells += [list(row.values()) for row in rows]
+        path.write_text("".join(mark.join(map(str, row)) + "\n" for row in cells))
+
+    def use() -> None:
+        records = name == "records"
+        lists = from_records(rows) if records else bpa.read_nbest(path, format=name + settings)
+        if lists.feature_names != ("lm",) or bpa.gains(lists, "ok").tolist() != gains:
+            raise Failure(f"{lists!r} of {rows}")
+
+    return verdict(use, folder)
+
+
 @area("arguments", 12_000)
 def arguments(rng: random.Random, folder: Path) -> str:
     """Public functions and constructors with arguments of other types, shapes and values."""
