@@ -941,6 +941,8 @@ def roles_of_columns(rng: random.Random, folder: Path) -> str:
     if rng.random() < 0.5 and name != "records":
         columns["odd"] = [odd_json(rng) if name == "jsonl" else "x" for _ in range(count)]
         settings = ":exclude=odd"
+    elif rng.random() < 0.3 and name != "records":
+        settings = ":exclude=unknown"
     names = rng.sample(list(columns), len(columns))
     rows = [
         dict(zip(names, row, strict=True)) for row in zip(*map(columns.get, names), strict=True)
@@ -961,6 +963,8 @@ def roles_of_columns(rng: random.Random, folder: Path) -> str:
     def use() -> None:
         records = name == "records"
         lists = from_records(rows) if records else bpa.read_nbest(path, format=name + settings)
+        if settings.endswith("unknown"):
+            raise Failure("an unknown column is excluded")
         if lists.feature_names != ("lm",) or bpa.gains(lists, "ok").tolist() != gains:
             raise Failure(f"{lists!r} of {rows}")
 
