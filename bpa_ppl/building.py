@@ -26,6 +26,7 @@ from bpa_ppl.nbest import (
     COLUMNS,
     NBest,
     demote_to_extras,
+    feature_of,
     features_at,
     offsets_of,
     to_names,
@@ -289,8 +290,8 @@ def position_note(nbest: NBest, name: str, least: int = 1) -> str:
     >>> position_note(lists, "row")
     'row counts the candidates of each list: exclude it, unless their order says more'
     """
-    values = nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
-    steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
+    values = feature_of(nbest, name)
+    steps = np.delete(np.diff(() if values is None else values), nbest.offsets[1:-1] - 1)
     if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
         return ""
     return f"{name} counts the candidates of each list: exclude it, unless their order says more"

@@ -19,6 +19,8 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.sampler import SAMPLERS
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* counts the candidates:bpa_ppl.BpaWarning")
+
 LISTS = from_lists(
     [["a b", "a c", "b"]] * 4, [[[0.0], [1.0], [2.0]]] * 4, ["x"], references=["a b"] * 4
 )
