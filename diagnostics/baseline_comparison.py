@@ -61,6 +61,7 @@ _MIN_LISTS = 10
 #: Metrics whose gains are numbers of words.
 _IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
 _MAX_DRAWS = 1000  # for leave-one-out
+_DIGITS = 6  # of recorded probabilities
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -295,15 +296,17 @@ def _compare(
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
     baselines, ways, log_loss = select_baselines(judged, draws)
-    in_sample, doubtful, related, best = False, 0, None, None
+    in_sample, doubtful, related, best, predictions = False, 0, None, None, np.empty((0, 2))
     if draws is not None:
         in_sample = draws.kind == "point" or draws.pointwise is None
         scores, k_hat = _scores(draws, nbest, in_sample=in_sample)
         doubtful = int(np.sum(k_hat > POOR_PARETO_K))
         ways["adapted", ADAPTED] = judged.of_scores(scores)
+        predicted = _predictions(draws, judged, in_sample=in_sample)
         if isinstance(judged, Answers):
-            log_loss |= _log_loss(draws, judged, in_sample=in_sample)
+            log_loss |= _log_loss(judged, predicted[:, 0])
         if not in_sample:
+            predictions = predicted.round(_DIGITS)
             best = judged.count_best(scores)
             related = judged.association(scores) if len(nbest) >= _MIN_LISTS else None
     if draws is not None and without is not None:
@@ -314,7 +317,8 @@ def _compare(
     sums = sum_gains(ways, judged.bounds(), judged.weight, log_loss)
     evaluation = IN_SAMPLE if in_sample else LEFT_OUT
     rows, left_out = make_rows(sums, accuracy=metric is None), judged.left_out
-    return BaselineComparison(rows, baselines, unit, evaluation, left_out, doubtful, related, best)
+    counts = left_out, doubtful, related, best, tuple(map(tuple, predictions.tolist()))
+    return BaselineComparison(rows, baselines, unit, evaluation, *counts)
 
 
 def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
@@ -326,13 +330,30 @@ def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Fl
     return np.concatenate(by_list), k_hat
 
 
-def _log_loss(draws: Draws, judged: Answers, *, in_sample: bool) -> dict[str, Float64]:
-    """Return the mean −log p of the preferences about each list by the posterior."""
-    pairs = judged.pairs
-    rows = np.stack([pairs.better, pairs.worse], axis=1).ravel()
-    of_two = judged.lists.regroup(pairs.of_list, rows, np.full(len(pairs.weight), 2))
-    p = np.concatenate(leave_one_out(draws, of_two, in_sample=in_sample)[0])[::2]
-    return {ADAPTED: pairs.mean_of_lists(-np.log(np.maximum(p, _TINY)))}
+def _predictions(draws: Draws, judged: Gains | Answers, *, in_sample: bool) -> Float64:
+    """Return (P, 2) the probability of each preferred one of two candidates, and its weight.
+
+    Gains have none, unless the best one of two candidates was observed as a choice.
+    """
+    if isinstance(judged, Answers):
+        pairs = judged.pairs
+        rows, lists = np.stack([pairs.better, pairs.worse], axis=1), pairs.of_list
+        weight = pairs.weight / judged.weight[lists]
+    elif getattr(draws.record.likelihood, "name", "") == "oracle" and all(judged.lists.sizes == 2):
+        gains = judged.gains.reshape(-1, 2)
+        lists = np.flatnonzero(gains[:, 0] != gains[:, 1])
+        order = np.argsort(-gains[lists], axis=1)
+        rows, weight = judged.lists.offsets[lists, None] + order, np.ones(len(lists))
+    else:
+        return np.empty((0, 2))
+    of_two = judged.lists.regroup(lists, rows.ravel(), np.full(len(rows), 2))
+    p = np.reshape([leave_one_out(draws, of_two, in_sample=in_sample)[0]], (-1, 2))[:, 0]
+    return np.stack([p, weight], axis=1)
+
+
+def _log_loss(judged: Answers, p: Float64) -> dict[str, Float64]:
+    """Return the mean −log p of the preferences about each list."""
+    return {ADAPTED: judged.pairs.mean_of_lists(-np.log(np.maximum(p, _TINY)))}
 
 
 def leave_one_out(
@@ -455,7 +476,7 @@ def sum_gains_of_choices(
     if isinstance(judged, Answers):
         utilities = baselines.utilities(scores)
         log_loss = {name: judged.pairs.log_loss(values) for name, values in utilities.items()}
-        log_loss |= _log_loss(draws, judged, in_sample=True)
+        log_loss |= _log_loss(judged, _predictions(draws, judged, in_sample=True)[:, 0])
         adapted = _scores(draws, lists, in_sample=True)[0]
         best = np.maximum.reduceat(adapted, first)
         adapted[first + choice] = np.where(adapted[first + choice] < best, np.inf, best)

@@ -149,6 +149,8 @@ class BaselineComparison:
         best: in how many adaptation lists the adapted weights choose one of the best candidates, by
             leave-one-out (of k candidates with the highest score, each counts 1/k), and the number
             of those lists; None if it was not computed.
+        predictions: by leave-one-out, the probability of the preferred one of two candidates, and
+            the weight of the answer, which sums to 1 over each list.
 
     >>> rows = [
     ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
@@ -174,6 +176,7 @@ class BaselineComparison:
     doubtful: int = 0
     association: float | None = None
     best: tuple[float, int] | None = None
+    predictions: tuple[tuple[float, float], ...] = ()
 
     @property
     def measure(self) -> str:

@@ -13,7 +13,11 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.baseline_table import (
+    BaselineComparison,
+    BaselineRow,
+    estimate_proportion,
+)
 from bpa_ppl.diagnostics.check import Report, check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -27,6 +31,7 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.diagnostics.provenance import how_to_repeat, recorded_attributes, signature
 from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.reliability import Reliability
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.adapter import as_draws
@@ -55,6 +60,18 @@ _MAX_SINGLE = 3  # single features in the figure of ways to choose
 _WAYS = (
     "Points: mean difference of a simple way to choose from the adapted weights, with its 95% "
     "interval; blue: the adapted weights are better; red: worse. On the adaptation lists,"
+)
+_BINS = 5  # points in the figure of the reliability
+_PROMISES = (0.8, 0.85, 0.9, 0.95)  # agreements in its table
+_RELIABLE = (
+    "Red: how often fifths of the choices agree with the judge, by leave-one-out, with 95% "
+    "intervals; blue: the expected agreement, with its 90% interval; dashed: choices that agree as "
+    "often as their probability says."
+)
+_PROMISED = (
+    "Choices from the probability on agree with the judge as often as promised, as far as the "
+    "answers show: with 95% probability, at most two points less often. Ask a person below it "
+    "(bpa rerank --agree)."
 )
 #: The unit of the weights in tables and figures.
 _STANDARDISED = "weight × standard deviation within lists"
@@ -109,6 +126,7 @@ def posterior_page(
         _pictures(draws, shown, unit, top),
         *(() if answer is None else answer[1]),
         *_comparison(draws),
+        *_reliability(draws),
         _weights(shown, unit, report),
         *([] if raters is None else [raters.section()]),
         *_others(draws),
@@ -139,6 +157,23 @@ def _comparison(draws: Draws) -> list[Section]:
         f"{note[:1].upper()}{note[1:]}." for note in (*notes, *describe_indicators(draws)) if note
     ]
     return [Section("Compared with simple baselines", (*sentences, comparison.block()))]
+
+
+def _reliability(draws: Draws) -> list[Section]:
+    """Return how often choices between two candidates agree with the judge, if recorded."""
+    reliability = Reliability.of(draws)
+    if reliability is None:
+        return []
+    rows = []
+    for agree in _PROMISES:
+        threshold, weight = reliability.threshold(agree), reliability.weight
+        sure = reliability.probability >= threshold
+        row = [f"{threshold:.3f}", f"{weight @ sure / weight.sum():.0%}"] if any(sure) else "––"
+        rows.append([f"{agree:g}", *row])
+    table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
+    alternative = "Agreement of the choices with the judge by their probability"
+    picture = drawn(reliability_figure(reliability), alternative, _RELIABLE, "svg")
+    return [Section("How sure are the choices?", [picture, table])]
 
 
 def _weights(draws: Draws, unit: str, report: Report) -> Section:
@@ -339,6 +374,29 @@ def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Fi
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"{unit}\n({_PERCENT} equal-tailed intervals)")
+    return figure
+
+
+def reliability_figure(reliability: Reliability) -> Figure:
+    """Draw how often choices agree with the judge, by their probability.
+
+    Args:
+        reliability: that a posterior records.
+    """
+    figure, ((axes,),) = empty_figure(1, 1, 3.4, width=NARROW)
+    p = np.linspace(0.5, 1.0, 101)
+    curves = reliability.curves(p)
+    axes.plot(p, p, color="0.3", linestyle="--", linewidth=0.8)
+    axes.fill_between(p, *quantiles(curves, (0.05, 0.95), reliability.posterior), alpha=0.2)
+    axes.plot(p, reliability.posterior @ curves, color="C0")
+    columns = reliability.probability, reliability.agreement, np.ones(len(reliability.weight))
+    sums = np.stack(columns) * reliability.weight
+    for part in np.array_split(sums, min(_BINS, sums.shape[1]), axis=1):
+        total, right, weight = part.sum(axis=1)
+        axes.vlines(total / weight, *estimate_proportion(right, weight), color="C3")
+        axes.plot(total / weight, right / weight, "o", color="C3", markersize=6)
+    axes.set_xlabel("probability of the choice")
+    axes.set_ylabel("agreement with the judge")
     return figure
 
 

@@ -345,6 +345,9 @@ class RerankFlags:
         moved_files: New path of a moved feature file, as NAME=FILE.
         without: A feature of the posterior, or the label of several, that the lists lack: its
             weight is left out (default: an error).
+        ask_below: A choice between two candidates is sure from this probability on.
+        agree: Or it is sure if such choices are expected to agree with the judge this often, such
+            as 0.9, by leave-one-out on the adaptation lists.
     """
 
     rule: Annotated[
@@ -361,6 +364,8 @@ class RerankFlags:
     defaults: Defaults = None
     moved_files: MovedFiles = None
     without: list[str] | None = None
+    ask_below: float | None = None
+    agree: float | None = None
 
     def reranker(
         self,
@@ -382,6 +387,8 @@ class RerankFlags:
             moved_files=self.moved_files,
             without=self.without,
             unchecked=unchecked,
+            ask_below=self.ask_below,
+            agree=self.agree,
             jobs=jobs,
             progress=progress,
         )

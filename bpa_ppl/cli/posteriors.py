@@ -132,6 +132,7 @@ def rerank(
     output: shared.Output = "-",
     details: Path | None = None,
     probabilities: Path | None = None,
+    ask: Path | None = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     gaps: str = "error",
@@ -153,6 +154,8 @@ def rerank(
             tab-separated.
         probabilities: Also write the predictive probability p(e | f) of every candidate, as JSON
             lines. Only of preferences it is the probability that a candidate is right.
+        ask: Also write the lists whose choice is not sure (--ask-below, --agree), as JSON lines for
+            `bpa judge`.
         gaps: For sentences without a list or without candidates: fail (error), write an empty line
             (empty), or copy the source (source) of --sources or of the lists.
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
@@ -170,11 +173,17 @@ def rerank(
         output,
         details,
         probabilities=probabilities,
+        ask=ask,
         aligned=aligned,
     )
     if aligned.filled:
         missing = counted(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
+    if reranker.ask_below is not None:
+        sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure "
+        todo = f": bpa judge {ask} --prior {posterior} --output answers.jsonl" if ask else ""
+        sure += f"(probability {reranker.ask_below:.3f} or more){todo if summary.unsure else ''}"
+        shared.echo_status(sure, quiet)
     if summary.scores is not None:
         shared.print_result(summary.scores, output)
     else:

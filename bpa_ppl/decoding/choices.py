@@ -27,6 +27,8 @@ class Candidate(NamedTuple):
         position: in its list, from 0.
         text: the candidate.
         probability: of its derivation or, where equal strings are summed, of its string.
+        sure: whether a choice needs no person, because its probability is high enough for the
+            `ask_below` or `agree` of the `Reranker`; None if it has neither.
 
     >>> Candidate(1, "the cat", 0.75).text
     'the cat'
@@ -35,6 +37,7 @@ class Candidate(NamedTuple):
     position: int
     text: str
     probability: float
+    sure: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,7 @@ class Choices:
         derivation_probabilities: (H,) of each derivation; they sum to 1 over each list.
         gain: the metric of expected gains, such as `ter`, or None where the posterior has another
             criterion.
+        ask_below: the probability of a choice below which a person is asked, or None.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
@@ -65,7 +69,7 @@ class Choices:
     >>> choices.probability.tolist(), choices[0].tolist(), choices.entropy.round(3).tolist()
     ([0.75, 1.0], [0.25, 0.75], [0.562, 0.0])
     >>> choices.top(1)
-    [[Candidate(position=1, text='a c', probability=0.75)], [Candidate(position=0, text='d', ...)]]
+    [[Candidate(position=1, text='a c', probability=0.75, ...)], [Candidate(position=0, ...)]]
     >>> choices.logits.round(2).tolist(), choices.expected_gain("ter").tolist()
     ([-1.39, -0.29, 0.0], [-37.5, -12.5, 0.0])
     """
@@ -77,6 +81,7 @@ class Choices:
     probabilities: Float64
     derivation_probabilities: Float64
     gain: str | None = None
+    ask_below: float | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[Choices]) -> Choices:
@@ -106,6 +111,7 @@ class Choices:
             np.concatenate([part.probabilities for part in parts]),
             np.concatenate([part.derivation_probabilities for part in parts]),
             parts[0].gain,
+            parts[0].ask_below,
         )
 
     def __len__(self) -> int:
@@ -138,6 +144,17 @@ class Choices:
     def probability(self) -> Float64:
         """(S,) the probability of each chosen candidate."""
         return np.asarray(self.probabilities[self.lists.offsets[:-1] + self.choice])
+
+    @property
+    def sure(self) -> npt.NDArray[np.bool_] | None:
+        """(S,) bool: whether each choice needs no person; None without a probability to ask below.
+
+        >>> from bpa_ppl import from_lists
+        >>> lists, p = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["lm"]), np.array([0.25, 0.75])
+        >>> Choices(lists, [0], np.array([1]), np.array([0]), p, p, ask_below=0.7).sure.tolist()
+        [True]
+        """
+        return None if self.ask_below is None else self.probability >= self.ask_below
 
     @property
     def canonical_probability(self) -> Float64:
@@ -224,6 +241,7 @@ class Choices:
             "changed": self.changed.tolist(),
             "text": self.texts,
             "canonical_text": self.canonical_texts,
+            **({} if self.sure is None else {"sure": self.sure.tolist()}),
         }
         for row in zip(*columns.values(), strict=True):
             yield dict(zip(columns, row, strict=True))

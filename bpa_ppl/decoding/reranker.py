@@ -23,8 +23,9 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
-from bpa_ppl.decoding.rules import RULES, Decided, Decider, Rule
+from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Rule
 from bpa_ppl.diagnostics.check import refuse_unconverged
+from bpa_ppl.diagnostics.reliability import choose_threshold
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
@@ -50,8 +51,8 @@ _SMALL = 100_000  # candidates; up to this number, starting worker processes tak
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 #: What a reranker was made with, and is sent to other processes; the draws were checked.
 _SETTINGS = frozenset(
-    ["draws", "rule", "unchecked", "_derivations", "_count", "_moved_files", "_jobs", "_progress"]
-)
+    ["draws", "rule", "unchecked", "ask_below", "_derivations", "_count", "_moved_files"]
+).union(["_jobs", "_progress"])
 
 
 class Reranker:
@@ -69,6 +70,7 @@ class Reranker:
         recipe: how the columns of lists become features.
         rule: by which it chooses.
         unchecked: whether it is used although it may fail its check.
+        ask_below: the probability of a choice below which a person is asked, or None.
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
@@ -93,6 +95,8 @@ class Reranker:
         moved_files: MovedFiles | None = None,
         without: Iterable[str] | None = None,
         unchecked: bool = False,
+        ask_below: float | None = None,
+        agree: float | None = None,
         jobs: int = 1,
         progress: bool | Reporter = False,
     ) -> None:
@@ -108,6 +112,9 @@ class Reranker:
             moved_files: new paths of files that features are computed from.
             without: features of the posterior that lists may lack.
             unchecked: use the posterior although it fails its check.
+            ask_below: a choice between two candidates is `sure` from this probability on.
+            agree: or it is sure if choices of at least its probability are expected to agree with
+                the judge this often: see `rerank`.
             jobs: processes that rerank.
             progress: True draws a bar on standard error.
 
@@ -115,7 +122,8 @@ class Reranker:
             NotConverged: if the posterior fails `check` and `unchecked` is false.
             DataError: if the file cannot be read, or a file that features are computed from is
                 missing or has changed.
-            UsageError: if there is no such rule or treatment of derivations, or no worker.
+            UsageError: if there is no such rule or treatment of derivations, or no worker; or the
+                posterior does not record how often its choices agree with a judge.
         """
         self._derivations = one_of(
             derivations, DERIVATIONS, "treatment of derivations", "derivations"
@@ -134,6 +142,13 @@ class Reranker:
             refuse_unconverged(self.draws)
         by_default = "predictive" if self.draws.record.canonical else "mean"
         self.rule = chosen or RULES.resolve(by_default)
+        self.ask_below = choose_threshold(self.draws, ask_below, agree)
+        if agree is not None and not (self.rule.averages or isinstance(self.rule, Mean)):
+            problem = (
+                f"the probabilities of the rule {RULES.name_of(self.rule)} promise no agreement: "
+            )
+            problem += "use the rule predictive or mean"
+            raise UsageError(problem, parameter="agree", code="not-supported")
         self._count, self._moved_files = draws, moved_files
         self._jobs, self._progress = jobs, progress
         self._set_up()
@@ -205,7 +220,8 @@ class Reranker:
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
         with reporter(self._progress, "rerank") as report:
             for lists, decided in decide(tables):
-                yield Choices(lists, lists.ids, *decided, self._gain)
+                self._require_pairs(lists.sizes, lists.ids)
+                yield Choices(lists, lists.ids, *decided, self._gain, self.ask_below)
                 done += len(lists)
                 report(done, max(total, done), "sentences")
         if not done:
@@ -238,13 +254,14 @@ class Reranker:
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
+        self._require_pairs([len(texts)], ["of texts"])
         table = _to_table(features, len(texts), names)
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
             position, p, _ = self._decider(names).decide(table, strings)
-            return Candidate(position, texts[position], float(p[position]))
+            return self._candidate(position, texts, p)
         lists = from_lists(
             [texts],
             [table],
@@ -254,8 +271,20 @@ class Reranker:
         )
         (lists,) = self._prepare(lists)
         choice, _, probabilities, _ = self._decider(lists.feature_names).choose(lists)
-        position = int(choice[0])
-        return Candidate(position, texts[position], float(probabilities[position]))
+        return self._candidate(int(choice[0]), texts, probabilities)
+
+    def _candidate(self, position: int, texts: Sequence[str], probabilities: Float64) -> Candidate:
+        p = float(probabilities[position])
+        sure = None if self.ask_below is None else p >= self.ask_below
+        return Candidate(position, texts[position], p, sure)
+
+    def _require_pairs(self, sizes: Iterable[int], ids: Iterable[int | str]) -> None:
+        """Raise a DataError if choices are to be sure and a list has more than two candidates."""
+        for size, name in zip(sizes, ids, strict=True) if self.ask_below is not None else ():
+            if size > 2:
+                problem = f"the list {name} has {size} candidates: how often choices agree with a "
+                problem += "judge is known of two candidates only: ask below no probability"
+                raise DataError(problem, parameter="ask_below", code="not-supported")
 
     def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -462,6 +491,8 @@ def rerank(
     moved_files: MovedFiles | None = None,
     without: Iterable[str] | None = None,
     unchecked: bool = False,
+    ask_below: float | None = None,
+    agree: float | None = None,
     jobs: int = 1,
     progress: bool | Reporter = False,
 ) -> Choices:
@@ -492,6 +523,12 @@ def rerank(
         without: A feature of the posterior, or the label of several, that some lists lack: its
             weight is left out. By default that is an error.
         unchecked: Use the posterior although it fails its check.
+        ask_below: A choice between two candidates is `sure` from this probability on; about the
+            other lists, ask a person.
+        agree: The promised agreement of sure choices with the judge, in place of `ask_below`. The
+            probability comes from leave-one-out predictions on the adaptation lists: for these,
+            the expected agreement is at least the promised one, and with 95 % probability at least
+            that less two points.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
             and the choices are the same.
         progress: True draws a bar on standard error.
@@ -500,7 +537,8 @@ def rerank(
         NotConverged: if the posterior fails `check` and `unchecked` is false.
         DataError: if lists and posterior do not have the same features, or a file that features
             are computed from is missing or has changed.
-        UsageError: if there is no such rule or treatment of derivations, or no worker.
+        UsageError: if there is no such rule or treatment of derivations, or no worker; or the
+            posterior does not record how often its choices agree with a judge.
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
@@ -522,6 +560,8 @@ def rerank(
         moved_files=moved_files,
         without=without,
         unchecked=unchecked,
+        ask_below=ask_below,
+        agree=agree,
         jobs=jobs,
         progress=progress,
     )

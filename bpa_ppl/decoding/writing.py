@@ -24,6 +24,7 @@ from bpa_ppl.diagnostics.baseline_comparison import (
 )
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, make_rows
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.metrics.gains import one_each, statistics
 from bpa_ppl.metrics.metric import Metric
@@ -256,6 +257,7 @@ def rerank_to(
     details: AnyPath | None = None,
     *,
     probabilities: AnyPath | None = None,
+    ask: AnyPath | None = None,
     aligned: AlignedTexts | None = None,
 ) -> Summary:
     r"""Rerank lists, and write the choices as they come.
@@ -274,13 +276,16 @@ def rerank_to(
             texts with tabs or line breaks do not fit.
         probabilities: JSON lines with the probability of every candidate: see
             `Choices.json_lines`.
+        ask: JSON lines of the lists whose choice is not sure, for `bpa judge`; the reranker needs a
+            probability below which to ask.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
             as they come.
 
     Raises:
         DataError: if lists and posterior do not have the same features, a file cannot be written,
             a text does not fit its format, or `aligned` refuses a list.
-        UsageError: if there is no list.
+        UsageError: if there is no list, or lists are to be asked about and the reranker has no
+            probability below which to ask, or the path does not end in .jsonl or .ndjson.
 
     >>> from pathlib import Path
     >>> from bpa_ppl import Draws, from_lists
@@ -290,16 +295,28 @@ def rerank_to(
     >>> summary.sentences, Path("chosen.txt").read_text()
     (2, 'b\nc\n')
     """
+    if ask is not None and reranker.ask_below is None:
+        problem = "lists are asked about only below a probability: give it, or a promised agreement"
+        raise UsageError(problem, parameter="ask", code="conflict")
+    if ask is not None and file_suffix(ask) not in _JSON:
+        problem = f"the lists to ask about are JSON lines, so {ask} must end in .jsonl"
+        raise UsageError(problem, parameter="ask")
     summary = Summary(reranker.draws)
-    paths = [path for path in (output, details, probabilities) if path is not None]
-    with atomic_writers(*paths) as (texts, *others):
+    named = {"details": details, "probabilities": probabilities, "ask": ask}
+    paths = {name: path for name, path in named.items() if path is not None}
+    with atomic_writers(output, *paths.values()) as (texts, *files):
+        others = dict(zip(paths, files, strict=True))
         for part in reranker.parts(nbest):
             pairs = aligned.add(part) if aligned else zip(part.ids, part.texts, strict=True)
             texts.writelines(text_lines(pairs, output))
             if details is not None:
-                others[0].writelines(details_lines(part, details, header=not summary.sentences))
+                header = not summary.sentences
+                others["details"].writelines(details_lines(part, details, header=header))
             if probabilities is not None:
-                others[-1].writelines(part.json_lines())
+                others["probabilities"].writelines(part.json_lines())
+            if ask is not None and part.sure is not None:
+                names = set(part.lists.feature_names) - set(reranker.feature_names)
+                Jsonl().write(part.lists.select(~part.sure).without(*names), others["ask"])
             summary.add(part)
         texts.writelines(text_lines(aligned.rest() if aligned else (), output))
     return summary
@@ -316,10 +333,11 @@ class Summary:
     Attributes:
         sentences: how many there were.
         changed: how many choices differ from the canonical first-best.
+        unsure: how many lists a person is to be asked about.
     """
 
     def __init__(self, draws: Draws):
-        self.sentences = self.changed = 0
+        self.sentences = self.changed = self.unsure = 0
         self._draws = draws
         #: By which choices are compared with baselines; None for preferences.
         self._gain: Metric | None = None
@@ -341,6 +359,7 @@ class Summary:
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
+        self.unsure += 0 if choices.sure is None else int(np.sum(~choices.sure))
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
         both = choices.canonical, choices.choice
         self._sums = {

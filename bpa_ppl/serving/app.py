@@ -247,6 +247,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
             "text": choices.texts[s],
             "probability": float(choices[s][choice]),
             "probabilities": choices[s].tolist(),
+            **({} if choices.sure is None else {"sure": bool(choices.sure[s])}),
             "notes": [] if s else messages,
         }
         for s, (record, choice) in enumerate(zip(records, choices.choice.tolist(), strict=True))

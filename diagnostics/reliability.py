@@ -1,0 +1,143 @@
+"""How often choices between two candidates agree with a judge, and below which probability to ask.
+
+Only posteriors of pairs have such probabilities. Those of gains of lists do not separate right
+choices from wrong ones: docs/results/asking.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
+from bpa_ppl.errors import UsageError, quote
+from bpa_ppl.posterior.draws import Draws, quantiles
+
+#: The agreement is at least the promised one less this margin, with 95% probability.
+_MARGIN, _RISK = 0.02, 0.05
+#: Slopes of the logits and shares of random answers, (curves,), with the log density of their
+#: prior: log slope ~ N(0, 0.25²), share ~ Exp(mean 0.05). docs/results/asking.md has others.
+_SLOPES, _LAPSES = (
+    grid.ravel()
+    for grid in np.meshgrid(np.exp(np.linspace(-1.5, 1.5, 61)), np.linspace(0.0, 0.48, 25))
+)
+_LOG_PRIOR = -((np.log(_SLOPES) / 0.25) ** 2) / 2 - _LAPSES / 0.05
+_HIGHEST = 1 - 1e-9
+_MOST = 500  # choices of nearly equal probability are merged beyond this number
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often choices between two candidates agree with a judge, by leave-one-out.
+
+    A choice of probability p agrees with probability ε / 2 + (1 − ε) σ(a logit p), where the slope
+    a is 1 and the share ε of random answers is 0 if the probabilities are right.
+
+    Attributes:
+        probability: (n,) of each choice, the highest first.
+        agreement: (n,) 1 where the judge preferred the chosen candidate, 0 where the other one.
+        weight: (n,) the number of lists.
+
+    >>> p = np.linspace(0.99, 0.5, 50)
+    >>> agreement = (np.arange(50) < 25) | (np.arange(50) % 4 > 0)
+    >>> result = Reliability(p, agreement.astype(float), np.ones(50))
+    >>> round(result.threshold(0.85), 2), result.threshold(0.98)
+    (0.66, inf)
+    """
+
+    probability: Float64
+    agreement: Float64
+    weight: Float64
+
+    @classmethod
+    def of(cls, draws: Draws) -> Reliability | None:
+        """Return the reliability that a posterior records, or None."""
+        comparison = read_comparison(draws)
+        if comparison is None or not comparison.predictions:
+            return None
+        preferred, weight = np.array(comparison.predictions).T
+        agreement = (preferred > 0.5) + 0.5 * (preferred == 0.5)
+        columns = np.stack([np.maximum(preferred, 1 - preferred), agreement, np.ones_like(weight)])
+        order = np.argsort(-columns[0], kind="stable")
+        count = min(len(order), _MOST)
+        starts = np.arange(count) * len(order) // count
+        sums = np.add.reduceat(columns[:, order] * weight[order], starts, axis=1)
+        return cls(sums[0] / sums[2], sums[1] / sums[2], sums[2])
+
+    def curves(self, probability: Float64) -> Float64:
+        """Return the agreement of choices for each slope and share, (curves, probabilities)."""
+        p = np.minimum(probability, _HIGHEST)
+        share, odds = _LAPSES[:, None], (p / (1 - p)) ** _SLOPES[:, None]
+        return np.minimum(share / 2 + (1 - share) * odds / (1 + odds), _HIGHEST)
+
+    @cached_property
+    def posterior(self) -> Float64:
+        """The probability of each curve, (curves,)."""
+        p = self.curves(self.probability)
+        of_answers = self.agreement * np.log(p) + (1 - self.agreement) * np.log1p(-p)
+        log_p = of_answers @ self.weight + _LOG_PRIOR
+        shares = np.exp(log_p - log_p.max())
+        return np.asarray(shares / shares.sum())
+
+    def threshold(self, agree: float) -> float:
+        """Return the lowest probability from which on choices have a promised agreement.
+
+        The expected agreement of the choices from there on is at least the promised one, and its
+        5% quantile at least that less two points. Infinite if there is no such probability.
+
+        Args:
+            agree: the promised agreement.
+        """
+        total = np.cumsum(self.weight)
+        means = np.cumsum(self.curves(self.probability) * self.weight, axis=1) / total
+        low = quantiles(means, (_RISK,), self.posterior)[0]
+        reached = (self.posterior @ means >= agree) & (low >= agree - _MARGIN)
+        return float(np.min(self.probability, initial=np.inf, where=reached))
+
+
+def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None) -> float | None:
+    """Return the probability below which a person is asked; None if neither argument is given.
+
+    Args:
+        draws: of a posterior.
+        ask_below: this probability.
+        agree: or the promised agreement of the other choices, which is warned about if no
+            probability is high enough.
+
+    Raises:
+        UsageError: if both are given, one is not above 0.5 and at most 1, or the posterior does not
+            record how reliable its probabilities are.
+
+    >>> choose_threshold(Draws({"weights": np.zeros((1, 4, 1))}, ("lm",)), 0.9, None)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: the posterior does not record how often its choices between two ...
+    """
+    given = {n: x for n, x in (("ask_below", ask_below), ("agree", agree)) if x is not None}
+    if not given:
+        return None
+    name, value = next(iter(given.items()))
+    if len(given) > 1:
+        problem = "a promised agreement determines below which probability to ask: give one of them"
+        raise UsageError(problem, parameter="agree", code="conflict")
+    if not (isinstance(value, Real) and 0.5 < value <= 1):
+        problem = f"{name} must be a number above 0.5 and at most 1, not {quote(value)}"
+        raise UsageError(problem, parameter=name)
+    reliability = Reliability.of(draws)
+    if reliability is None:
+        problem = "the posterior does not record how often its choices between two candidates agree"
+        problem += " with a judge: adapt to preferences, with a sampler that draws (not map)"
+        if draws.record.observed.kind in ("gains", "oracles"):
+            problem = "the probabilities of a posterior of graded lists do not tell right choices "
+            problem += "from wrong ones: adapt to preferences between two candidates"
+        raise UsageError(problem, parameter=name, code="not-supported")
+    if ask_below is None and (value := reliability.threshold(value)) > 1:
+        warn_user(
+            f"{counted(len(reliability.weight), 'answer')} cannot promise an agreement of {agree}, "
+            "so no choice is sure: promise less, or give more answers"
+        )
+    return float(value)
