@@ -37,8 +37,9 @@ def adapt(
         output: Posterior file (NetCDF).
         like: A posterior whose weights and options are taken, except those given here. The same
             lists, with the same references, sources and judgements, give the same file.
-        judgements: Answers that `bpa judge` wrote about these lists; one file for each rater. They
-            alone are observed, unless you choose a likelihood or a metric for the rest.
+        judgements: Answers that `bpa judge` wrote about these lists or one of their files; one file
+            for each rater. They and the preferences of the lists alone are observed, unless you
+            choose a likelihood or a metric for the rest.
         timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
             differs from run to run.
         extra: N-best lists of the out-of-domain development set that the canonical weights were
@@ -69,14 +70,9 @@ def adapt(
         start, arguments = recorded_options(repeated, **arguments)
     Arguments(**arguments)  # finds mistakes before files are read
     require_writable(output)  # before the sampling, which takes a while
-    lists = reading.read_together(nbest, references, sources)
-    if judgements:
-        from bpa_ppl.judging.journal import read_journal
-        from bpa_ppl.judging.merging import with_judgements
-
-        lists = with_judgements(lists, [read_journal(path) for path in judgements])
-        if arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
-            arguments["likelihood"] = "preference"
+    lists = reading.read_together(nbest, references, sources, judgements or ())
+    if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
+        arguments["likelihood"] = "preference"
     posterior, report = check_and_record(adapt_draws(lists, start, **arguments))
     write_posterior(posterior, output, timed=timed)
     if (comparison := read_comparison(posterior)) is not None:

@@ -179,10 +179,11 @@ def rerank(
     if aligned.filled:
         missing = counted(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
-    if reranker.ask_below is not None:
-        sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure "
-        todo = f": bpa judge {ask} --prior {posterior} --output answers.jsonl" if ask else ""
-        sure += f"(probability {reranker.ask_below:.3f} or more){todo if summary.unsure else ''}"
+    if (threshold := reranker.ask_below) is not None:
+        sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
+        sure += f" (probability at least {threshold:.3f})" if threshold <= 1 else ""
+        if ask is not None and summary.unsure:
+            sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"
         shared.echo_status(sure, quiet)
     if summary.scores is not None:
         shared.print_result(summary.scores, output)
