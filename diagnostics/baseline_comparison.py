@@ -61,7 +61,6 @@ _MIN_LISTS = 10
 #: Metrics whose gains are numbers of words.
 _IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
 _MAX_DRAWS = 1000  # for leave-one-out
-_DIGITS = 6  # of recorded probabilities
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -296,7 +295,7 @@ def _compare(
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
     baselines, ways, log_loss = select_baselines(judged, draws)
-    in_sample, doubtful, related, best, predictions = False, 0, None, None, np.empty((0, 2))
+    in_sample, doubtful, related, best, predictions = False, 0, None, None, []
     if draws is not None:
         in_sample = draws.kind == "point" or draws.pointwise is None
         scores, k_hat = _scores(draws, nbest, in_sample=in_sample)
@@ -306,7 +305,7 @@ def _compare(
         if isinstance(judged, Answers):
             log_loss |= _log_loss(judged, predicted[:, 0])
         if not in_sample:
-            predictions = predicted.round(_DIGITS)
+            predictions = [(p, weight) for p, weight in predicted.round(6).tolist()]
             best = judged.count_best(scores)
             related = judged.association(scores) if len(nbest) >= _MIN_LISTS else None
     if draws is not None and without is not None:
@@ -317,7 +316,7 @@ def _compare(
     sums = sum_gains(ways, judged.bounds(), judged.weight, log_loss)
     evaluation = IN_SAMPLE if in_sample else LEFT_OUT
     rows, left_out = make_rows(sums, accuracy=metric is None), judged.left_out
-    counts = left_out, doubtful, related, best, tuple(map(tuple, predictions.tolist()))
+    counts = left_out, doubtful, related, best, tuple(predictions)
     return BaselineComparison(rows, baselines, unit, evaluation, *counts)
 
 

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.draws import Draws, quantiles
 
-#: The agreement is at least the promised one less this margin, with 95% probability.
-_MARGIN, _RISK = 0.02, 0.05
+#: The agreement is at least the promised one less this margin, but for this risk. With a risk of
+#: 5%, only 93 to 95 of 100 such promises are kept: docs/results/asking.md.
+_MARGIN, _RISK = 0.02, 0.03
 #: Slopes of the logits and shares of random answers, (curves,), with the log density of their
 #: prior: log slope ~ N(0, 0.25²), share ~ Exp(mean 0.05). docs/results/asking.md has others.
-_SLOPES, _LAPSES = (
+SLOPES, RANDOM = (
     grid.ravel()
     for grid in np.meshgrid(np.exp(np.linspace(-1.5, 1.5, 61)), np.linspace(0.0, 0.48, 25))
 )
-_LOG_PRIOR = -((np.log(_SLOPES) / 0.25) ** 2) / 2 - _LAPSES / 0.05
+_LOG_PRIOR = -((np.log(SLOPES) / 0.25) ** 2) / 2 - RANDOM / 0.05
 _HIGHEST = 1 - 1e-9
 _MOST = 500  # choices of nearly equal probability are merged beyond this number
 
@@ -72,8 +72,9 @@ class Reliability:
     def curves(self, probability: Float64) -> Float64:
         """Return the agreement of choices for each slope and share, (curves, probabilities)."""
         p = np.minimum(probability, _HIGHEST)
-        share, odds = _LAPSES[:, None], (p / (1 - p)) ** _SLOPES[:, None]
-        return np.minimum(share / 2 + (1 - share) * odds / (1 + odds), _HIGHEST)
+        share, odds = RANDOM[:, None], (p / (1 - p)) ** SLOPES[:, None]
+        agreement = share / 2 + (1 - share) * odds / (1 + odds)
+        return np.asarray(np.minimum(agreement, _HIGHEST))
 
     @cached_property
     def posterior(self) -> Float64:
@@ -88,7 +89,7 @@ class Reliability:
         """Return the lowest probability from which on choices have a promised agreement.
 
         The expected agreement of the choices from there on is at least the promised one, and its
-        5% quantile at least that less two points. Infinite if there is no such probability.
+        3% quantile at least that less two points. Infinite if there is no such probability.
 
         Args:
             agree: the promised agreement.
@@ -117,27 +118,27 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: the posterior does not record how often its choices between two ...
     """
-    given = {n: x for n, x in (("ask_below", ask_below), ("agree", agree)) if x is not None}
-    if not given:
+    name, value = ("ask_below", ask_below) if agree is None else ("agree", agree)
+    if value is None:
         return None
-    name, value = next(iter(given.items()))
-    if len(given) > 1:
+    if ask_below is not None and agree is not None:
         problem = "a promised agreement determines below which probability to ask: give one of them"
-        raise UsageError(problem, parameter="agree", code="conflict")
-    if not (isinstance(value, Real) and 0.5 < value <= 1):
+        raise UsageError(problem, parameter=name, code="conflict")
+    if not (isinstance(value, int | float) and 0.5 < value <= 1):
         problem = f"{name} must be a number above 0.5 and at most 1, not {quote(value)}"
         raise UsageError(problem, parameter=name)
     reliability = Reliability.of(draws)
     if reliability is None:
-        problem = "the posterior does not record how often its choices between two candidates agree"
-        problem += " with a judge: adapt to preferences, with a sampler that draws (not map)"
+        reason = "the posterior does not record how often its choices between two candidates agree"
         if draws.record.observed.kind in ("gains", "oracles"):
-            problem = "the probabilities of a posterior of graded lists do not tell right choices "
-            problem += "from wrong ones: adapt to preferences between two candidates"
+            reason = "the probabilities of a posterior of graded lists do not tell right choices"
+            reason += " from wrong ones"
+        problem = f"{reason}: adapt to preferences between two candidates, with draws (not map)"
         raise UsageError(problem, parameter=name, code="not-supported")
-    if ask_below is None and (value := reliability.threshold(value)) > 1:
+    threshold = float(value) if agree is None else reliability.threshold(value)
+    if threshold > 1:
         warn_user(
-            f"{counted(len(reliability.weight), 'answer')} cannot promise an agreement of {agree}, "
-            "so no choice is sure: promise less, or give more answers"
+            f"the answers promise no agreement of {agree}, so no choice is sure: promise less, or "
+            "give more answers"
         )
-    return float(value)
+    return threshold

@@ -164,12 +164,11 @@ def _reliability(draws: Draws) -> list[Section]:
     reliability = Reliability.of(draws)
     if reliability is None:
         return []
+    p, weight = reliability.probability, reliability.weight
     rows = []
-    for agree in _PROMISES:
-        threshold, weight = reliability.threshold(agree), reliability.weight
-        sure = reliability.probability >= threshold
-        row = [f"{threshold:.3f}", f"{weight @ sure / weight.sum():.0%}"] if any(sure) else "––"
-        rows.append([f"{agree:g}", *row])
+    for agree, least in ((agree, reliability.threshold(agree)) for agree in _PROMISES):
+        share = weight @ (p >= least) / weight.sum()
+        rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
     alternative = "Agreement of the choices with the judge by their probability"
     picture = drawn(reliability_figure(reliability), alternative, _RELIABLE, "svg")

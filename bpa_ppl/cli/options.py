@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from glob import glob
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -446,58 +445,35 @@ class Reading:
         """Return the lists of several files as one table.
 
         Args:
-            paths: as for `read_each`.
-            references: likewise.
+            paths: the files, of which some may lack columns such as references or judgements;
+                `dev/*.jsonl` names several.
+            references: of all files, separated by commas, in their order; several of such.
             sources: likewise.
             judgements: files of `bpa judge`, each about one of the files.
 
         Raises:
             DataError: if the judgements are about other lists.
-            UsageError: as `read_each`.
+            UsageError: if there are not as many files of references or of sources.
         """
         from bpa_ppl.building import concatenate
         from bpa_ppl.judging.journal import read_journal
         from bpa_ppl.judging.merging import with_judgements
         from bpa_ppl.nbest import content_hash
 
-        parts = self.read_each(paths, references, sources)
-        journals = [read_journal(path) for path in judgements]
-        for place, part in enumerate(parts if len(parts) > 1 else ()):
-            about = [j.header.get("sha256") == content_hash(part) for j in journals]
-            if any(about):
-                parts[place] = with_judgements(part, compress(journals, about))
-                journals = [j for j, used in zip(journals, about, strict=True) if not used]
-        lists = parts[0]
-        if len(parts) > 1:
-            lists = concatenate(parts, renumber=True, fill_missing=True)
-        return with_judgements(lists, journals) if journals else lists
-
-    def read_each(
-        self,
-        paths: Sequence[str],
-        references: Sequence[Path] | None = None,
-        sources: Path | None = None,
-    ) -> list[NBest]:
-        """Return the lists of each of several files.
-
-        Args:
-            paths: the files, of which some may lack columns such as references or judgements;
-                `dev/*.jsonl` names several.
-            references: of all files, separated by commas, in their order; several of such.
-            sources: likewise.
-
-        Raises:
-            UsageError: if there are not as many files of references or of sources.
-        """
-        paths = expanded(paths)
+        paths, journals = expanded(paths), [read_journal(path) for path in judgements]
         if len(paths) == 1:
-            return [self.read(paths[0], references, sources)]
+            lists = self.read(paths[0], references, sources)
+            return with_judgements(lists, journals) if journals else lists
         refs = [one_per_list(str(names), paths, "references") for names in references or ()]
         texts = one_per_list(str(sources), paths, "sources") if sources else [None] * len(paths)
-        return [
-            self.read(path, [files[place] for files in refs], texts[place])
-            for place, path in enumerate(paths)
-        ]
+        parts = []
+        for place, path in enumerate(paths):
+            part = self.read(path, [files[place] for files in refs], texts[place])
+            about = [j for j in journals if j.header.get("sha256") == content_hash(part)]
+            journals = [journal for journal in journals if journal not in about]
+            parts.append(with_judgements(part, about) if about else part)
+        lists = concatenate(parts, renumber=True, fill_missing=True)
+        return with_judgements(lists, journals) if journals else lists
 
     def arguments(
         self, references: Sequence[Path] | None = None, sources: Path | None = None

@@ -144,10 +144,7 @@ class Reranker:
         self.rule = chosen or RULES.resolve(by_default)
         self.ask_below = choose_threshold(self.draws, ask_below, agree)
         if agree is not None and not (self.rule.averages or isinstance(self.rule, Mean)):
-            problem = (
-                f"the probabilities of the rule {RULES.name_of(self.rule)} promise no agreement: "
-            )
-            problem += "use the rule predictive or mean"
+            problem = f"the rule {RULES.name_of(self.rule)} promises no agreement: use mean"
             raise UsageError(problem, parameter="agree", code="not-supported")
         self._count, self._moved_files = draws, moved_files
         self._jobs, self._progress = jobs, progress
@@ -220,7 +217,7 @@ class Reranker:
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
         with reporter(self._progress, "rerank") as report:
             for lists, decided in decide(tables):
-                self._require_pairs(lists.sizes, lists.ids)
+                self._require_pairs(lists.sizes.tolist(), lists.ids)
                 yield Choices(lists, lists.ids, *decided, self._gain, self.ask_below)
                 done += len(lists)
                 report(done, max(total, done), "sentences")
@@ -278,13 +275,13 @@ class Reranker:
         sure = None if self.ask_below is None else p >= self.ask_below
         return Candidate(position, texts[position], p, sure)
 
-    def _require_pairs(self, sizes: Iterable[int], ids: Iterable[int | str]) -> None:
+    def _require_pairs(self, sizes: Sequence[int], ids: Sequence[int | str]) -> None:
         """Raise a DataError if choices are to be sure and a list has more than two candidates."""
-        for size, name in zip(sizes, ids, strict=True) if self.ask_below is not None else ():
-            if size > 2:
-                problem = f"the list {name} has {size} candidates: how often choices agree with a "
-                problem += "judge is known of two candidates only: ask below no probability"
-                raise DataError(problem, parameter="ask_below", code="not-supported")
+        if self.ask_below is not None and max(sizes) > 2:
+            name = ids[int(np.argmax(sizes))]
+            problem = f"the list {name} has {max(sizes)} candidates: how often choices agree with "
+            problem += "a judge is known of two candidates only"
+            raise DataError(problem, parameter="ask_below", code="not-supported")
 
     def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
