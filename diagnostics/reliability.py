@@ -47,7 +47,7 @@ class Reliability:
     >>> agreement = (np.arange(50) < 25) | (np.arange(50) % 4 > 0)
     >>> result = Reliability(p, agreement.astype(float), np.ones(50))
     >>> round(result.threshold(0.85), 2), result.threshold(0.98)
-    (0.66, inf)
+    (0.73, inf)
     """
 
     probability: Float64

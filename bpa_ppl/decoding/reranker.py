@@ -23,7 +23,7 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
-from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Rule
+from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.reliability import choose_threshold
 from bpa_ppl.drift import DriftMonitor
@@ -143,7 +143,7 @@ class Reranker:
         by_default = "predictive" if self.draws.record.canonical else "mean"
         self.rule = chosen or RULES.resolve(by_default)
         self.ask_below = choose_threshold(self.draws, ask_below, agree)
-        if agree is not None and not (self.rule.averages or isinstance(self.rule, Mean)):
+        if agree is not None and type(self.rule) not in (Mean, Predictive):
             problem = f"the rule {RULES.name_of(self.rule)} promises no agreement: use mean"
             raise UsageError(problem, parameter="agree", code="not-supported")
         self._count, self._moved_files = draws, moved_files

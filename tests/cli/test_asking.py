@@ -1,0 +1,169 @@
+"""`bpa rerank --ask`, `bpa judge` and `bpa adapt --judgements`: choose, or ask a person."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.command_line import refused, succeed
+from support.raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, Reranker, UsageError, from_lists
+from bpa_ppl.cli import options as shared
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.judging.session import Session
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws
+
+JUDGES = ["good", "fair"]
+RERANK = ("rerank", "new.jsonl", "-p", "posterior.nc", "-o", "chosen.txt")
+
+
+def write_pairs(name: str, count: int, seed: int, *, answered: bool) -> None:
+    """Write pairs with two judges; a person prefers the larger weighted sum."""
+    rng = np.random.default_rng(seed)
+    tables = rng.normal(size=(count, 2, 2)).round(3)
+    logit = (tables[:, 0] - tables[:, 1]) @ np.array([3.0, 1.0])
+    first = rng.random(count) < 1 / (1 + np.exp(-logit))
+    with Path(name).open("w") as file:
+        for number, table in enumerate(tables.tolist()):
+            answer = {"preferences": [[0, 1] if first[number] else [1, 0]]} if answered else {}
+            texts = [f"{seed} {number} {letter}" for letter in "ab"]
+            rows = [
+                {"text": text, "system": letter, **dict(zip(JUDGES, row, strict=True))}
+                for text, letter, row in zip(texts, "ab", table, strict=True)
+            ]
+            record = {"id": f"{seed}-{number}", "source": "?", **answer, "candidates": rows}
+            file.write(json.dumps(record) + "\n")
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with answered pairs, new pairs, and a posterior."""
+    folder = tmp_path_factory.mktemp("asking")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_pairs("pairs.jsonl", 40, 1, answered=True)
+        write_pairs("new.jsonl", 60, 2, answered=False)
+        succeed("adapt", "pairs.jsonl", "-w", "none", "-o", "posterior.nc", "-q")
+    return folder
+
+
+@pytest.fixture
+def folder(originals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with copies of these files."""
+    for file in originals.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def reranker(folder: Path) -> Reranker:
+    return Reranker("posterior.nc", ask_below=0.8)
+
+
+def test_from_choices_to_questions_and_back(folder: Path) -> None:
+    ask = ("--agree", "0.85", "--ask", "unsure.jsonl", "--details", "details.jsonl")
+    printed = succeed(*RERANK, *ask).err
+    details = [json.loads(line) for line in Path("details.jsonl").read_text().splitlines()]
+    unsure = [row["id"] for row in details if not row["sure"]]
+    assert 0 < len(unsure) < 60
+    assert min(row["probability"] for row in details if row["sure"]) > max(
+        row["probability"] for row in details if not row["sure"]
+    )
+    assert f"{60 - len(unsure)} of 60 choices are sure" in printed
+    assert "bpa judge unsure.jsonl -p posterior.nc -o answers.jsonl" in printed
+    assert len(Path("chosen.txt").read_text().splitlines()) == 60
+
+    lists = bpa.read_nbest("unsure.jsonl")
+    assert list(lists.ids) == unsure
+    assert lists.feature_names == tuple(JUDGES)
+    new = {identifier: one for one, identifier in zip(*both("new.jsonl"), strict=True)}
+    for one, identifier in zip(*both("unsure.jsonl"), strict=True):
+        assert one.texts(0) == new[identifier].texts(0)
+        np.testing.assert_array_equal(one.features, new[identifier].features)
+
+    session = Session(lists, journal="answers.jsonl", prior=shared.prior("posterior.nc"))
+    asked = {session.next().id, session.answer("first").id}
+    session.answer("second")
+    files = ("pairs.jsonl", "unsure.jsonl", "--judgements", "answers.jsonl")
+    succeed("adapt", *files, "--like", "posterior.nc", "-o", "updated.nc", "-q")
+    updated = read_draws("updated.nc").record.observed
+    assert updated.comparisons["lists"] == 40 + len(asked)
+
+
+def both(path: str) -> tuple[list[NBest], list[Any]]:
+    """Return the lists of a file and their ids."""
+    lists = bpa.read_nbest(path)
+    return [lists[s] for s in range(len(lists))], list(lists.ids)
+
+
+def test_judgements_about_another_file_are_refused(folder: Path) -> None:
+    session = Session(bpa.read_nbest("new.jsonl"), journal="answers.jsonl")
+    session.next()
+    session.answer("first")
+    write_pairs("other.jsonl", 5, 3, answered=True)
+    files = ("pairs.jsonl", "other.jsonl", "--judgements", "answers.jsonl")
+    refused("adapt", *files, "-w", "none", "-o", "updated.nc", mention="new.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("options", "mention"),
+    [
+        (("--ask", "unsure.jsonl"), "give it, or a promised agreement"),
+        (("--ask", "unsure.txt", "--agree", "0.9"), "unsure.txt"),
+        (("--ask-below", "0.9", "--agree", "0.9"), "give one of them"),
+        (("--agree", "0.9", "--rule", "map"), "rule map"),
+        (("--ask-below", "90"), "not 90"),
+    ],
+)
+def test_options_that_make_no_sense_are_errors(
+    folder: Path, options: tuple[str, ...], mention: str
+) -> None:
+    refused(*RERANK, *options, mention=mention)
+
+
+def test_one_list(reranker: Reranker) -> None:
+    far, near = {"good": [0.0, 3.0], "fair": [0.0, 1.0]}, {"good": [0.0, 0.1], "fair": [0.0, 0.0]}
+    assert reranker.choose(["a", "b"], far).sure is True
+    assert reranker.choose(["a", "b"], near).sure is False
+    assert pickle.loads(pickle.dumps(reranker)).choose(["a", "b"], far).sure is True
+    assert Reranker(reranker.draws).choose(["a", "b"], far).sure is None
+    assert reranker.choose(["a"], {"good": [1.0], "fair": [1.0]}).sure is True
+    three = {"good": [0.0, 3.0, 1.0], "fair": [0.0, 1.0, 1.0]}
+    with raises(DataError, "not-supported", parameter="ask_below"):
+        reranker.choose(["a", "b", "c"], three)
+
+
+def test_lists_of_three_are_refused(reranker: Reranker) -> None:
+    lists = from_lists([["a", "b"], ["a", "b", "c"]], [[[0.0, 1.0]] * 2, [[0.0, 1.0]] * 3], JUDGES)
+    with raises(DataError, "not-supported", parameter="ask_below", match="list 1 has 3"):
+        reranker(lists)
+
+
+def test_computed_features_are_not_written(folder: Path) -> None:
+    lists = bpa.read_nbest("pairs.jsonl")
+    posterior = bpa.adapt(lists, None, categorical="system")
+    reranker = Reranker(posterior, ask_below=0.9)
+    new = bpa.read_nbest("new.jsonl")
+    summary = rerank_to(new, reranker, "chosen.txt", ask="unsure.jsonl")
+    again = bpa.read_nbest("unsure.jsonl")
+    assert summary.unsure == len(again) > 0
+    assert again.feature_names == tuple(JUDGES)
+    sure = reranker(new).sure
+    assert sure is not None
+    assert again.ids == tuple(np.array(new.ids)[~sure])
+    # The same lists are asked about again.
+    assert not reranker(again).sure.any()  # type: ignore[union-attr]
+
+
+def test_a_posterior_without_predictions_is_refused() -> None:
+    draws = Draws({"weights": np.ones((1, 4, 2))}, tuple(JUDGES))
+    with raises(UsageError, "not-supported", parameter="ask_below"):
+        Reranker(draws, unchecked=True, ask_below=0.9)

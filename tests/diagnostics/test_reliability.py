@@ -1,0 +1,183 @@
+"""Agreement of choices between two candidates: by hand, by plain loops, and on simulated judges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from support.raising import raises
+
+from bpa_ppl import Draws, NBest, UsageError, adapt, as_draws, from_lists
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
+from bpa_ppl.diagnostics.baseline_table import ADAPTED, BaselineComparison
+from bpa_ppl.diagnostics.baselines import Baselines
+from bpa_ppl.diagnostics.reliability import RANDOM, SLOPES, Reliability, choose_threshold
+from bpa_ppl.diagnostics.report import posterior_page
+from bpa_ppl.errors import BpaWarning
+from bpa_ppl.posterior.record import Record
+
+
+def posterior_of(predictions: Any) -> Draws:
+    """Return draws that record leave-one-out predictions."""
+    comparison = BaselineComparison((), Baselines(), "accuracy", predictions=predictions)
+    record = Record(comparison=comparison.record())
+    return Draws({"weights": np.zeros((1, 4, 1))}, ("lm",), record=record)
+
+
+def pairs(count: int, seed: int) -> NBest:
+    """Return pairs with two features, of which a judge prefers the larger weighted sum."""
+    rng = np.random.default_rng(seed)
+    tables = rng.normal(size=(count, 2, 2))
+    logit = (tables[:, 0] - tables[:, 1]) @ np.array([2.0, 1.0])
+    first = rng.random(count) < 1 / (1 + np.exp(-logit))
+    lists = from_lists([["a", "b"]] * count, tables, ["good", "fair"])
+    return lists.with_sentence_extras(preferences=[[[0, 1]] if f else [[1, 0]] for f in first])
+
+
+def draw_predictions(
+    rng: np.random.Generator, count: int, slope: float = 1.0, random: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities of choices, and those of agreement."""
+    logits = np.abs(rng.normal(0, 2.5, count))
+    agreement = random / 2 + (1 - random) / (1 + np.exp(-slope * logits))
+    return 1 / (1 + np.exp(-logits)), agreement
+
+
+def test_choices_are_sorted_and_those_of_one_list_share_its_weight() -> None:
+    draws = posterior_of(((0.6, 0.5), (0.1, 0.5), (0.75, 1.0), (0.5, 1.0)))
+    result = Reliability.of(draws)
+    assert result is not None
+    assert result.probability.tolist() == [0.9, 0.75, 0.6, 0.5]
+    assert result.agreement.tolist() == [0.0, 1.0, 1.0, 0.5]
+    assert result.weight.tolist() == [0.5, 1.0, 0.5, 1.0]
+
+
+def test_the_posterior_of_the_curves_is_that_of_plain_loops() -> None:
+    rng = np.random.default_rng(1)
+    p, right = np.sort(rng.uniform(0.5, 0.99, 12))[::-1], rng.integers(2, size=12)
+    result = Reliability(p, right.astype(float), np.ones(12))
+    log_p = []
+    for slope, random in zip(SLOPES.tolist(), RANDOM.tolist(), strict=True):
+        total = norm.logpdf(np.log(slope), 0, 0.25) - random / 0.05
+        for probability, agrees in zip(p.tolist(), right.tolist(), strict=True):
+            odds = (probability / (1 - probability)) ** slope
+            total += binom.logpmf(agrees, 1, random / 2 + (1 - random) * odds / (1 + odds))
+        log_p.append(total)
+    shares = np.exp(np.array(log_p) - max(log_p))
+    np.testing.assert_allclose(result.posterior, shares / shares.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("slope", "random"), [(1.0, 0.0), (0.8, 0.0), (1.3, 0.0), (1.0, 0.1)])
+@pytest.mark.parametrize("agree", [0.85, 0.95])
+def test_promises_are_kept(slope: float, random: float, agree: float) -> None:
+    rng = np.random.default_rng(3)
+    new, expected = draw_predictions(rng, 20_000, slope, random)
+    kept, shares = [], []
+    for _ in range(150):
+        p, agreement = draw_predictions(rng, 50, slope, random)
+        order = np.argsort(-p)
+        right = (rng.random(50) < agreement).astype(float)
+        sure = new >= Reliability(p[order], right[order], np.ones(50)).threshold(agree)
+        kept.append(not sure.any() or expected[sure].mean() >= agree - 0.02)
+        shares.append(sure.mean())
+    # 95% of the promises, less what 150 repetitions do not show.
+    assert sum(kept) >= binom.ppf(0.001, len(kept), 0.95)
+    if (slope, random, agree) == (1.0, 0.0, 0.85):
+        assert np.mean(shares) > 0.6
+
+
+def test_more_answers_need_less_margin() -> None:
+    rng = np.random.default_rng(4)
+    medians = []
+    for count in (20, 100, 2000):
+        thresholds = []
+        for _ in range(10):
+            p, agreement = draw_predictions(rng, count)
+            preferred = np.where(rng.random(count) < agreement, p, 1 - p)
+            result = Reliability.of(posterior_of([(x, 1.0) for x in preferred.tolist()]))
+            assert result is not None
+            thresholds.append(result.threshold(0.9))
+        medians.append(np.median(thresholds))
+    assert medians == sorted(medians, reverse=True)
+    # With the probabilities as they are, choices from here on agree in 90%.
+    many = np.sort(draw_predictions(rng, 100_000)[0])[::-1]
+    means = np.cumsum(many) / np.arange(1, len(many) + 1)
+    assert medians[-1] == pytest.approx(many[means >= 0.9][-1], abs=0.02)
+
+
+def test_many_choices_are_merged() -> None:
+    rng = np.random.default_rng(5)
+    p, agreement = draw_predictions(rng, 3000)
+    right = rng.random(3000) < agreement
+    preferred = np.where(right, p, 1 - p)
+    merged = Reliability.of(posterior_of([(x, 1.0) for x in preferred.tolist()]))
+    assert merged is not None
+    assert len(merged.probability) == 500
+    order = np.argsort(-p)
+    one_by_one = Reliability(p[order], right[order].astype(float), np.ones(3000))
+    assert merged.weight.sum() == 3000
+    assert merged.weight @ merged.agreement == pytest.approx(right.sum())
+    assert merged.threshold(0.9) == pytest.approx(one_by_one.threshold(0.9), abs=0.01)
+
+
+@pytest.mark.parametrize("gain", [None, "gain"])
+def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
+    lists = pairs(30, seed=6)
+    if gain is not None:
+        preferred = [entries[0] for entries in lists.sentence_extras["preferences"]]
+        gains = [[float(k == best) for k in range(2)] for best, _ in preferred]
+        lists = lists.without("preferences").with_extras(gain=np.ravel(gains))
+    draws = as_draws(adapt(lists, None, gain=gain))
+    comparison = read_comparison(draws)
+    assert comparison is not None
+    p, weight = np.array(comparison.predictions).T
+    assert weight.tolist() == [1.0] * 30
+    row = comparison.row(ADAPTED)
+    assert row is not None
+    assert np.mean((p > 0.5) + 0.5 * (p == 0.5)) == pytest.approx(row.gain, abs=0.04)
+    if gain is None:
+        assert -np.log(p).mean() == pytest.approx(row.log_loss, abs=1e-4)
+    assert choose_threshold(draws, None, 0.75) is not None
+    assert "How sure are the choices?" in posterior_page(draws)
+
+
+def test_graded_lists_and_points_promise_nothing() -> None:
+    lists = pairs(20, seed=7)
+    preferences = adapt(lists, None, sampler="map")
+    with raises(UsageError, "not-supported", parameter="agree", match="with draws"):
+        choose_threshold(as_draws(preferences), None, 0.9)
+    rng = np.random.default_rng(7)
+    tables = rng.normal(size=(20, 3, 2))
+    graded = from_lists([["a", "b", "c"]] * 20, tables, ["good", "fair"])
+    graded = graded.with_extras(mqm=tables[:, :, 0].ravel() + rng.normal(size=60))
+    posterior = as_draws(adapt(graded, None, gain="mqm", sampler="laplace"))
+    with raises(UsageError, "not-supported", parameter="ask_below", match="graded lists"):
+        choose_threshold(posterior, 0.9, None)
+    assert "How sure are the choices?" not in posterior_page(posterior)
+
+
+@pytest.mark.parametrize(
+    ("ask_below", "agree", "code", "parameter"),
+    [
+        (0.9, 0.9, "conflict", "agree"),
+        (0.5, None, "bad-usage", "ask_below"),
+        (None, 1.5, "bad-usage", "agree"),
+        (None, "0.9", "bad-usage", "agree"),
+    ],
+)
+def test_probabilities_that_make_no_sense_are_errors(
+    ask_below: Any, agree: Any, code: str, parameter: str
+) -> None:
+    draws = posterior_of(((0.9, 1.0),) * 40)
+    with raises(UsageError, code, parameter=parameter):
+        choose_threshold(draws, ask_below, agree)
+
+
+def test_an_agreement_out_of_reach_is_warned_about() -> None:
+    draws = posterior_of(((0.9, 1.0),) * 10)
+    with pytest.warns(BpaWarning, match=r"0\.99"):
+        assert choose_threshold(draws, None, 0.99) == np.inf
+    assert choose_threshold(draws, 0.7, None) == 0.7
+    assert choose_threshold(draws, None, None) is None
