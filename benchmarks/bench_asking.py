@@ -14,10 +14,10 @@ Tables:
 Collections of pairs:
     RewardBench   all 2,755 pairs, with nine reward models
     LLMBar        226 of them that were made to mislead
-    safety        640 of them, of other subsets
+    safety        740 of them, of five other subsets
     arena         simulated: three judges that grade from 1 to 10 and share a part of their errors;
                   the labels follow the difference in quality (Bradley and Terry), and the weighted
-                  judges agree with 81 % of them, as three LLM judges do on pairs of an arena
+                  judges agree with 81 % of them
     plateau       the same, steeper, but one in seven labels is random
 
 Each half of the real collections is once the pool and once the test set, in half of the draws each.
@@ -29,7 +29,7 @@ Rows:
     Clopper and Pearson         from which on the lower 95% limit of the leave-one-out agreement is
                                 at least the promised one, less two points
     slope alone                 as ours, without random answers
-    **ours**                    `bpa rerank --agree`
+    ours                        `bpa rerank --agree`
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from time import perf_counter
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER.parent / "docs/results"
 SCRIPTS = {
+    "asking": "bench_asking.py",
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
     "control": "bench_control.py",
