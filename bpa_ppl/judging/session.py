@@ -389,6 +389,10 @@ class Session:
             repeated = earlier[rng.integers(len(earlier))]
             return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
         table, pool = self._candidates, self._pool
+        if self.rater is None:  # raters with names get the same random questions
+            pairs = [s for j in earlier if self.lists.sizes[s := self._position[j.id]] == 2]
+            left = np.setdiff1d(pool, pairs)
+            pool = left if len(left) else pool
         if self._is_informative(lines):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
             sentence, rows = informative(table, pool, self.weights, rng, self.slip, about)

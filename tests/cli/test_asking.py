@@ -19,6 +19,7 @@ from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.judging.session import Session
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.serving.app import answers
 
 JUDGES = ["good", "fair"]
 RERANK = ("rerank", "new.jsonl", "-p", "posterior.nc", "-o", "chosen.txt")
@@ -139,6 +140,14 @@ def test_one_list(reranker: Reranker) -> None:
     three = {"good": [0.0, 3.0, 1.0], "fair": [0.0, 1.0, 1.0]}
     with raises(DataError, "not-supported", parameter="ask_below"):
         reranker.choose(["a", "b", "c"], three)
+
+
+def test_the_service_says_what_is_sure(reranker: Reranker) -> None:
+    candidates = [{"text": "a", "good": 0.0, "fair": 0.0}, {"text": "b", "good": 3.0, "fair": 1.0}]
+    (answer,) = answers(reranker, [{"candidates": candidates}])
+    assert answer["sure"] is True
+    (answer,) = answers(Reranker(reranker.draws), [{"candidates": candidates}])
+    assert "sure" not in answer
 
 
 def test_lists_of_three_are_refused(reranker: Reranker) -> None:

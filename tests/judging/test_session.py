@@ -130,6 +130,17 @@ def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated() -> None:
         earlier.add((judgement.id, judgement.candidates))
 
 
+def test_pairs_are_asked_once_before_any_comes_again() -> None:
+    """Raters with names get the same random questions instead, whatever they answered."""
+    session = answered(Session(compared_lists(count=20, size=2), seed=3), 22)
+    asked = [judgement.id for judgement in session.judgements if judgement.asked != "repeat"]
+    assert len(asked) == 21
+    assert sorted(asked[:20]) == list(range(20))
+    named = answered(Session(compared_lists(count=20, size=2), seed=3, rater="ann"), 22)
+    asked = [judgement.id for judgement in named.judgements if judgement.asked != "repeat"]
+    assert len(set(asked[:20])) < 20
+
+
 def test_a_journal_restores_the_session(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Also after a crash within a line; the next question and the scale are the same."""
     caplog.set_level("INFO", "bpa_ppl")
