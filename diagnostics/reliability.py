@@ -116,7 +116,7 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
 
     >>> choose_threshold(Draws({"weights": np.zeros((1, 4, 1))}, ("lm",)), 0.9, None)
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: the posterior does not record how often its choices between two ...
+    bpa_ppl.errors.UsageError: the posterior does not record how often its choices agree with a ...
     """
     name, value = ("ask_below", ask_below) if agree is None else ("agree", agree)
     if value is None:
@@ -129,16 +129,13 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
         raise UsageError(problem, parameter=name)
     reliability = Reliability.of(draws)
     if reliability is None:
-        reason = "the posterior does not record how often its choices between two candidates agree"
+        reason = "the posterior does not record how often its choices agree with a judge"
         if draws.record.observed.kind in ("gains", "oracles"):
-            reason = "the probabilities of a posterior of graded lists do not tell right choices"
-            reason += " from wrong ones"
+            reason = "probabilities of graded lists do not tell right choices from wrong ones"
         problem = f"{reason}: adapt to preferences between two candidates, with draws (not map)"
         raise UsageError(problem, parameter=name, code="not-supported")
     threshold = float(value) if agree is None else reliability.threshold(value)
     if threshold > 1:
-        warn_user(
-            f"the answers promise no agreement of {agree}, so no choice is sure: promise less, or "
-            "give more answers"
-        )
+        problem = f"no choice is sure enough for an agreement of {agree}"
+        warn_user(f"{problem}: promise less, or give more answers")
     return threshold

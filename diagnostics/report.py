@@ -13,11 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
-from bpa_ppl.diagnostics.baseline_table import (
-    BaselineComparison,
-    BaselineRow,
-    estimate_proportion,
-)
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, estimate_proportion
 from bpa_ppl.diagnostics.check import Report, check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -65,13 +61,11 @@ _BINS = 5  # points in the figure of the reliability
 _PROMISES = (0.8, 0.85, 0.9, 0.95)  # agreements in its table
 _RELIABLE = (
     "Red: how often fifths of the choices agree with the judge, by leave-one-out, with 95% "
-    "intervals; blue: the expected agreement, with its 90% interval; dashed: choices that agree as "
-    "often as their probability says."
+    "intervals; blue: the expected agreement and its 90% interval; dashed: the probability itself."
 )
 _PROMISED = (
-    "Choices from the probability on agree with the judge as often as promised, as far as the "
-    "answers show: with 95% probability, at most two points less often. Ask a person below it "
-    "(bpa rerank --agree)."
+    "From this probability on, choices agree with the judge as often as promised, as far as the "
+    "answers show. Ask a person about the others: bpa rerank --agree."
 )
 #: The unit of the weights in tables and figures.
 _STANDARDISED = "weight × standard deviation within lists"
@@ -164,14 +158,12 @@ def _reliability(draws: Draws) -> list[Section]:
     reliability = Reliability.of(draws)
     if reliability is None:
         return []
-    p, weight = reliability.probability, reliability.weight
-    rows = []
+    weight, rows = reliability.weight / reliability.weight.sum(), []
     for agree, least in ((agree, reliability.threshold(agree)) for agree in _PROMISES):
-        share = weight @ (p >= least) / weight.sum()
+        share = weight @ (reliability.probability >= least)
         rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
-    alternative = "Agreement of the choices with the judge by their probability"
-    picture = drawn(reliability_figure(reliability), alternative, _RELIABLE, "svg")
+    picture = drawn(reliability_figure(reliability), "Agreement by probability", _RELIABLE, "svg")
     return [Section("How sure are the choices?", [picture, table])]
 
 

@@ -258,22 +258,20 @@ class Reranker:
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
             position, p, _ = self._decider(names).decide(table, strings)
-            return self._candidate(position, texts, p)
-        lists = from_lists(
-            [texts],
-            [table],
-            names,
-            sources=None if source is None else [source],
-            extras={name: [values] for name, values in columns.items()},
-        )
-        (lists,) = self._prepare(lists)
-        choice, _, probabilities, _ = self._decider(lists.feature_names).choose(lists)
-        return self._candidate(int(choice[0]), texts, probabilities)
-
-    def _candidate(self, position: int, texts: Sequence[str], probabilities: Float64) -> Candidate:
-        p = float(probabilities[position])
-        sure = None if self.ask_below is None else p >= self.ask_below
-        return Candidate(position, texts[position], p, sure)
+        else:
+            lists = from_lists(
+                [texts],
+                [table],
+                names,
+                sources=None if source is None else [source],
+                extras={name: [values] for name, values in columns.items()},
+            )
+            (lists,) = self._prepare(lists)
+            choice, _, p, _ = self._decider(lists.feature_names).choose(lists)
+            position = int(choice[0])
+        probability = float(p[position])
+        sure = None if self.ask_below is None else probability >= self.ask_below
+        return Candidate(position, texts[position], probability, sure)
 
     def _require_pairs(self, sizes: Sequence[int], ids: Sequence[int | str]) -> None:
         """Raise a DataError if choices are to be sure and a list has more than two candidates."""

@@ -91,8 +91,11 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
         np.testing.assert_array_equal(one.features, new[identifier].features)
 
     session = Session(lists, journal="answers.jsonl", prior=shared.prior("posterior.nc"))
-    asked = {session.next().id, session.answer("first").id}
-    session.answer("second")
+    for answer in ("first", "second", "first"):
+        session.next()
+        session.answer(answer)
+    asked = {judgement.id for judgement in session.judgements}
+    assert len(asked) == 3
     files = ("pairs.jsonl", "unsure.jsonl", "--judgements", "answers.jsonl")
     succeed("adapt", *files, "--like", "posterior.nc", "-o", "updated.nc", "-q")
     updated = read_draws("updated.nc").record.observed
