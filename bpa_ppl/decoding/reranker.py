@@ -277,8 +277,8 @@ class Reranker:
         """Raise a DataError if choices are to be sure and a list has more than two candidates."""
         if self.ask_below is not None and max(sizes) > 2:
             name = ids[int(np.argmax(sizes))]
-            problem = f"the list {name} has {max(sizes)} candidates: how often choices agree with "
-            problem += "a judge is known of two candidates only"
+            problem = f"the list {name} has {max(sizes)} candidates, and only choices between two "
+            problem += "can be sure: give lists of two candidates, or ask about none"
             raise DataError(problem, parameter="ask_below", code="not-supported")
 
     def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
