@@ -301,7 +301,7 @@ def _compare(
         scores, k_hat = _scores(draws, nbest, in_sample=in_sample)
         doubtful = int(np.sum(k_hat > POOR_PARETO_K))
         ways["adapted", ADAPTED] = judged.of_scores(scores)
-        predicted = _predictions(draws, judged, in_sample=in_sample)
+        predicted = predict_answers(draws, judged, in_sample=in_sample)
         if isinstance(judged, Answers):
             log_loss |= _log_loss(judged, predicted[:, 0])
         if not in_sample:
@@ -329,7 +329,9 @@ def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Fl
     return np.concatenate(by_list), k_hat
 
 
-def _predictions(draws: Draws, judged: Gains | Answers, *, in_sample: bool) -> Float64:
+def predict_answers(
+    draws: Draws, judged: Gains | Answers, *, in_sample: bool = False
+) -> Float64:
     """Return (P, 2) the probability of each preferred one of two candidates, and its weight.
 
     Gains have none, unless the best one of two candidates was observed as a choice.
@@ -475,7 +477,7 @@ def sum_gains_of_choices(
     if isinstance(judged, Answers):
         utilities = baselines.utilities(scores)
         log_loss = {name: judged.pairs.log_loss(values) for name, values in utilities.items()}
-        log_loss |= _log_loss(judged, _predictions(draws, judged, in_sample=True)[:, 0])
+        log_loss |= _log_loss(judged, predict_answers(draws, judged, in_sample=True)[:, 0])
         adapted = _scores(draws, lists, in_sample=True)[0]
         best = np.maximum.reduceat(adapted, first)
         adapted[first + choice] = np.where(adapted[first + choice] < best, np.inf, best)

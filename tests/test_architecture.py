@@ -38,7 +38,7 @@ LAYERS = (
     ("decoding",),
     ("problem",),
     ("adapting",),
-    ("demo", "describing", "reporting", "sklearn"),
+    ("demo", "describing", "juries", "reporting", "sklearn"),
     ("serving",),
     ("judging",),
     ("cli",),

@@ -89,7 +89,8 @@ lm_app = App(
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(lists.lists_, adapt.adapt, posteriors.check, posteriors.report, posteriors.rerank),
-    *(posteriors.weights, posteriors.trace, servers.judge, servers.serve, adapt.learn_prior),
+    *(posteriors.weights, posteriors.trace, posteriors.judges, servers.judge, servers.serve),
+    adapt.learn_prior,
     *(lists.features, lists.oracle, adapt.demo),
 )
 for place, function in enumerate(_COMMANDS):

@@ -198,6 +198,59 @@ def rerank(
     shared.echo_status(f"{signature(reranker.draws)}|rule:{rule}", quiet)
 
 
+def judges(
+    posterior: shared.PosteriorPath,
+    nbest: Annotated[
+        str | None, Parameter(help="Lists that it was adapted to (default: the recorded file).")
+    ] = None,
+    /,
+    *,
+    output: shared.OutputPath | None = None,
+    references: shared.References = None,
+    sources: shared.Sources = None,
+    prices: Annotated[
+        dict[str, float] | None,
+        shared.parsed(
+            shared.numbers,
+            "Price of a judge for one list, as NAME=NUMBER: finds the cheapest jury that is as "
+            "good as all judges.",
+            several=True,
+            name="--price",
+        ),
+    ] = None,
+    cascade: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
+) -> None:
+    """Print what each judge, or other feature, is worth, and whether more labels would help.
+
+    Example: `bpa judges posterior.nc judged.jsonl --price gpt=0.02 --output judges.png`
+
+    Args:
+        output: Picture (.png, .svg or .pdf).
+        cascade: Find out from which probability on the judges of the highest price are worth
+            asking; of preferences.
+        as_json: Print JSON instead of tables.
+    """
+    from bpa_ppl.diagnostics.pages.figures import write_figure
+    from bpa_ppl.juries import judges as value_judges
+
+    if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
+        problem = f"the picture is written as .png, .svg or .pdf, not {output}"
+        raise UsageError(problem, parameter="output", code="unknown-format")
+    draws = read_draws(posterior)
+    if (path := nbest or draws.record.lists) is None:
+        problem = "the posterior does not record the file of its lists: give it"
+        raise UsageError(problem, parameter="nbest", code="missing-setting")
+    lists = reading.read(path, references, sources)
+    result = value_judges(draws, lists, prices=prices, cascade=cascade)
+    print(json.dumps(result.as_dict(), indent=2) if as_json else result)
+    if output is not None:
+        write_figure(result.figure(), output, dpi=150)
+        shared.echo_status(f"wrote {output}", quiet)
+
+
 def weights(
     posterior: shared.PosteriorPath,
     /,
