@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, structs
 from scipy.special import expit, logit
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.adapting import build_problem
-from bpa_ppl.diagnostics.baseline_comparison import predict_answers, leave_one_out
+from bpa_ppl.adapting import adapt_draws, build_problem
+from bpa_ppl.diagnostics.baseline_comparison import answer_probabilities, leave_one_out
 from bpa_ppl.diagnostics.baseline_table import ACCURACY
 from bpa_ppl.diagnostics.baselines import BEST, RANDOM, Answers, Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.metrics.column import is_choice_of_two
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.names import matches, places_of
 from bpa_ppl.nbest import NBest, centred
@@ -35,10 +36,9 @@ from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.newton import Mode
-from bpa_ppl.sampling.observations import Compared
 from bpa_ppl.sampling.prior_choice import correlation_within
 from bpa_ppl.sampling.repeating import recorded_options
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target, unflatten
+from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,13 +59,12 @@ _CHANCE = 2.0
 #: so much lower. With 50 pairs of RewardBench, one of ten such juries loses more than 0.005 on
 #: held-out pairs; six of ten where the gain alone decides.
 _TOLERANCE, _LEAST_EVIDENCE = 0.005, 1.0
-#: What further labels should win, and the multiples of the present ones that are considered.
-_AIM, _MULTIPLES = 0.01, np.geomspace(0.01, 100, 400)
+_AIM = 0.01  # what further labels should win
 _LEAST_PART = 4  # lists of a part of which the weights are learned, for the learning curve
 _SURE = 1e-9  # the least probability of an answer, so that its logit is finite
 
 
-class JudgeRow(NamedTuple):
+class JudgeRow(Struct, frozen=True):
     """What one judge, or other feature, is worth.
 
     Attributes:
@@ -77,8 +76,6 @@ class JudgeRow(NamedTuple):
         lost: the gain by leave-one-out that is lost without it.
         error: the standard error of that.
         evidence: the log Bayes factor of the posterior with it to that without it.
-        nearest: the other feature with which it has the largest correlation within the lists.
-        correlation: that correlation.
     """
 
     name: str
@@ -89,11 +86,9 @@ class JudgeRow(NamedTuple):
     lost: float
     error: float
     evidence: float
-    nearest: str
-    correlation: float
 
 
-class Jury(NamedTuple):
+class Jury(Struct, frozen=True):
     """Some of the judges.
 
     Attributes:
@@ -110,8 +105,13 @@ class Jury(NamedTuple):
     error: float
     evidence: float
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether it is as good as all judges."""
+        return self.lost <= _TOLERANCE and self.evidence <= _LEAST_EVIDENCE
 
-class Cascade(NamedTuple):
+
+class Cascade(Struct, frozen=True):
     """The dear judges are asked only where the others are less sure than a probability.
 
     Attributes:
@@ -120,7 +120,7 @@ class Cascade(NamedTuple):
         share: of the pairs that are passed on.
         gain: the accuracy by leave-one-out.
         price: of one list.
-        of_all: the price if all judges are asked about each.
+        saved: the share of the price of all judges that is saved.
         worth: asking at this probability is worth its price if a wrong choice costs so much.
     """
 
@@ -129,8 +129,16 @@ class Cascade(NamedTuple):
     share: float
     gain: float
     price: float
-    of_all: float
+    saved: float
     worth: float
+
+    def __str__(self) -> str:
+        return (
+            f"ask {', '.join(self.dear)} where the others are less sure than {self.below:.2f}, in "
+            f"{100 * self.share:.0f}% of the cases: accuracy {self.gain:.3f} for {self.price:.3g} "
+            f"a list, saves {100 * self.saved:.0f}%; ask where they are surer, too, if a wrong "
+            f"choice costs more than {self.worth:.3g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -147,9 +155,8 @@ class Judges(Outcome):
             and the number of judges that are better than chance.
         correlation: (Q, Q) of the features within the lists.
         remaining: the gain that exact weights would win, and its 90 % interval.
-        further: how many further lists would win 0.01, and a 90 % interval; infinite if none do.
+        further: how many further lists would win 0.01, and a 90 % interval; None if none do.
         juries: without one priced judge after the other, the cheapest first; empty without prices.
-        cheapest: the place of the cheapest jury that is as good as all judges.
         cascade: if it was asked for.
     """
 
@@ -159,92 +166,86 @@ class Judges(Outcome):
     effective: tuple[float, float, float, int]
     correlation: tuple[tuple[float, ...], ...]
     remaining: tuple[float, float, float]
-    further: tuple[float, float, float]
+    further: tuple[int | None, ...]
     juries: tuple[Jury, ...] = ()
-    cheapest: int = 0
     cascade: Cascade | None = None
 
+    @property
+    def cheapest(self) -> Jury | None:
+        """The cheapest jury that is as good as all judges; None without prices."""
+        return next((jury for jury in self.juries if jury.is_enough), None)
+
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain data, for JSON; infinite numbers are None."""
-        named = {"rows": self.rows, "juries": self.juries}
-        parts: dict[str, Any] = {n: [one._asdict() for one in part] for n, part in named.items()}
-        parts["cascade"] = self.cascade and self.cascade._asdict()
-        return dict(msgspec.json.decode(msgspec.json.encode({**vars(self), **parts})))
+        """Return the result as plain data, for JSON."""
+        return dict(msgspec.to_builtins(self))
 
     def _shown(self) -> tuple[str, Table, list[str]]:
         """Return the table of the judges, and notes with the other results."""
         header = ("judge", "weight/sd", "95% interval", "P(sign)", "lost without it", "evidence")
-        rows = [
-            (row.name, f"{row.weight:+.2f}", f"{row.low:+.2f} to {row.high:+.2f}")
-            + (f"{row.sign:.3f}", f"{row.lost:+.3f} ± {row.error:.3f}", f"{row.evidence:+.1f}")
-            + (f"{row.correlation:+.2f} {row.nearest}",)
-            for row in self.rows
-        ]
-        (size, gain), (number, low, high, count) = self.curve[-1], self.effective
-        notes = [
-            f"{count} judges better than chance, worth {number:.1f} independent ones (90% interval "
-            f"{low:.1f} to {high:.1f})",
-            f"learning curve: {', '.join(f'{size} lists {gain:.3f}' for size, gain in self.curve)}",
-            self._labels,
-        ]
-        for place, jury in enumerate(self.juries):
-            names = "all" if jury is self.juries[-1] else ", ".join(jury.judges) or "only free ones"
-            good = ": the cheapest that is as good as all" if place == self.cheapest else ""
-            lost = f"loses {jury.lost:+.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+.1f}"
-            notes.append(f"for {jury.price:g} a list, {names}: {lost}{good}")
-        if (one := self.cascade) is not None:
-            notes.append(
-                f"ask {', '.join(one.dear)} where the others are less sure than {one.below:.2f}, "
-                f"in {100 * one.share:.0f}% of the cases: accuracy {one.gain:.3f} for "
-                f"{one.price:.3g} a list, saves {100 * (1 - one.price / one.of_all):.0f}%; ask "
-                f"where they are surer if a wrong choice costs more than {one.worth:.3g}"
+        rows = []
+        for place, row in enumerate(self.rows):
+            others = np.delete(self.correlation[place], place)
+            nearest = max(others, key=abs, default=0.0)
+            lost, interval = (
+                f"{row.lost:+.3f} ± {row.error:.3f}",
+                f"{row.low:+.2f} to {row.high:+.2f}",
             )
-        title = f"{size} judged lists, {self.unit} {gain:.3f} by leave-one-out"
-        return title, Table((*header, "correlation"), rows), notes
-
-    @property
-    def _labels(self) -> str:
-        """A sentence on what more labels would win."""
+            cells = f"{row.sign:.3f}", lost, f"{row.evidence:+.1f}", f"{nearest:+.2f}"
+            rows.append((row.name, f"{row.weight:+.2f}", interval, *cells))
+        (size, gain), (number, low, high, count) = self.curve[-1], self.effective
+        curve = ", ".join(f"{gain:.3f} with {size} lists" for size, gain in self.curve)
+        worth = f"worth {number:.1f} independent ones (90% interval {low:.1f} to {high:.1f})"
+        notes = [f"{count} judges are better than chance, {worth}", f"{self.unit} {curve}"]
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
-        count, least, most = (f"{n:,.0f}" if np.isfinite(n) else "never" for n in self.further)
-        if np.isinf(self.further[0]):
-            return f"more labels will not help: {exact}"
-        return f"{count} more labels would win {_AIM:g} ({least} to {most}); {exact}"
+        expected, least, most = ("never" if n is None else f"{n:,}" for n in self.further)
+        needed = f"{expected} more labels would win {_AIM:g} ({least} to {most})"
+        notes.append(f"{'more labels will not help' if expected == 'never' else needed}: {exact}")
+        for jury in self.juries:
+            names = "all" if jury is self.juries[-1] else ", ".join(jury.judges) or "only free ones"
+            good = ": the cheapest that is as good as all" if jury is self.cheapest else ""
+            lost = f"loses {jury.lost:+.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+.1f}"
+            notes.append(f"for {jury.price:.3g} a list, {names}: {lost}{good}")
+        notes += [] if self.cascade is None else [str(self.cascade)]
+        title = f"{size} judged lists, {self.unit} {gain:.3f} by leave-one-out"
+        return title, Table((*header, "largest correlation"), rows), notes
 
     def figure(self) -> Figure:
         """Draw weights, what is lost without each judge, correlations, labels and juries."""
         from matplotlib.figure import Figure
 
-        size, panels = len(self.rows), 3 + bool(self.juries)
-        heights = [0.28 * size + 0.8, 0.28 * size + 0.8, 2.1, 2.1][:panels]
+        names, place = [label(row.name) for row in self.rows], np.arange(len(self.rows))
+        heights = [*[0.28 * len(place) + 1] * 2, *[2.2] * (1 + bool(self.juries))]
         figure = Figure((NARROW, sum(heights)), layout="constrained")
-        grid = figure.add_gridspec(panels, 2, height_ratios=heights)
-        names, place = [label(row.name, 20) for row in self.rows], np.arange(size)
-        weight, low, high, _, lost, error = np.array([row[1:7] for row in self.rows], float).T
-        left, first = figure.add_subplot(grid[0, 0]), (weight - low, high - weight)
-        right = figure.add_subplot(grid[0, 1], sharey=left)
-        parts = (left, "weight per sd", weight, first), (right, "lost without it", lost, error)
-        for axes, title, values, bars in parts:
-            axes.errorbar(values, place, xerr=bars, fmt="o")
+        parts = figure.subfigures(len(heights), 1, height_ratios=heights)
+        weight, low, high, _, lost, error, _ = np.array(
+            [structs.astuple(r)[1:] for r in self.rows]
+        ).T
+        left, right = parts[0].subplots(1, 2, sharey=True)
+        left.errorbar(weight, place, xerr=(weight - low, high - weight), fmt="o")
+        right.errorbar(lost, place, xerr=error, fmt="o")
+        left.set(xlabel="weight per sd, 95%", yticks=place, yticklabels=names)
+        right.set(xlabel="lost without it", ylim=(len(place) - 0.5, -0.5))
+        for axes in (left, right):
             axes.axvline(0, color="0.6", linewidth=1)
-            axes.set(title=title, yticks=place, yticklabels=names, ylim=(size - 0.5, -0.5))
-        right.tick_params(labelleft=False)
-        axes = figure.add_subplot(grid[1, :], title="correlation", xticks=place, yticks=place)
-        image = axes.imshow(self.correlation, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-        figure.colorbar(image, ax=axes)
-        axes.set(xticklabels=place + 1, yticklabels=[f"{n} {k + 1}" for k, n in enumerate(names)])
-        axes = figure.add_subplot(grid[2, :], xlabel="judged lists", ylabel=self.unit)
-        axes.plot(*zip(*self.curve, strict=True), "o-")
-        won, *ends = self.curve[-1][1] + np.array(self.remaining)
-        axes.axhline(won, color="C2", linestyle="--", label="with exact weights, 90%")
-        axes.axhspan(*ends, color="C2", alpha=0.2)
-        axes.legend(loc="lower right")
-        if self.juries:
-            axes = figure.add_subplot(grid[3, :], xlabel="price of a list", ylabel="lost")
-            _, price, lost, error, _ = zip(*self.juries, strict=True)
+        matrix, labels, *frontier = [part.subplots() for part in parts[1:]]
+        image = matrix.imshow(self.correlation, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        parts[1].colorbar(image, ax=matrix, label="correlation")
+        matrix.set(xticks=place, xticklabels=place + 1, yticks=place)
+        matrix.set_yticklabels([f"{name} {k + 1}" for k, name in enumerate(names)])
+        labels.set(xlabel="judged lists (green: exact weights, 90%)", ylabel=self.unit)
+        labels.plot(*zip(*self.curve, strict=True), "o-")
+        won, low, high = self.curve[-1][1] + np.array(self.remaining)
+        labels.axhline(won, color="C2", linestyle="--")
+        labels.axhspan(low, high, color="C2", alpha=0.2)
+        for axes in frontier:
+            axes.set(xlabel="price of a list (star: as good as all)", ylabel=f"{self.unit} lost")
+            price, lost, error = zip(
+                *[(j.price, j.lost, j.error) for j in self.juries], strict=True
+            )
             axes.errorbar(price, lost, yerr=error, fmt="o-")
-            axes.plot(price[self.cheapest], lost[self.cheapest], "*", color="C3", markersize=16)
+            good = [jury.is_enough for jury in self.juries].index(True)
+            axes.plot(price[good], lost[good], "*", color="C3", markersize=16)
         return figure
 
 
@@ -294,50 +295,39 @@ def judges(
     draws, prices = as_draws(posterior), prices or {}
     require(lists, NBest, "judges are valued on n-best lists (NBest)", "lists")
     refuse_unconverged(draws)
-    weights, options = recorded_options(draws)
+    start, options = recorded_options(draws)
     with capture_notes():  # those of `adapt`
-        problem = build_problem(lists, weights, **options)
-        target = problem.target
+        problem = build_problem(lists, start, **options)
+        target, reason = problem.target, ""
         if problem.record.data != draws.record.data:
             reason = "these are not the lists that the posterior was adapted to: give those"
-            raise DataError(reason, lists.origin, code="mismatch")
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge"
-            raise DataError(reason, code="not-supported")
-        groups = _priced(target.features, prices)
+        if reason:
+            raise DataError(reason, lists.origin, code="mismatch")
+        groups = _group(target.features, prices)
         refits = _Refits(problem, _judged(problem))
-        curve = _curve(refits, lists, weights, options)
+        unit = ACCURACY if isinstance(refits.judged, Answers) else "headroom"
+        start, options = recorded_options(draws, sampler="map")
+        curve = _curve(refits, lists, start, options)
         sample = refits.full if draws.kind == "point" else draws
-        correlation, rows = _rows(refits, sample)
-        remaining, further = _labels(refits, sample)
-        juries = _juries(refits, groups, prices) if prices else ()
-        good = [j.lost <= _TOLERANCE and j.evidence <= _LEAST_EVIDENCE for j in juries]
         found = _cascade(refits, groups, prices) if cascade else None
-    unit, effective = (
-        ACCURACY if isinstance(refits.judged, Answers) else "headroom",
-        _effective(refits),
+        juries = _juries(refits, groups, prices) if prices else ()
+        remaining, further = _labels(refits, sample)
+        rows, correlation = _rows(refits, sample)
+    return Judges(
+        *(rows, unit, curve, _effective(refits), correlation, remaining, further, juries, found)
     )
-    cheapest = good.index(True) if good else 0
-    matrix = tuple(map(tuple, correlation.tolist()))
-    return Judges(rows, unit, curve, effective, matrix, remaining, further, juries, cheapest, found)
 
 
 def _judged(problem: Problem) -> Gains | Answers:
-    """Return how the lists were judged; gains are shares of the headroom.
-
-    A gain that says which of two candidates was chosen is a preference.
-    """
+    """Return how the lists were judged; gains are shares of the headroom."""
     observed = problem.observed
-    if isinstance(observed, Compared):
-        return judge(problem.lists, None)
-    lists, metric = observed.lists, observed.gain
-    judged = judge(lists, metric, observed.gains)
+    lists = problem.lists if observed.gain is None else observed.lists
+    judged = judge(lists, observed.gain, observed.gains)
+    if isinstance(judged, Answers):
+        return judged
     random, best = (judged.bounds()[name] for name in (RANDOM, BEST))
-    if is_choice_of_two(metric, lists):
-        pairs = zip(observed.oracles.index.tolist(), best > random, strict=True)
-        preferences = [[[chosen, 1 - chosen]] if decided else None for chosen, decided in pairs]
-        return judge(lists.with_sentence_extras(preferences=preferences), None)
-    assert isinstance(judged, Gains)  # there is a metric
     shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
     return replace(judged, gains=shares)
 
@@ -360,7 +350,8 @@ class _Refits:
         covariance[left_out] = covariance[:, left_out] = 0.0
         covariance[left_out, left_out] = fixed
         mean = np.where(left_out, 0.0, prior.mean)
-        degrees = None if prior.degrees is None else np.where(left_out, 0.0, prior.degrees)
+        shared = kept if kept.any() else left_out
+        degrees = None if prior.degrees is None else prior.degrees * shared
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
@@ -407,7 +398,7 @@ class _Refits:
 
 
 def _curve(
-    refits: _Refits, lists: NBest, weights: AnyStart, options: Mapping[str, Any]
+    refits: _Refits, lists: NBest, start: AnyStart, options: Mapping[str, Any]
 ) -> tuple[tuple[int, float], ...]:
     """Return the gain on the other lists of weights adapted to quarters, halves and all lists."""
     judged, curve = refits.judged, list[tuple[int, float]]()
@@ -416,9 +407,8 @@ def _curve(
         gains = []
         for part in np.array_split(ids, parts):
             rows = np.flatnonzero(np.isin(lists.sentence_ids, part))
-            fewer = replace(refits, problem=build_problem(lists.select(rows), weights, **options))
-            vector = unflatten(fewer.mode(refits.every).position, fewer.problem.target.start)
-            scores = judged.lists.scores(refits.full.aligned(judged.lists, [vector[WEIGHTS]])[0])
+            draws = adapt_draws(lists.select(rows), start, **options)
+            scores = judged.lists.scores(draws.aligned(judged.lists, draws.mean[None])[0])
             others = ~np.isin(judged.lists.sentence_ids, part)
             of_lists = judged.of_scores(scores)[others]
             gains.append(np.average(of_lists, weights=judged.weight[others]))
@@ -426,23 +416,20 @@ def _curve(
     return *curve, (len(ids), float(np.average(refits.of_all, weights=judged.weight)))
 
 
-def _rows(refits: _Refits, sample: Draws) -> tuple[Float64, tuple[JudgeRow, ...]]:
-    """Return the correlations of the features within the lists, and the rows of the table."""
+def _rows(
+    refits: _Refits, sample: Draws
+) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
+    """Return the rows of the table, and the correlations of the features within the lists."""
     names, lists, importance = sample.features, refits.problem.lists, sample.importance
     scaled = sample.flat * lists.spread[places_of(names, lists.feature_names)]
     low, high = quantiles(scaled, _OF_WEIGHT, importance)
     mean, positive = importance @ scaled, importance @ (scaled > 0)
+    weights = np.stack([mean, low, high, np.maximum(positive, 1 - positive)]).T.tolist()
+    every = zip(names, weights, ~np.eye(len(names), dtype=bool), strict=True)
+    rows = tuple(JudgeRow(name, *weight, *refits.lost(kept)) for name, weight, kept in every)
     with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
-        table = correlation_within(lists, names)
-    correlation, rows = np.nan_to_num([[table[a, b] for b in names] for a in names]), []
-    others = correlation - np.diag(np.diag(correlation))
-    for k, name in enumerate(names):
-        near, sign = int(np.argmax(np.abs(others[k]))), max(positive[k], 1 - positive[k])
-        weight = mean[k], low[k], high[k], sign
-        loss = refits.lost(np.arange(len(names)) != k) if len(names) > 1 else (np.nan,) * 3
-        nearest = names[near] if near != k else ""
-        rows.append(JudgeRow(name, *map(float, (*weight, *loss)), nearest, others[k, near].item()))
-    return correlation, tuple(rows)
+        pairs = correlation_within(lists, names)
+    return rows, tuple(tuple(pairs[a, b] for b in names) for a in names)
 
 
 def _effective(refits: _Refits) -> tuple[float, float, float, int]:
@@ -479,19 +466,14 @@ def count_independent(losses: Float64) -> float:
 
 def _labels(
     refits: _Refits, sample: Draws
-) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
     """Return what exact weights would win, and how many further lists would win 0.01."""
-    judged, every, start = refits.judged, refits.every, refits.problem.target.start
-    lists, size = judged.lists, len(judged.lists)
+    judged, lists = refits.judged, refits.judged.lists
     chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
     vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
     scores = lists.features.astype(np.float64) @ vectors.T
-    features = centred(
-        lists.features[:, places_of(sample.features, lists.feature_names)], lists.sizes
-    )
     if isinstance(judged, Answers):
-        better, worse = judged.pairs.better, judged.pairs.worse
-        features, margin = features[better] - features[worse], scores[better] - scores[worse]
+        margin = scores[judged.pairs.better] - scores[judged.pairs.worse]
         differ = np.sign(margin) != np.sign(margin[:, :1])
         each = np.abs(2 * expit(margin) - 1) * differ
         won = np.average(each, axis=0, weights=judged.pairs.weight)[1:]
@@ -500,36 +482,24 @@ def _labels(
         slope = max(of_mean @ centred(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
         best = np.maximum.reduceat(scores, first, axis=0)
         won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
-    mode, prior = refits.mode(every), np.linalg.inv(refits.target(every).prior.covariance)
-    place = unflatten(np.arange(len(mode.position)), start)[WEIGHTS]
-    covariance = mode.covariance[np.ix_(place, place)]
-    more = (1 + _MULTIPLES[:, None, None]) * (np.linalg.inv(covariance) - prior)
-    left = np.sum(np.linalg.inv(prior + more) * (features.T @ features), axis=(1, 2))
-    share = 1 - left / np.sum(covariance * (features.T @ features))
-
-    def further(won: float) -> float:
-        enough = won * share >= _AIM
-        return float(np.ceil(size * _MULTIPLES[np.argmax(enough)])) if enough.any() else np.inf
-
     low, high = np.quantile(won, _OF_OTHERS).tolist()
-    expected = float(won.mean())
-    return (expected, low, high), (further(expected), further(high), further(low))
+    expected, size = float(won.mean()), len(lists)
+    # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
+    needed = [size * _AIM / (r - _AIM) if r > _AIM else None for r in (expected, high, low)]
+    return (expected, low, high), tuple(n and math.ceil(n) for n in needed)
 
 
-def _priced(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]:
+def _group(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]:
     """Return which features each priced judge has.
 
     Raises:
-        UsageError: if a price is not a positive number, or of no judge, or of one with another.
+        UsageError: if a price is not a positive number, or of no judge.
     """
     groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
     for name, group in groups.items():
-        if not 0 < prices[name] < np.inf:
-            reason = f"the price of {name} is {prices[name]:g}: give a positive number"
+        if not (0 < prices[name] < np.inf and group.any()):
+            reason = f"{name}={prices[name]:g} is no positive price of one of {', '.join(names)}"
             raise UsageError(reason, parameter="prices", code="bad-number")
-        if not group.any() or (group & (np.sum(list(groups.values()), axis=0) > 1)).any():
-            reason = f"{name} is no judge, or has another price: choose from {', '.join(names)}"
-            raise UsageError(reason, parameter="prices", code="missing-feature")
     return groups
 
 
@@ -541,19 +511,15 @@ def _juries(
     The next to leave is that whose loss of evidence is the smallest for its price. Evidence varies
     less than the gain of few lists.
     """
-    kept, names, juries = refits.every, list(groups), [Jury(tuple(groups), 0.0, 0.0, 0.0, 0.0)]
-    juries[0] = juries[0]._replace(price=sum(prices.values()))
+    kept, names = refits.every, tuple(groups)
+    juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
     while names:
+        of_all = refits.mode(kept).log_evidence
         rest = {name: kept & ~groups[name] for name in names}
-        rest = {name: fewer for name, fewer in rest.items() if fewer.any()}
-        if not rest:
-            break
-        evidence = refits.mode(kept).log_evidence
-        loss = {n: (evidence - refits.mode(k).log_evidence) / prices[n] for n, k in rest.items()}
-        worst = min(loss, key=lambda name: loss[name])
-        names, kept = [name for name in names if name != worst], rest[worst]
-        price = sum(prices[name] for name in names)
-        juries.append(Jury(tuple(names), price, *refits.lost(kept)))
+        loss = {n: (of_all - refits.mode(r).log_evidence) / prices[n] for n, r in rest.items()}
+        worst = min(names, key=lambda name: loss[name])
+        names, kept = tuple(name for name in names if name != worst), rest[worst]
+        juries.append(Jury(names, sum(prices[name] for name in names), *refits.lost(kept)))
     return tuple(juries[::-1])
 
 
@@ -569,9 +535,9 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
         reason = "a cascade needs a judge with a price and another one that costs less: give prices"
         raise UsageError(reason, parameter="prices", code="missing-setting")
     both = refits.draws(others), refits.full
-    before, after = (np.clip(predict_answers(d, judged), _SURE, 1 - _SURE) for d in both)
+    before, after = (np.clip(answer_probabilities(d, judged), _SURE, 1 - _SURE) for d in both)
     weight, sure = judged.pairs.weight, np.maximum(before, 1 - before)
-    scale = fit_change(logit(sure), np.where(before < 0.5, -1, 1) * logit(after), weight)
+    scale = measure_change(sure, np.where(before < 0.5, -1, 1) * logit(after), weight)
     value, order = value_of_asking(sure, scale), np.argsort(sure)
     # Ask the least sure, until asking the rest is expected to win no more than the tolerance.
     unasked = np.append((weight * value)[order[::-1]].cumsum()[::-1], 0.0) / weight.sum()
@@ -579,29 +545,25 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     p, share = before.copy(), len(asked) / len(order)
     p[asked] = after[asked]
     gain = np.average((p > 0.5) + 0.5 * (p == 0.5), weights=weight)
-    below, of_all = float(sure[asked].max(initial=0.5)), sum(prices.values())
-    extra = sum(prices[name] for name in dear)
-    worth = extra / max(float(value_of_asking(np.array([below]), scale)[0]), 1e-9)
-    price = of_all - (1 - share) * extra
-    return Cascade(dear, below, share, float(gain), price, of_all, worth)
+    below, extra = float(sure[asked].max(initial=0.5)), sum(prices[name] for name in dear)
+    worth = extra / max(float(value_of_asking(np.array([below]), scale)[0]), _SURE)
+    of_all, saved = sum(prices.values()), (1 - share) * extra
+    return Cascade(dear, below, share, float(gain), of_all - saved, saved / of_all, worth)
 
 
-def fit_change(before: Float64, after: Float64, weight: Float64) -> float:
-    """Return the standard deviation s of the logit of a probability after a further answer.
+def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
+    """Return the standard deviation of the logit of a probability after a further answer.
 
-    Its mean is that before times √(1 + π s² / 8), so that the probability stays the same on average
-    (MacKay 1992).
+    It is that around the regression on the logit before it. Cases close to ½ count more.
 
     Args:
-        before: (n,) logits before the answer.
-        after: (n,) logits after it.
+        sure: (n,) the probability of the choice before the answer, at least ½.
+        after: (n,) the logit of the probability of the same choice after it.
         weight: (n,) of each.
     """
-    variance = 0.0
-    for _ in range(100):
-        change = after - before * np.sqrt(1 + np.pi * variance / 8)
-        variance = float(np.average(change**2, weights=weight))
-    return float(np.sqrt(variance))
+    before, share = logit(sure), weight * sure * (1 - sure)
+    slope = share @ (before * after) / max(share @ before**2, _SURE)
+    return float(np.sqrt(np.average((after - slope * before) ** 2, weights=share)))
 
 
 def value_of_asking(sure: Float64, scale: float) -> Float64:
@@ -609,7 +571,8 @@ def value_of_asking(sure: Float64, scale: float) -> Float64:
 
     Args:
         sure: (n,) the probability of the choice before it, at least ½.
-        scale: the standard deviation of its logit after the answer.
+        scale: s, the standard deviation of its logit after the answer. The mean is that before it
+            times √(1 + π s² / 8), so that the probability stays the same on average (MacKay 1992).
 
     >>> value_of_asking(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
     [0.238, 0.019, 0.0]
