@@ -184,14 +184,10 @@ class Judges(Outcome):
         header = ("judge", "weight/sd", "95% interval", "P(sign)", "lost without it", "evidence")
         rows = []
         for place, row in enumerate(self.rows):
-            others = np.delete(self.correlation[place], place)
-            nearest = max(others, key=abs, default=0.0)
-            lost, interval = (
-                f"{row.lost:+.3f} ± {row.error:.3f}",
-                f"{row.low:+.2f} to {row.high:+.2f}",
-            )
-            cells = f"{row.sign:.3f}", lost, f"{row.evidence:+.1f}", f"{nearest:+.2f}"
-            rows.append((row.name, f"{row.weight:+.2f}", interval, *cells))
+            nearest = max(np.delete(self.correlation[place], place), key=abs, default=0.0)
+            weight = row.name, f"{row.weight:+.2f}", f"{row.low:+.2f} to {row.high:+.2f}"
+            lost = f"{row.lost:+.3f} ± {row.error:.3f}", f"{row.evidence:+.1f}"
+            rows.append((*weight, f"{row.sign:.3f}", *lost, f"{nearest:+.2f}"))
         (size, gain), (number, low, high, count) = self.curve[-1], self.effective
         curve = ", ".join(f"{gain:.3f} with {size} lists" for size, gain in self.curve)
         worth = f"worth {number:.1f} independent ones (90% interval {low:.1f} to {high:.1f})"
@@ -204,8 +200,8 @@ class Judges(Outcome):
         for jury in self.juries:
             names = "all" if jury is self.juries[-1] else ", ".join(jury.judges) or "only free ones"
             good = ": the cheapest that is as good as all" if jury is self.cheapest else ""
-            lost = f"loses {jury.lost:+.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+.1f}"
-            notes.append(f"for {jury.price:.3g} a list, {names}: {lost}{good}")
+            loss = f"loses {jury.lost:+.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+.1f}"
+            notes.append(f"for {jury.price:.3g} a list, {names}: {loss}{good}")
         notes += [] if self.cascade is None else [str(self.cascade)]
         title = f"{size} judged lists, {self.unit} {gain:.3f} by leave-one-out"
         return title, Table((*header, "largest correlation"), rows), notes
@@ -217,10 +213,9 @@ class Judges(Outcome):
         names, place = [label(row.name) for row in self.rows], np.arange(len(self.rows))
         heights = [*[0.28 * len(place) + 1] * 2, *[2.2] * (1 + bool(self.juries))]
         figure = Figure((NARROW, sum(heights)), layout="constrained")
-        parts = figure.subfigures(len(heights), 1, height_ratios=heights)
-        weight, low, high, _, lost, error, _ = np.array(
-            [structs.astuple(r)[1:] for r in self.rows]
-        ).T
+        parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
+        numbers = np.array([structs.astuple(row)[1:] for row in self.rows]).T
+        weight, low, high, _, lost, error, _ = numbers
         left, right = parts[0].subplots(1, 2, sharey=True)
         left.errorbar(weight, place, xerr=(weight - low, high - weight), fmt="o")
         right.errorbar(lost, place, xerr=error, fmt="o")
@@ -240,9 +235,7 @@ class Judges(Outcome):
         labels.axhspan(low, high, color="C2", alpha=0.2)
         for axes in frontier:
             axes.set(xlabel="price of a list (star: as good as all)", ylabel=f"{self.unit} lost")
-            price, lost, error = zip(
-                *[(j.price, j.lost, j.error) for j in self.juries], strict=True
-            )
+            price, lost, error, _ = zip(*[structs.astuple(j)[1:] for j in self.juries], strict=True)
             axes.errorbar(price, lost, yerr=error, fmt="o-")
             good = [jury.is_enough for jury in self.juries].index(True)
             axes.plot(price[good], lost[good], "*", color="C3", markersize=16)
@@ -365,7 +358,8 @@ class _Refits:
         target = self.target(kept)
         with NUMPYRO_LOCK, jax.enable_x64(True):
             sampled = Laplace(draws=_DRAWS).sample(target)
-        return replace(self.problem, target=target).plain_draws(sampled, SamplerRecord())
+        draws = replace(self.problem, target=target).plain_draws(sampled, SamplerRecord())
+        return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
 
     def gains(self, draws: Draws) -> Float64:
         """Return the gain of each list by leave-one-out, (lists,)."""
@@ -424,9 +418,9 @@ def _rows(
     scaled = sample.flat * lists.spread[places_of(names, lists.feature_names)]
     low, high = quantiles(scaled, _OF_WEIGHT, importance)
     mean, positive = importance @ scaled, importance @ (scaled > 0)
-    weights = np.stack([mean, low, high, np.maximum(positive, 1 - positive)]).T.tolist()
-    every = zip(names, weights, ~np.eye(len(names), dtype=bool), strict=True)
-    rows = tuple(JudgeRow(name, *weight, *refits.lost(kept)) for name, weight, kept in every)
+    numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))
+    every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
+    rows = tuple(JudgeRow(n, w, a, b, p, *refits.lost(kept)) for n, w, a, b, p, kept in every)
     with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
         pairs = correlation_within(lists, names)
     return rows, tuple(tuple(pairs[a, b] for b in names) for a in names)
@@ -485,8 +479,8 @@ def _labels(
     low, high = np.quantile(won, _OF_OTHERS).tolist()
     expected, size = float(won.mean()), len(lists)
     # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
-    needed = [size * _AIM / (r - _AIM) if r > _AIM else None for r in (expected, high, low)]
-    return (expected, low, high), tuple(n and math.ceil(n) for n in needed)
+    needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
+    return (expected, low, high), tuple(n or None for n in needed)
 
 
 def _group(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]:

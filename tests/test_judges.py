@@ -1,0 +1,320 @@
+"""What judges are worth, compared with brute force and with simulations of known weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binom
+from support.command_line import refused, succeed
+from support.records import with_record
+
+import bpa_ppl as bpa
+from bpa_ppl import NBest, from_lists
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.adapting import build_problem
+from bpa_ppl.juries import (
+    Judges,
+    _judged,
+    _labels,
+    _Refits,
+    count_independent,
+    judges,
+    measure_change,
+    value_of_asking,
+)
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling.mode import mode_of
+
+TAU = 0.8
+PRIOR = f"isotropic:scale={TAU}"
+TRUE = np.array([1.5, 0.8, 0.0])
+NAMES = ("dear", "cheap", "noise")
+
+
+def pairs(x: Float64, first: Sequence[bool], names: Sequence[str] = NAMES) -> NBest:
+    """Return pairs of candidates with the differences x of their features, and preferences."""
+    features = np.stack([x / 2, -x / 2], axis=1)
+    lists = from_lists([["a", "b"]] * len(x), features, names)
+    answers = [[[0, 1]] if chosen else [[1, 0]] for chosen in first]
+    return lists.with_sentence_extras(preferences=answers)
+
+
+def simulated(count: int, seed: int, weights: Float64 = TRUE) -> tuple[Float64, NBest]:
+    """Return differences of independent features, and pairs with answers by given weights."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, len(weights)))
+    names = NAMES[: len(weights)] if len(weights) <= 3 else [f"f{k}" for k in range(len(weights))]
+    return x, pairs(x, (rng.random(count) < expit(x @ weights)).tolist(), names)
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    return simulated(60, 3)[1]
+
+
+@pytest.fixture(scope="module")
+def posterior(lists: NBest) -> bpa.Draws:
+    return as_draws(bpa.adapt(lists, prior=PRIOR, sampler="laplace"))
+
+
+@pytest.fixture(scope="module")
+def result(lists: NBest, posterior: bpa.Draws) -> Judges:
+    return judges(posterior, lists, prices={"dear": 3.0, "cheap": 1.0, "noise": 0.5}, cascade=True)
+
+
+def oriented(lists: NBest) -> Float64:
+    """Return the differences of the preferred candidate from the other one, (pairs, features)."""
+    features = lists.features.astype(np.float64).reshape(len(lists), 2, -1)
+    better = np.array([answer[0][0] for answer in lists.sentence_extras["preferences"]])
+    rows = np.arange(len(lists))
+    return features[rows, better] - features[rows, 1 - better]
+
+
+def exact(x: Float64, deviation: Float64) -> tuple[float, Float64, Float64]:
+    """Return log evidence, (pairs,) likelihood-weighted terms and the grid of two weights or one.
+
+    By summation over a grid, without this package.
+
+    Returns:
+        the log evidence; (points,) the log posterior; and (points, features) the points.
+    """
+    axes = [np.linspace(-6, 6, 241) * s for s in deviation]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(deviation))
+    cell = np.prod([axis[1] - axis[0] for axis in axes])
+    log_p = -np.logaddexp(0, -points @ x.T).sum(axis=1)
+    log_p -= 0.5 * np.sum((points / deviation) ** 2 + np.log(2 * np.pi * deviation**2), axis=1)
+    return float(np.logaddexp.reduce(log_p) + np.log(cell)), log_p, points
+
+
+def left_out_accuracy(x: Float64, deviation: Float64) -> Float64:
+    """Return the accuracy on each pair by the posterior mean given the other pairs, (pairs,)."""
+    _, log_p, points = exact(x, deviation)
+    right = []
+    for row in x:
+        without = log_p + np.logaddexp(0, -points @ row)
+        share = np.exp(without - without.max())
+        margin = (share @ points) @ row / share.sum()
+        right.append(float(margin > 0))
+    return np.array(right)
+
+
+def test_evidence_and_losses_are_those_of_brute_force() -> None:
+    _, lists = simulated(40, 5, TRUE[:2])
+    found = judges(bpa.adapt(lists, prior=PRIOR, sampler="laplace"), lists)
+    x, deviation = oriented(lists), TAU / lists.spread
+    of_both, both = exact(x, deviation)[0], left_out_accuracy(x, deviation)
+    assert found.curve[-1] == (40, pytest.approx(both.mean()))
+    for k, row in enumerate(found.rows):
+        kept = np.array([1 - k])
+        difference = both - left_out_accuracy(x[:, kept], deviation[kept])
+        assert row.lost == pytest.approx(difference.mean())
+        assert row.error == pytest.approx(difference.std() / np.sqrt(40))
+        # Laplace's approximation of each evidence is good to a few hundredths.
+        expected = of_both - exact(x[:, kept], deviation[kept])[0]
+        assert row.evidence == pytest.approx(expected, abs=0.05)
+
+
+def test_evidence_without_a_judge_is_that_of_lists_without_it(
+    lists: NBest, posterior: bpa.Draws, result: Judges
+) -> None:
+    of_all = posterior.record.figures.log_evidence
+    assert of_all is not None
+    for row in result.rows:
+        problem = build_problem(lists.without(row.name), prior=PRIOR)
+        with jax.enable_x64(True):
+            without = mode_of(problem.target).log_evidence
+        assert row.evidence == pytest.approx(of_all - without, abs=1e-4)
+
+
+def test_rows_show_the_draws_in_standard_deviations(
+    lists: NBest, posterior: bpa.Draws, result: Judges
+) -> None:
+    scaled = posterior.flat * lists.spread
+    for k, row in enumerate(result.rows):
+        assert row.name == NAMES[k]
+        assert row.weight == pytest.approx(float(posterior.importance @ scaled[:, k]))
+        above = float(posterior.importance @ (scaled[:, k] > 0))
+        assert row.sign == pytest.approx(max(above, 1 - above))
+        inside = (scaled[:, k] >= row.low) & (scaled[:, k] <= row.high)
+        assert posterior.importance @ inside == pytest.approx(0.95, abs=0.002)
+    expected = np.corrcoef(lists.features[::2] - lists.features[1::2], rowvar=False)
+    assert np.array(result.correlation) == pytest.approx(expected, abs=0.05)  # not centred
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_independent_judges_count_and_copies_do_not(count: int) -> None:
+    errors = (np.random.default_rng(count).random((20_000, count)) < 0.3).astype(np.float64)
+    assert count_independent(errors) == pytest.approx(count, rel=0.05)
+    assert count_independent(np.repeat(errors, 3, axis=1)) == pytest.approx(count, rel=0.05)
+
+
+def test_the_mean_of_judges_varies_as_that_of_so_many_independent_ones() -> None:
+    rng = np.random.default_rng(0)
+    shared, own = rng.random((50_000, 1)) < 0.2, rng.random((50_000, 5)) < 0.2
+    errors = np.where(rng.random((50_000, 5)) < 0.5, shared, own).astype(np.float64)
+    expected = errors.var(axis=0).mean() / errors.mean(axis=1).var()
+    assert 1.5 < expected < 4
+    assert count_independent(errors) == pytest.approx(expected, rel=0.02)
+
+
+def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_enough() -> None:
+    x, lists = simulated(80, 2, TRUE[:1] * 2)
+    names = ["a", "b", "c"]
+    first = [answer[0][0] == 0 for answer in lists.sentence_extras["preferences"]]
+    copies = pairs(np.repeat(x, 3, axis=1), first, names)
+    prices = {"a": 3.0, "b": 1.0, "c": 2.0}
+    found = judges(bpa.adapt(copies, sampler="laplace"), copies, prices=prices)
+    assert found.effective == pytest.approx((1, 1, 1, 3))
+    assert found.cheapest is not None
+    assert found.cheapest.judges == ("b",)
+    assert [jury.price for jury in found.juries] == [0, 1, 3, 6]
+    assert found.juries[0].lost > 0.2 > abs(found.juries[1].lost)
+
+
+def test_the_forecast_of_labels_is_calibrated() -> None:
+    """Weights from the prior, 40 answers: 90 % intervals contain what exact weights win."""
+    covered, forecast, actual, later = 0, [], [], []
+    runs, count, size = 60, 3, 40
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 7])
+        true = TAU * rng.normal(size=count)
+        _, judged = simulated(3 * size, seed, true)
+        part = judged.select(np.arange(size))
+        problem = build_problem(part, prior=f"isotropic:scale={TAU * part.spread.mean()}")
+        refits = _Refits(problem, _judged(problem))
+        (mean, low, high), _ = _labels(refits, refits.full)
+        new = rng.normal(size=(4000, count))
+        p = expit(new @ true)
+
+        def accuracy(weights: Float64, new: Float64 = new, p: Float64 = p) -> float:
+            return float(np.where(new @ weights > 0, p, 1 - p).mean())
+
+        won = accuracy(true) - accuracy(refits.full.mean)
+        more = build_problem(judged, prior=f"isotropic:scale={TAU * judged.spread.mean()}")
+        of_all = _Refits(more, _judged(more)).full.mean
+        covered += low <= won <= high
+        forecast.append(mean)
+        actual.append(won)
+        later.append(accuracy(of_all) - accuracy(refits.full.mean))
+    assert covered >= binom(runs, 0.9).ppf(0.001)
+    difference = np.array(forecast) - actual
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(runs)
+    # Three times the answers win two thirds of what is left.
+    difference = np.array(forecast) * 2 / 3 - later
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(runs)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 2.0), (1.5, 0.5)])
+def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -> None:
+    """Cheap and dear scores with known weights: which choices become right by asking."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(200_000, 2)) @ np.linalg.cholesky([[1.0, 0.4], [0.4, 1.0]]).T
+    margin = x @ weights
+    first = rng.random(len(x)) < expit(margin)
+    # Given the cheap score alone, the margin is normal; p is its mean probability, on a grid.
+    mean, deviation = (weights[0] + 0.4 * weights[1]) * x[:, 0], weights[1] * np.sqrt(1 - 0.4**2)
+    grid, unit = np.linspace(-20, 20, 801), np.linspace(-6, 6, 301)
+    share = np.exp(-(unit**2) / 2) / np.exp(-(unit**2) / 2).sum()
+    before = np.interp(mean, grid, expit(grid[:, None] + deviation * unit) @ share)
+    sure, side = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1)
+    scale = measure_change(sure, side * margin, np.ones(len(x)))
+    assert scale == pytest.approx(deviation, rel=0.1)
+    won = ((margin > 0) == first) * 1.0 - ((before > 0.5) == first)
+    for low in (0.5, 0.6, 0.7, 0.8):
+        here = (sure >= low) & (sure < low + 0.1)
+        error = won[here].std() / np.sqrt(here.sum())
+        assert won[here].mean() == pytest.approx(
+            value_of_asking(sure[here], scale).mean(), abs=4 * error + 0.005
+        )
+
+
+def test_a_cascade_asks_where_it_matters() -> None:
+    _, lists = simulated(400, 8)
+    prices = {"dear": 1.0, "cheap": 0.1}
+    found = judges(bpa.adapt(lists, sampler="laplace"), lists, prices=prices, cascade=True).cascade
+    assert found is not None
+    assert found.dear == ("dear",)
+    assert 0.2 < found.share < 0.9
+    assert found.price == pytest.approx(0.1 + found.share)
+    assert found.saved == pytest.approx((1 - found.share) / 1.1)
+    # With the true weights, asking in these cases loses less than 0.02 compared with asking always.
+    best, cheap = oriented(lists) @ TRUE > 0, oriented(lists)[:, 1] * TRUE[1]
+    unsure = np.abs(cheap) <= np.quantile(np.abs(cheap), found.share)
+    assert found.gain == pytest.approx(np.where(unsure, best, cheap > 0).mean(), abs=0.03)
+    assert found.gain > best.mean() - 0.03
+    assert found.worth == pytest.approx(1 / value_of_asking(np.array([found.below]), 1.3)[0], rel=1)
+
+
+def test_a_judge_that_says_nothing_is_left_out_first(result: Judges) -> None:
+    *_, two, three = result.juries
+    assert (two.judges, three.judges) == (("dear", "cheap"), NAMES)
+    assert result.cheapest is not None
+    assert "noise" not in result.cheapest.judges
+
+
+def test_graded_lists_have_shares_of_the_headroom() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(40, 4, 2))
+    gains = x[..., 0] + 0.5 * rng.normal(size=(40, 4))
+    lists = from_lists([list("abcd")] * 40, x, ["good", "noise"]).with_extras(human=gains.ravel())
+    found = judges(bpa.adapt(lists, gain="human", sampler="laplace"), lists)
+    best, mean = gains.max(axis=1).mean(), gains.mean(axis=1).mean()
+    of_good = gains[np.arange(40), x[..., 0].argmax(axis=1)].mean()
+    assert found.unit == "headroom"
+    assert found.curve[-1][1] == pytest.approx((of_good - mean) / (best - mean), abs=0.05)
+    assert found.rows[0].lost > 0.5 > abs(found.rows[1].lost)
+    assert found.effective[3] == 1
+    posterior = bpa.adapt(lists, gain="human", sampler="laplace")
+    with pytest.raises(bpa.DataError, match="graded lists are not calibrated"):
+        judges(posterior, lists, prices={"good": 1.0}, cascade=True)
+
+
+def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Draws) -> None:
+    with pytest.raises(bpa.DataError, match="not the lists that the posterior was adapted to"):
+        judges(posterior, lists[:50])
+    with pytest.raises(bpa.UsageError, match="gpt=1 is no positive price of one of dear, cheap"):
+        judges(posterior, lists, prices={"gpt": 1.0})
+    with pytest.raises(bpa.UsageError, match="dear=-1 is no positive price"):
+        judges(posterior, lists, prices={"dear": -1.0})
+    with pytest.raises(bpa.UsageError, match="a cascade needs a judge with a price"):
+        judges(posterior, lists, cascade=True)
+    with pytest.raises(bpa.UsageError, match="and another one that costs less"):
+        judges(posterior, lists, prices=dict.fromkeys(NAMES, 1.0), cascade=True)
+    options = {**(posterior.record.options or {}), "prior": {"name": "horseshoe", "settings": {}}}
+    horseshoe = with_record(posterior, options=options)
+    with pytest.raises(bpa.DataError, match="only the default model with a Gaussian prior"):
+        judges(horseshoe, lists)
+
+
+def test_a_point_and_a_single_judge_are_valued(lists: NBest) -> None:
+    alone = lists.without("cheap", "noise")
+    (row,) = judges(bpa.adapt(alone, sampler="map"), alone).rows
+    assert row.low < row.weight < row.high
+    right = oriented(alone)[:, 0] > 0
+    assert row.lost == pytest.approx(right.mean() - 0.5, abs=0.02)
+
+
+def test_the_command_prints_and_draws(
+    lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bpa.write_nbest(lists, "judged.jsonl")
+    succeed("adapt", "judged.jsonl", "-w", "none", "--sampler", "laplace", "-o", "p.nc")
+    prices = "--price", "dear=2", "--price", "cheap=1"
+    shown = succeed("judges", "p.nc", *prices, "--cascade", "-o", "judges.png")
+    assert Path("judges.png").read_bytes()[:4] == b"\x89PNG"
+    assert "60 judged lists, accuracy" in shown.out
+    assert "the cheapest that is as good as all" in shown.out
+    assert "ask dear where the others are less sure than" in shown.out
+    data = json.loads(succeed("judges", "p.nc", "judged.jsonl", *prices, "--json").out)
+    assert [row["name"] for row in data["rows"]] == list(NAMES)
+    assert data["juries"][-1]["price"] == 3
+    refused("judges", "p.nc", "-o", "judges.txt", mention=".png, .svg or .pdf, not judges.txt")
+    Path("judged.jsonl").unlink()
+    refused("judges", "p.nc", mention="judged.jsonl")
