@@ -235,20 +235,25 @@ def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -
 
 
 def test_a_cascade_asks_where_it_matters() -> None:
-    _, lists = simulated(400, 8)
-    prices = {"dear": 1.0, "cheap": 0.1}
-    found = judges(bpa.adapt(lists, sampler="laplace"), lists, prices=prices, cascade=True).cascade
-    assert found is not None
-    assert found.dear == ("dear",)
-    assert 0.2 < found.share < 0.9
-    assert found.price == pytest.approx(0.1 + found.share)
-    assert found.saved == pytest.approx((1 - found.share) / 1.1)
-    # With the true weights, asking in these cases loses less than 0.02 compared with asking always.
-    best, cheap = oriented(lists) @ TRUE > 0, oriented(lists)[:, 1] * TRUE[1]
-    unsure = np.abs(cheap) <= np.quantile(np.abs(cheap), found.share)
-    assert found.gain == pytest.approx(np.where(unsure, best, cheap > 0).mean(), abs=0.03)
-    assert found.gain > best.mean() - 0.03
-    assert found.worth == pytest.approx(1 / value_of_asking(np.array([found.below]), 1.3)[0], rel=1)
+    true, prices = np.array([1.2, 2.5]), {"dear": 1.0, "cheap": 0.1}
+    _, lists = simulated(300, 8, true)
+    found = judges(bpa.adapt(lists, sampler="laplace"), lists, prices=prices, cascade=True)
+    assert found.cascade is not None
+    share = found.cascade.share
+    assert found.cascade.dear == ("dear",)
+    assert 0.1 < share < 0.6
+    assert found.cascade.price == pytest.approx(0.1 + share)
+    assert found.cascade.saved == pytest.approx((1 - share) / 1.1)
+    # With the true weights: the least sure by the cheap judge are those with the smallest scores.
+    x = oriented(lists)
+    unsure = np.abs(x[:, 1]) <= np.quantile(np.abs(x[:, 1]), share)
+    right = np.where(unsure, x @ true > 0, x[:, 1] > 0)
+    assert found.cascade.gain == pytest.approx(right.mean(), abs=0.02)
+    assert found.cascade.gain == pytest.approx(found.curve[-1][1], abs=0.02)
+    # P(right) of the cheap judge alone is the share of right choices of as large scores.
+    edge = np.quantile(np.abs(x[:, 1]), [share - 0.1, share + 0.1])
+    near = (np.abs(x[:, 1]) > edge[0]) & (np.abs(x[:, 1]) < edge[1])
+    assert found.cascade.below == pytest.approx(np.mean(x[near, 1] > 0), abs=0.15)
 
 
 def test_a_judge_that_says_nothing_is_left_out_first(result: Judges) -> None:
