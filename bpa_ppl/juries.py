@@ -105,11 +105,6 @@ class Jury(Struct, frozen=True):
     error: float
     evidence: float
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether it is as good as all judges."""
-        return self.lost <= _TOLERANCE and self.evidence <= _LEAST_EVIDENCE
-
 
 class Cascade(Struct, frozen=True):
     """The dear judges are asked only where the others are less sure than a probability.
@@ -175,7 +170,8 @@ class Judges(Outcome):
     @property
     def cheapest(self) -> Jury | None:
         """The cheapest jury that is as good as all judges; None without prices."""
-        return next((jury for jury in self.juries if jury.is_enough), None)
+        good = (j for j in self.juries if j.lost <= _TOLERANCE and j.evidence <= _LEAST_EVIDENCE)
+        return next(good, None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
@@ -235,12 +231,12 @@ class Judges(Outcome):
         won, low, high = self.curve[-1][1] + np.array(self.remaining)
         labels.axhline(won, color="C2", linestyle="--")
         labels.axhspan(low, high, color="C2", alpha=0.2)
-        for axes in frontier:
+        if (best := self.cheapest) is not None:
+            parts = zip(*map(structs.astuple, self.juries), strict=True)
+            (axes,), (_, price, lost, error, _) = frontier, parts
             axes.set(xlabel="price of a list (star: as good as all)", ylabel=f"{self.unit} lost")
-            price, lost, error, _ = zip(*[structs.astuple(j)[1:] for j in self.juries], strict=True)
             axes.errorbar(price, lost, yerr=error, fmt="o-")
-            good = [jury.is_enough for jury in self.juries].index(True)
-            axes.plot(price[good], lost[good], "*", color="C3", markersize=16)
+            axes.plot(best.price, best.lost, "*", color="C3", markersize=16)
         return figure
 
 
@@ -574,7 +570,7 @@ def value_of_asking(sure: Float64, scale: float) -> Float64:
             times √(1 + π s² / 8), so that the probability stays the same on average (MacKay 1992).
 
     >>> value_of_asking(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
-    [0.238, 0.019, 0.0]
+    [0.234, 0.006, 0.0]
     """
     unit = np.linspace(-6, 6, 601)
     share, centre = np.exp(-(unit**2) / 2), logit(sure) * np.sqrt(1 + np.pi * scale**2 / 8)

@@ -18,6 +18,8 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import build_problem
+from bpa_ppl.judging.journal import Judgement
+from bpa_ppl.judging.session import Session
 from bpa_ppl.juries import (
     Judges,
     _judged,
@@ -305,6 +307,13 @@ def test_a_point_and_a_single_judge_are_valued(lists: NBest) -> None:
     assert row.lost == pytest.approx(right.mean() - 0.5, abs=0.02)
 
 
+def _judge(lists: NBest, journal: Path) -> None:
+    """Answer twelve questions about different lists: always the first candidate."""
+    session = Session(lists, journal=journal)
+    for question in session.batch(12):
+        session.add(Judgement(question.id, (0, 1), "first"))
+
+
 def test_the_command_prints_and_draws(
     lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,5 +330,10 @@ def test_the_command_prints_and_draws(
     assert [row["name"] for row in data["rows"]] == list(NAMES)
     assert data["juries"][-1]["price"] == 3
     refused("judges", "p.nc", "-o", "judges.txt", mention=".png, .svg or .pdf, not judges.txt")
+    _judge(lists.without("preferences"), Path("answers.jsonl"))
+    answered = "judged.jsonl", "--judgements", "answers.jsonl"
+    succeed("adapt", *answered, "-w", "none", "--sampler", "laplace", "-o", "q.nc")
+    assert "60 judged lists" in succeed("judges", "q.nc", *answered).out
+    refused("judges", "q.nc", mention="these are not the lists that the posterior was adapted to")
     Path("judged.jsonl").unlink()
     refused("judges", "p.nc", mention="judged.jsonl")

@@ -1,4 +1,4 @@
-"""Commands on a posterior: `bpa check`, `bpa trace`, `bpa report`, `bpa rerank`, `bpa weights`."""
+"""Commands on a posterior: `bpa check`, `trace`, `report`, `rerank`, `judges` and `weights`."""
 
 from __future__ import annotations
 
@@ -200,14 +200,14 @@ def rerank(
 
 def judges(
     posterior: shared.PosteriorPath,
-    nbest: Annotated[
-        str | None, Parameter(help="Lists that it was adapted to (default: the recorded file).")
-    ] = None,
     /,
-    *,
+    *nbest: Annotated[
+        str, Parameter(help="Lists that it was adapted to (default: the file that it records).")
+    ],
     output: shared.OutputPath | None = None,
     references: shared.References = None,
     sources: shared.Sources = None,
+    judgements: list[Path] | None = None,
     prices: Annotated[
         dict[str, float] | None,
         shared.parsed(
@@ -229,21 +229,27 @@ def judges(
 
     Args:
         output: Picture (.png, .svg or .pdf).
+        judgements: Answers that `bpa judge` wrote about these lists, as given to `bpa adapt`.
         cascade: Find out from which probability on the judges of the highest price are worth
             asking; of preferences.
         as_json: Print JSON instead of tables.
     """
     from bpa_ppl.diagnostics.pages.figures import write_figure
+    from bpa_ppl.judging.journal import read_journal
+    from bpa_ppl.judging.merging import with_judgements
     from bpa_ppl.juries import judges as value_judges
 
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
         problem = f"the picture is written as .png, .svg or .pdf, not {output}"
         raise UsageError(problem, parameter="output", code="unknown-format")
     draws = read_draws(posterior)
-    if (path := nbest or draws.record.lists) is None:
+    paths = nbest or (draws.record.lists,)
+    if paths[0] is None:
         problem = "the posterior does not record the file of its lists: give it"
-        raise UsageError(problem, parameter="nbest", code="missing-setting")
-    lists = reading.read(path, references, sources)
+        raise UsageError(problem, parameter="nbest", code="missing-argument")
+    lists = reading.read_together([str(path) for path in paths], references, sources)
+    if judgements:
+        lists = with_judgements(lists, [read_journal(path) for path in judgements])
     result = value_judges(draws, lists, prices=prices, cascade=cascade)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:
