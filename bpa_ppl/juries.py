@@ -532,10 +532,13 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     both = refits.draws(others), refits.full
     before, after = (np.clip(answer_probabilities(d, judged), _SURE, 1 - _SURE) for d in both)
     weight, sure = judged.pairs.weight, np.maximum(before, 1 - before)
-    scale = measure_change(sure, np.where(before < 0.5, -1, 1) * logit(after), weight)
-    value, order = value_of_asking(sure, scale), np.argsort(sure)
-    # Ask the least sure, until asking the rest is expected to win no more than the tolerance.
-    unasked = np.append((weight * value)[order[::-1]].cumsum()[::-1], 0.0) / weight.sum()
+    later = np.where(before < 0.5, -1, 1) * logit(after)
+    scale, order = measure_change(sure, later, weight), np.argsort(sure)
+    # Ask the least sure, until asking the rest wins no more than the tolerance, as theory expects
+    # and by the answers to the judged pairs, whose changes may have heavy tails.
+    value = np.stack([value_of_asking(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
+    unasked = (weight * value)[:, order[::-1]].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
+    unasked = np.append(unasked, 0.0)
     asked = order[: np.argmax(unasked <= _TOLERANCE)]
     p, share = before.copy(), len(asked) / len(order)
     p[asked] = after[asked]
