@@ -35,7 +35,6 @@ from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.prior_choice import correlation_within
 from bpa_ppl.sampling.repeating import recorded_options
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
@@ -60,7 +59,7 @@ _CHANCE = 2.0
 #: 0.005 on held-out pairs, and 63 % where the gain alone decides.
 _TOLERANCE, _LEAST_EVIDENCE = 0.005, 1.0
 _AIM = 0.01  # what further labels should win
-_LEAST_PART = 4  # lists of a part of which the weights are learned, for the learning curve
+_LEAST_PART = 5  # lists of a part of which the weights are learned, for the learning curve
 _SURE = 1e-9  # the least probability of an answer, so that its logit is finite
 
 
@@ -194,7 +193,8 @@ class Judges(Outcome):
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
         expected, least, most = ("never" if n is None else f"{n:,}" for n in self.further)
         needed = f"{expected} more labels would win {_AIM:g} ({least} to {most})"
-        notes.append(f"{'more labels will not help' if expected == 'never' else needed}: {exact}")
+        useless = f"more labels will {'not' if least == 'never' else 'hardly'} help"
+        notes.append(f"{useless if expected == 'never' else needed}: {exact}")
         for jury in self.juries:
             names = "all" if jury is self.juries[-1] else ", ".join(jury.judges) or "only free ones"
             good = ": the cheapest that is as good as all" if jury is self.cheapest else ""
@@ -346,10 +346,10 @@ class _Refits:
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
-    def mode(self, kept: Kept) -> Mode:
-        """Return its mode."""
+    def evidence(self, kept: Kept) -> float:
+        """Return its log evidence."""
         with NUMPYRO_LOCK, jax.enable_x64(True):
-            return require_mode(self.target(kept))
+            return require_mode(self.target(kept)).log_evidence
 
     def draws(self, kept: Kept) -> Draws:
         """Return weighted draws of it."""
@@ -370,8 +370,7 @@ class _Refits:
         difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.weight
         lost = float(np.average(difference, weights=weight))
         error = np.sqrt(np.sum((weight * (difference - lost)) ** 2)) / weight.sum()
-        evidence = self.mode(self.every).log_evidence - self.mode(kept).log_evidence
-        return lost, float(error), evidence
+        return lost, float(error), self.evidence(self.every) - self.evidence(kept)
 
     @cached_property
     def every(self) -> Kept:
@@ -509,10 +508,9 @@ def _juries(
     kept, names = refits.every, tuple(groups)
     juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
     while names:
-        of_all = refits.mode(kept).log_evidence
-        rest = {name: kept & ~groups[name] for name in names}
-        loss = {n: (of_all - refits.mode(r).log_evidence) / prices[n] for n, r in rest.items()}
-        worst = min(names, key=lambda name: loss[name])
+        rest, before = {name: kept & ~groups[name] for name in names}, refits.evidence(kept)
+        loss = {n: (before - refits.evidence(r)) / prices[n] for n, r in rest.items()}
+        worst = min(loss, key=lambda name: loss[name])
         names, kept = tuple(name for name in names if name != worst), rest[worst]
         juries.append(Jury(names, sum(prices[name] for name in names), *refits.lost(kept)))
     return tuple(juries[::-1])

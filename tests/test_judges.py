@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -149,6 +150,15 @@ def test_rows_show_the_draws_in_standard_deviations(
     assert np.array(result.correlation) == pytest.approx(expected, abs=0.05)  # not centred
 
 
+def test_so_many_further_lists_win_the_aim(result: Judges) -> None:
+    expected, low, high = result.remaining
+    for left, further in zip((expected, high, low), result.further, strict=True):
+        if further is None:
+            assert left <= 0.01
+        else:
+            assert left * further / (60 + further) >= 0.01 > left * (further - 1) / (59 + further)
+
+
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_independent_judges_count_and_copies_do_not(count: int) -> None:
     errors = (np.random.default_rng(count).random((20_000, count)) < 0.3).astype(np.float64)
@@ -210,6 +220,16 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
     # Three times the answers win two thirds of what is left.
     difference = np.array(forecast) * 2 / 3 - later
     assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(runs)
+
+
+def test_the_sentence_on_labels(result: Judges) -> None:
+    def shown(further: tuple[int | None, ...]) -> str:
+        return str(replace(result, remaining=(0.02, 0.01, 0.04), further=further))
+
+    exact = "exact weights would win 0.020 (90% interval 0.010 to 0.040)"
+    assert f"- 1,200 more labels would win 0.01 (30 to never): {exact}" in shown((1200, 30, None))
+    assert f"- more labels will hardly help: {exact}" in shown((None, 30, None))
+    assert f"- more labels will not help: {exact}" in shown((None, None, None))
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 2.0), (1.5, 0.5)])
