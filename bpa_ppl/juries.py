@@ -54,10 +54,9 @@ _DRAWS, _FEW = 1000, 200
 _OF_WEIGHT, _OF_OTHERS = (0.025, 0.975), (0.05, 0.95)  # the ends of intervals
 #: A judge counts if it is so many standard errors better than chance.
 _CHANCE = 2.0
-#: A jury is as good as the full one if it loses at most this gain, and its log evidence is at most
-#: so much lower. With 50 pairs of RewardBench, 14 % of the cheapest of these juries lose more than
-#: 0.005 on held-out pairs, and 63 % where the gain alone decides.
-_TOLERANCE, _LEAST_EVIDENCE = 0.005, 1.0
+#: A jury is as good as the full one if it loses at most this gain, and its log evidence is higher
+#: by at least so much. The gain of few lists alone is too noisy: docs/how-to/judges.md, "Prices".
+_TOLERANCE, _EVIDENCE = 0.005, 0.5
 _AIM = 0.01  # what further labels should win
 _LEAST_PART = 5  # lists of a part of which the weights are learned, for the learning curve
 _SURE = 1e-9  # the least probability of an answer, so that its logit is finite
@@ -169,8 +168,8 @@ class Judges(Outcome):
     @property
     def cheapest(self) -> Jury | None:
         """The cheapest jury that is as good as all judges; None without prices."""
-        good = (j for j in self.juries if j.lost <= _TOLERANCE and j.evidence <= _LEAST_EVIDENCE)
-        return next(good, None)
+        good = (j for j in self.juries if j.lost <= _TOLERANCE and j.evidence <= -_EVIDENCE)
+        return next(good, self.juries[-1] if self.juries else None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""

@@ -23,6 +23,7 @@ from bpa_ppl.judging.journal import Judgement
 from bpa_ppl.judging.session import Session
 from bpa_ppl.juries import (
     Judges,
+    Jury,
     _judged,
     _labels,
     _Refits,
@@ -175,7 +176,7 @@ def test_the_mean_of_judges_varies_as_that_of_so_many_independent_ones() -> None
     assert count_independent(errors) == pytest.approx(expected, rel=0.02)
 
 
-def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_enough() -> None:
+def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> None:
     x, lists = simulated(80, 2, TRUE[:1] * 2)
     names = ["a", "b", "c"]
     first = [answer[0][0] == 0 for answer in lists.sentence_extras["preferences"]]
@@ -183,10 +184,11 @@ def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_enough() -> 
     prices = {"a": 3.0, "b": 1.0, "c": 2.0}
     found = judges(bpa.adapt(copies, sampler="laplace"), copies, prices=prices)
     assert found.effective == pytest.approx((1, 1, 1, 3))
-    assert found.cheapest is not None
-    assert found.cheapest.judges == ("b",)
+    assert [jury.judges for jury in found.juries] == [(), ("b",), ("b", "c"), ("a", "b", "c")]
     assert [jury.price for jury in found.juries] == [0, 1, 3, 6]
-    assert found.juries[0].lost > 0.2 > abs(found.juries[1].lost)
+    assert found.juries[0].lost > 0.2
+    assert [jury.lost for jury in found.juries[1:]] == pytest.approx([0, 0, 0])
+    assert np.array(found.correlation) == pytest.approx(np.ones((3, 3)))
 
 
 def test_the_forecast_of_labels_is_calibrated() -> None:
@@ -276,6 +278,14 @@ def test_a_cascade_asks_where_it_matters() -> None:
     edge = np.quantile(np.abs(x[:, 1]), [share - 0.1, share + 0.1])
     near = (np.abs(x[:, 1]) > edge[0]) & (np.abs(x[:, 1]) < edge[1])
     assert found.cascade.below == pytest.approx(np.mean(x[near, 1] > 0), abs=0.15)
+
+
+def test_the_cheapest_jury_loses_little_and_has_higher_evidence(result: Judges) -> None:
+    full = Jury(("a", "b"), 2.0, 0.0, 0.0, 0.0)
+    for lost, evidence, good in ((0.005, -0.5, True), (0.006, -2.0, False), (0.0, -0.4, False)):
+        small = Jury(("a",), 1.0, lost, 0.01, evidence)
+        assert replace(result, juries=(small, full)).cheapest == (small if good else full)
+    assert replace(result, juries=()).cheapest is None
 
 
 def test_a_judge_that_says_nothing_is_left_out_first(result: Judges) -> None:
