@@ -19,7 +19,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes, counted
 from bpa_ppl.adapting import adapt_draws, build_problem
-from bpa_ppl.diagnostics.baseline_comparison import answer_probabilities, leave_one_out
+from bpa_ppl.diagnostics.baseline_comparison import leave_one_out, predict_answers
 from bpa_ppl.diagnostics.baseline_table import ACCURACY
 from bpa_ppl.diagnostics.baselines import BEST, RANDOM, Answers, Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
@@ -527,7 +527,7 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
         reason = "a cascade needs a judge with a price and another one that costs less: give prices"
         raise UsageError(reason, parameter="prices", code="missing-setting")
     both = refits.draws(others), refits.full
-    before, after = (np.clip(answer_probabilities(d, judged), _SURE, 1 - _SURE) for d in both)
+    before, after = (np.clip(predict_answers(d, judged), _SURE, 1 - _SURE) for d in both)
     weight, sure = judged.pairs.weight, np.maximum(before, 1 - before)
     later = np.where(before < 0.5, -1, 1) * logit(after)
     scale, order = measure_change(sure, later, weight), np.argsort(sure)

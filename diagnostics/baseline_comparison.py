@@ -329,9 +329,7 @@ def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Fl
     return np.concatenate(by_list), k_hat
 
 
-def predict_answers(
-    draws: Draws, judged: Gains | Answers, *, in_sample: bool = False
-) -> Float64:
+def predict_answers(draws: Draws, judged: Gains | Answers, *, in_sample: bool = False) -> Float64:
     """Return (P, 2) the probability of each preferred one of two candidates, and its weight.
 
     Gains have none, unless the best one of two candidates was observed as a choice.
