@@ -527,7 +527,8 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
         reason = "a cascade needs a judge with a price and another one that costs less: give prices"
         raise UsageError(reason, parameter="prices", code="missing-setting")
     both = refits.draws(others), refits.full
-    before, after = (np.clip(predict_answers(d, judged), _SURE, 1 - _SURE) for d in both)
+    p_of_both = (predict_answers(draws, judged)[:, 0] for draws in both)
+    before, after = (np.clip(p, _SURE, 1 - _SURE) for p in p_of_both)
     weight, sure = judged.pairs.weight, np.maximum(before, 1 - before)
     later = np.where(before < 0.5, -1, 1) * logit(after)
     scale, order = measure_change(sure, later, weight), np.argsort(sure)
