@@ -15,6 +15,12 @@ Tables:
                  of our accuracy, and of its differences from the two others, that contain the value
                  of the test set; and the mean log loss of ours / mean with one slope / logistic
                  regression
+    added        what the posterior adds over other ways to learn from the same labels: accuracy and
+                 log loss on RewardBench, LLMBar and simulated judges (10 draws, 20 simulations),
+                 headroom on WMT 2023 and on eight collections with three features of the texts.
+                 ± is two standard errors of the difference from the posterior over the draws;
+                 `mode` is the mode of the same posterior. For the log loss on pairs, the mean of
+                 the scores has a learned slope
 
 Each half of a collection is once the pool that judged lists are drawn from, without replacement,
 and once the test set. The seeds 0, 1, ... are the same for every row. A cell has the mean ± two
@@ -49,6 +55,7 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+from bench_confidence import simulated_pairs
 from bench_judged import (
     COMPUTED,
     CONSENSUS_SETS,
@@ -86,6 +93,8 @@ from bpa_ppl.weights import StartingWeights
 
 SIZES = (10, 20, 50, 200)
 LEFT_OUT_SIZES, LEFT_OUT_DRAWS = (10, 20, 50), 20
+ADDED_SIZES = (10, 20, 50)
+METHODS = "mean of the scores", "ridge", "logistic regression", "mode", "**posterior**"
 TEXTS = tuple(name for name in (*CONSENSUS_SETS, SUMMARIES) if name not in TED)
 PUBLISHED = "metametrics"
 
@@ -116,22 +125,40 @@ def mean_of_scores(half: Half, _: NBest) -> Int64:
     return half.test.best(scaled(half, half.test) @ (names != "length_gap"))
 
 
-def ridge(half: Half, lists: NBest) -> Int64:
-    """Choose by a ridge regression of normal scores of the gains on list-centred scores."""
+def score_by_ridge(half: Half, lists: NBest) -> Float64:
+    """Score by a ridge regression of normal scores of the gains on list-centred scores."""
     table, gain = scaled(half, lists), column_of(lists, "gain")
     parts = [lists.rows(s) for s in range(len(lists))]
     centred = np.concatenate([table[rows] - table[rows].mean(axis=0) for rows in parts])
     answers = np.concatenate([normal_scores(gain[rows]) for rows in parts])
     fitted = BayesianRidge(fit_intercept=False).fit(centred, answers)
-    return half.test.best(scaled(half, half.test) @ fitted.coef_)
+    return np.asarray(scaled(half, half.test) @ fitted.coef_)
+
+
+def ridge(half: Half, lists: NBest) -> Int64:
+    """Choose by a ridge regression of normal scores of the gains on list-centred scores."""
+    return half.test.best(score_by_ridge(half, lists))
+
+
+def score_by_logistic_regression(half: Half, lists: NBest, mean: bool = False) -> Float64:
+    """Score by a logistic regression of which of two candidates is better.
+
+    Args:
+        half: gives the test lists.
+        lists: judged ones.
+        mean: whether the mean of the scores, except the length gap, is the only feature.
+    """
+    names = np.array(lists.feature_names)
+    columns = (names != "length_gap")[:, None] / len(names) if mean else np.eye(len(names))
+    pairs = differences(half, lists) @ columns
+    answers = np.repeat([1, 0], len(pairs))
+    fitted = LogisticRegression(fit_intercept=False).fit(np.vstack([pairs, -pairs]), answers)
+    return np.asarray(scaled(half, half.test) @ columns @ fitted.coef_[0])
 
 
 def logistic_regression(half: Half, lists: NBest) -> Int64:
     """Choose by a logistic regression of which of two candidates is better."""
-    pairs = differences(half, lists)
-    answers = np.repeat([1, 0], len(pairs))
-    fitted = LogisticRegression(fit_intercept=False).fit(np.vstack([pairs, -pairs]), answers)
-    return half.test.best(scaled(half, half.test) @ fitted.coef_[0])
+    return half.test.best(score_by_logistic_regression(half, lists))
 
 
 def lambdarank(half: Half, lists: NBest, **settings: Any) -> Int64:
@@ -318,6 +345,86 @@ def texts(options: Any) -> None:
     print_table("features of texts: headroom", halves, options.draws, options.calls)
 
 
+def log_loss(half: Half, logits: Float64) -> float:
+    """Return the log loss of test pairs from unnormalised log-probabilities, (candidates,)."""
+    gain = column_of(half.test, "gain").reshape(-1, 2)
+    difference = np.subtract(*logits.reshape(-1, 2).T) * np.sign(np.subtract(*gain.T))
+    return float(np.logaddexp(0, -difference).mean())
+
+
+def measure(half: Half, lists: NBest, is_pairs: bool) -> Float64:
+    """Return accuracy and log loss, or headroom and NaN, (methods, 2), by `METHODS`."""
+    scores = [
+        score_by_logistic_regression(half, lists, mean=True),
+        score_by_ridge(half, lists),
+        score_by_logistic_regression(half, lists),
+    ]
+    choices, logits = [half.test.best(one) for one in scores], [scores[0], None, scores[2]]
+    if not is_pairs:  # by the mean itself, whose slope may come out negative
+        choices[0] = mean_of_scores(half, lists)
+    for sampler in ("map", None):
+        posterior = bpa.adapt(lists, None, gain="gain", sampler=sampler)
+        result = bpa.rerank(half.test, posterior, unchecked=True)
+        choices.append(result.choice)
+        logits.append(np.log(np.maximum(result.probabilities, 1e-12)) if is_pairs else None)
+    score = half.mean_mqm if is_pairs else half.headroom
+    losses = [log_loss(half, one) if is_pairs and one is not None else np.nan for one in logits]
+    return np.column_stack([[score(choice) for choice in choices], losses])
+
+
+def print_added(title: str, by_seed: Sequence[Sequence[Half]], is_pairs: bool) -> None:
+    """Print a table of all methods, with paired differences from the posterior.
+
+    Args:
+        title: of the table.
+        by_seed: the halves of each seed of the judged lists.
+        is_pairs: whether the lists are pairs, with probabilities.
+    """
+    units = ("accuracy", "log loss") if is_pairs else ("headroom",)
+    table = np.array(
+        [
+            [
+                np.mean(
+                    [measure(half, draw_lists(half, size, seed), is_pairs) for half in halves],
+                    axis=0,
+                )
+                for seed, halves in enumerate(by_seed)
+            ]
+            for size in ADDED_SIZES
+        ]
+    )
+    header = [f"{unit}, {size}" for unit in units for size in ADDED_SIZES]
+    print(f"\n| {title} | {' | '.join(header)} |\n|---|{'---:|' * len(header)}")
+    difference = table - table[:, :, -1:]
+    mean, error = table.mean(axis=1), 2 * difference.std(axis=1, ddof=1) / np.sqrt(len(by_seed))
+    for row, name in enumerate(METHODS):
+        cells = []
+        for unit, size in product(range(len(units)), range(len(ADDED_SIZES))):
+            value, spread = mean[size, row, unit], error[size, row, unit]
+            shown = f"{value:.3f} ± {spread:.3f}" if spread else f"{value:.3f}"
+            cells.append("–" if np.isnan(value) else shown.replace("0.", "."))
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def added(options: Any) -> None:
+    """Print what the posterior adds over the mean, regressions and its own mode."""
+    draws = 10
+    print_added("RewardBench", [reward_halves()] * draws, True)
+    print_added("LLMBar: pairs that mislead", [reward_halves(hard_pairs())] * draws, True)
+    for title, misleading in (("simulated", 0), ("simulated, three of nine mislead", 3)):
+        by_seed = []
+        for seed in range(2 * draws):
+            lists = simulated_pairs(1200, seed, misleading=misleading)
+            lists = lists.with_extras(mqm=column_of(lists, "gain"))
+            by_seed.append([Half(title, lists[:200], lists[200:])])
+        print_added(f"judges, {title}", by_seed, True)
+    print_added("WMT 2023, six features", [read_halves(WMT23, SIX)] * options.draws, False)
+    print_added("WMT 2023, 19 features", [read_halves(WMT23)] * options.draws, False)
+    for file in TEXTS:
+        halves = read_halves((file,), (*COMPUTED, "chars"))
+        print_added(f"{file}, features of texts", [halves] * options.draws, False)
+
+
 if __name__ == "__main__":
-    tables = (llmbar, rewardbench, metrics, six, texts, left_out)
+    tables = (llmbar, rewardbench, metrics, six, texts, left_out, added)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, calls=100)
