@@ -1,6 +1,7 @@
-"""The demo: adapt on 50 sentences of the included data, check, and rerank the rest.
+"""The demos: adapt on 50 lists of the included data, check, and rerank the rest.
 
-It runs twice: with the features of the lists, and with an additional language model of the domain.
+`run_demo` translates. It runs twice: with the features of the lists, and with an additional
+language model of the domain. `run_judges_demo` chooses answers by the grades of five judges.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
+from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
+from bpa_ppl.diagnostics.baseline_table import ADAPTED
+from bpa_ppl.diagnostics.baselines import MEAN
 from bpa_ppl.diagnostics.check import Report, check_and_record
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
+from bpa_ppl.juries import judges
 from bpa_ppl.metrics.scoreboard import Scoreboard, compared
 from bpa_ppl.posterior.files import write_posterior
 
@@ -101,3 +106,48 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         write_texts(result, paths[1])
     before, after = (compared(rest, of.canonical, of.choice) for of in (baseline, result))
     return Demo(report, before, after, result, len(text.lines), paths)
+
+
+def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) -> str:
+    """Adapt on 50 pairs of answers with the grades of five judges, and choose from 200 others.
+
+    Returns a summary: the check, what the judges are worth, the share of right choices, examples.
+
+    Args:
+        folder: for the posterior and the chosen answers; created if it does not exist.
+        seed: of the sampler.
+        progress: True draws a bar on standard error.
+
+    Raises:
+        DataError: if the folder cannot be made or written.
+        UsageError: if the seed is invalid.
+        NotConverged: if the posterior fails its check.
+    """
+    checked_seed(seed)
+    with output_folder(folder):
+        with as_file(files("bpa_ppl.demo_data")) as data:
+            judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))
+        draws = adapt_draws(judged, None, seed=seed, progress=progress)
+        posterior, report = check_and_record(draws)
+        result = rerank(new, posterior, progress=progress)
+        paths = tuple(folder / name for name in ("posterior.nc", "answers.txt"))
+        write_posterior(posterior, paths[0])
+        write_texts(result, paths[1])
+    comparison = compare_baselines(new, posterior, choice=result.choice)
+    accuracy = {row.name: f"{row.gain:.1%}" for row in comparison.rows}
+    by_mean = new.chosen(comparison.baselines.choice(new, MEAN))
+    triples = zip(new.sources or (), by_mean, result.texts, strict=True)
+    changed = [
+        f"{question}\n  mean of the judges  {before}\n  adapted             {after}"
+        for question, before, after in triples
+        if before != after
+    ]
+    parts = [
+        str(report),
+        str(judges(posterior, judged)),
+        f"right choices from {len(new)} new pairs: mean of the judges {accuracy[MEAN]}, "
+        f"adapted {accuracy[ADAPTED]}\n{len(changed)} of {len(new)} choices changed",
+        *changed[:_SHOWN],
+        "\n".join(f"wrote {path}" for path in paths),
+    ]
+    return "\n\n".join(parts)

@@ -1,7 +1,13 @@
-"""The demo converges, writes its files and improves the translations."""
+"""The demos converge, write their files and improve the translations and answers."""
 
 from __future__ import annotations
 
+import io
+import json
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +20,9 @@ from bpa_ppl.cli.app import app
 from bpa_ppl.demo import Demo, run_demo
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.recipe import Recipe
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "examples" / "demo_data"
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 
@@ -67,3 +76,51 @@ def test_rejects_file_as_output_folder(tmp_path: Path) -> None:
     existing.touch()
     with raises(DataError, "cannot-write", match="taken"):
         run_demo(existing)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What `bpa demo --judges` prints, and its folder."""
+    folder = tmp_path_factory.mktemp("demo") / "judges"
+    output = io.StringIO()
+    with redirect_stdout(output):
+        app(["demo", "--judges", "-o", str(folder), "-q"], result_action="return_value")
+    return output.getvalue(), folder
+
+
+def test_demo_of_judges_prints_what_it_writes(answers: tuple[str, Path]) -> None:
+    output, folder = answers
+    assert str(check(read_posterior(folder / "posterior.nc"))) in output
+    assert f"wrote {folder / 'answers.txt'}" in output
+    chosen = (folder / "answers.txt").read_text("utf-8").splitlines()
+    lines = list(map(json.loads, (DATA / "answers.new.jsonl").read_text("utf-8").splitlines()))
+    texts = [[one["text"] for one in line["candidates"]] for line in lines]
+    better = [pair[line["preferences"][0][0]] for pair, line in zip(texts, lines, strict=True)]
+    right = sum(text == best for text, best in zip(chosen, better, strict=True))
+    equal = sum(first == second for first, second in texts)  # the choice does not show
+    by_mean, adapted = map(float, re.findall(r"(?:judges|adapted) ([0-9.]+)%", output))
+    assert len(chosen) == 200
+    assert right - equal <= 2 * adapted <= right
+    assert adapted > by_mean + 4
+    shown = re.findall(r"^(.*\?)\n  mean of the judges  (.*)\n  adapted  +(.*)$", output, re.M)
+    assert len(shown) == 3
+    for source, before, after in shown:
+        (place,) = (k for k, line in enumerate(lines) if {before, after} == set(texts[k]))
+        assert (lines[place]["source"], chosen[place]) == (source, after)
+
+
+def test_demo_trusts_the_judges_that_see_errors(answers: tuple[str, Path]) -> None:
+    weights = dict(re.findall(r"^(\w+) +([+-][0-9.]+)  ", answers[0], re.M))
+    large, medium, small, friendly, hasty = map(float, weights.values())
+    assert list(weights) == ["large", "medium", "small", "friendly", "hasty"]
+    assert large > max(medium, small) > abs(hasty)
+    assert friendly < -0.2
+
+
+def test_data_of_judges_are_those_of_the_script(tmp_path: Path) -> None:
+    script = ROOT / "tools" / "simulate_judges.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == ["answers.judged.jsonl", "answers.new.jsonl"]
+    for name in written:
+        assert (tmp_path / name).read_bytes() == (DATA / name).read_bytes()

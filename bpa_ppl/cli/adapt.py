@@ -109,14 +109,20 @@ def learn_prior(
     shared.echo_status(hierarchy.table(draws.values()), quiet)
 
 
-def demo(*, output: shared.OutputPath = Path("demo-output"), quiet: shared.Quiet = False) -> None:
+def demo(
+    *,
+    output: shared.OutputPath = Path("demo-output"),
+    judges: bool = False,
+    quiet: shared.Quiet = False,
+) -> None:
     """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
 
     Example: `bpa demo --output demo-output`
 
     Args:
         output: Folder of the results.
+        judges: Choose between answers of LLMs instead, by the grades of five simulated judges.
     """
-    from bpa_ppl.demo import run_demo
+    from bpa_ppl.demo import run_demo, run_judges_demo
 
-    print(run_demo(output, progress=not quiet))
+    print((run_judges_demo if judges else run_demo)(output, progress=not quiet))
