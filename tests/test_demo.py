@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import DataError, as_draws, check, read_posterior
+from bpa_ppl import DataError, as_draws, check, read_nbest, read_posterior
 from bpa_ppl.cli.app import app
 from bpa_ppl.demo import Demo, run_demo
 from bpa_ppl.features.lm import LanguageModel
@@ -115,6 +116,37 @@ def test_demo_trusts_the_judges_that_see_errors(answers: tuple[str, Path]) -> No
     assert list(weights) == ["large", "medium", "small", "friendly", "hasty"]
     assert large > max(medium, small) > abs(hasty)
     assert friendly < -0.2
+
+
+def rows_of_judges(text: str) -> dict[str, list[float]]:
+    """Return the weights and the ends of their intervals in a table of judges."""
+    number = r"([+-][0-9.]+)"
+    found = re.findall(rf"^(\w+) +{number} +{number} to {number} ", text, re.M)
+    return {name: list(map(float, numbers)) for name, *numbers in found}
+
+
+def test_page_shows_what_the_demo_prints(
+    answers: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "which-judge.md").read_text("utf-8")
+    printed, shown = map(rows_of_judges, (answers[0], page))
+    assert len(shown) == 5
+    assert printed.keys() == shown.keys()
+    for name, numbers in printed.items():  # other processors draw other samples
+        np.testing.assert_allclose(numbers, shown[name], atol=0.1)
+    monkeypatch.chdir(answers[1])
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    chosen = scope["chosen"]
+    assert (chosen.text, chosen.sure) == ("35 days.", True)
+    assert chosen.probability == pytest.approx(0.96, abs=0.02)
+    new = read_nbest(DATA / "answers.new.jsonl")
+    sure = scope["reranker"](new).sure
+    better = [entries[0][0] for entries in new.sentence_extras["preferences"]]
+    right = scope["reranker"](new).choice == better
+    (counts,) = re.findall(r"with (\d+) of the (\d+)\.", " ".join(page.split()))
+    assert (right[sure].sum(), sure.sum()) == pytest.approx(list(map(int, counts)), abs=5)
 
 
 def test_data_of_judges_are_those_of_the_script(tmp_path: Path) -> None:

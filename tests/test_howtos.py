@@ -81,7 +81,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, references = (
         (data / f"leaflet.{kind}").read_text("utf-8").splitlines() for kind in ("src", "ref")
     )
-    for path in [*data.glob("recipes.*"), data / "moses.ini", data / "leaflet.domain.txt"]:
+    both = [*data.glob("recipes.*"), *data.glob("answers.*")]
+    for path in [*both, data / "moses.ini", data / "leaflet.domain.txt"]:
         Path(path.name).write_bytes(path.read_bytes())
     Path("domain.txt").write_bytes(Path("leaflet.domain.txt").read_bytes())
     for number, name in enumerate(["adapt", "test", "new", "dev", "lists"]):
