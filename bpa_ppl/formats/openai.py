@@ -112,6 +112,8 @@ class Openai(NBestFormat, frozen=True):
         if "error" in keys or {"request", "response"} <= keys:
             return True
         line = msgspec.json.decode(first_line) if keys else {}
+        if line.get("object") == "error":
+            return True
         bodies = [line, *(line.get(name) for name in ("response", "modelOutput"))]
         return any(choices_of(body) is not None for body in bodies)
 
@@ -157,7 +159,7 @@ class _Reader:
             self._add_prompts(name, request, 0)
         self._batch = False  # whether lines are those of a batch
         # Numbers of answers whose tokens are those of more than their texts, or may be.
-        self._shortened = self._longer = self._unknown = 0
+        self._shortened = self._longer = self._unknown = self._missing = 0
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
@@ -186,6 +188,9 @@ class _Reader:
             what = f"the first log-probability of {counted(self._unknown, 'answer')} is unknown: "
             what += "if the prompts are repeated (echo), name the file of requests by the setting "
             warn_user(f"{origin}: {what}requests, or keep the field usage of the responses")
+        elif self._missing:
+            what = f"a log-probability of {counted(self._missing, 'answer')} is unknown (null)"
+            log_info(f"{origin}: {what}: all of theirs are missing")
 
     def _read(self, line: Line, number: int) -> None:
         """Collect the candidates of a line."""
@@ -301,10 +306,14 @@ class _Reader:
             if part is None and text:
                 part = self._part(text)  # a pattern may need the reasoning
             reason = (choice.finish_reason or "stop").lower()
-            statistics = token_statistics(self._logprobs(choice, text or "", answer))
+            statistics = token_statistics(self._logprobs(choice, text or "", answer, prompt))
             if statistics is not None and math.isnan(statistics[0]):
                 statistics = None
-            if statistics is None and choice.logprobs is not None and choice.logprobs.mean:
+            if (
+                statistics is None
+                and choice.logprobs is not None
+                and choice.logprobs.mean is not None
+            ):
                 statistics = (math.nan, choice.logprobs.mean, math.nan, math.nan)
             if message.is_refusal:
                 samples.leave_out("refusals", place, number)
@@ -321,23 +330,27 @@ class _Reader:
             else:
                 samples.add(place, part, statistics, model)
 
-    def _logprobs(self, choice: Choice, text: str, answer: str) -> Sequence[float]:
+    def _logprobs(self, choice: Choice, text: str, answer: str, prompt: str) -> Sequence[float]:
         """Return the log-probabilities of the tokens of an answer; none if one is unknown.
 
         Args:
             choice: with all tokens that were generated.
             text: of the choice.
             answer: the end of the text, without a prompt and reasoning.
+            prompt: before the answer, which then begins with its blanks.
         """
         logprobs, start = choice.token_logprobs, 0
         is_end = len(answer) < len(text) or (choice.message or Message()).has_reasoning
         if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
-            place = start_of(answer, choice.tokens)
+            place = start_of(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
             self._longer += is_end and place is None and bool(logprobs)
             start = place or 0
         present = [value for value in logprobs[start:] if value is not None]
-        return present if len(present) == len(logprobs) - start else []
+        if len(present) == len(logprobs) - start:
+            return present
+        self._missing += 1
+        return []
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""

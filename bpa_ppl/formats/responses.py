@@ -55,15 +55,17 @@ class Message(msgspec.Struct, gc=False):
     reasoning: Any = None
     reasoning_content: Any = None
     thinking: Any = None
+    tool_calls: Any = None
 
     @property
     def text(self) -> str | None:
-        """The text, without reasoning."""
-        if isinstance(self.content, list):
-            shown = [part.text for part in self.content if not part.thought]
-            texts = [text for text in shown if text is not None]
-            return "".join(texts) if texts else None
-        return self.content
+        """The text, without reasoning; None if there is none, or only calls of tools."""
+        text = self.content
+        if isinstance(text, list):
+            shown = [part.text for part in text if not part.thought]
+            texts = [one for one in shown if one is not None]
+            text = "".join(texts) if texts else None
+        return None if self.tool_calls and not text else text
 
     @property
     def has_reasoning(self) -> bool:
@@ -171,6 +173,8 @@ def line_of(value: Any) -> Line:
             return msgspec.convert(fields | shared | answered, Line)
     if isinstance(status := fields.get("status") or _get(response, "type"), str):
         fields["error"] = fields.get("error") or _get(response, "error") or status
+    elif fields.get("object") == "error":
+        fields["error"] = fields.get("message") or "error"
     inner = response.get("body", response) if isinstance(response, dict) else response
     if "response" in fields and not inner:
         fields["choices"] = None
@@ -234,7 +238,7 @@ def _of_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
         token = _get(one, "token") or _get(one, "content")  # of older versions, with `probs`
         probs = [_get(of, "prob") for of in _list(one, "probs") if _get(of, "tok_str") == token]
         logprob, prob = _get(one, "logprob"), next(iter(probs), _get(one, "prob"))
-        if logprob is None and isinstance(prob, float) and prob > 0:
+        if logprob is None and type(prob) in (int, float) and prob > 0:
             logprob = math.log(prob)
         tokens.append({"token": token, "logprob": logprob})
     reason = "limit" if body.get("stopped_limit") else body.get("stop_type")
@@ -307,11 +311,13 @@ def start_of(answer: str, tokens: Sequence[str]) -> int | None:
     >>> start_of("42", ["42", "?", "</think>", "4", "2", "<|end|>"]), start_of("42", ["4"])
     (3, None)
     """
-    generated = "".join(tokens)
-    start = generated.rfind(answer.strip())
-    if start >= 0 and answer.strip():
-        start *= not generated[:start].isspace()
-        ends = accumulate(map(len, tokens))
-        return next(place for place, end in enumerate(ends) if end > start)
-    marks = [place for place, token in enumerate(tokens) if token.strip() in _THOUGHT]
-    return marks[-1] + 1 if marks else None
+    marks = [place for place, token in enumerate(tokens, 1) if token.strip() in _THOUGHT]
+    first, generated = max(marks, default=0), "".join(tokens)
+    starts = list(accumulate(map(len, tokens), initial=0))
+    for text in filter(str.strip, (answer, answer.strip())):
+        for place in reversed(range(first, len(tokens))):
+            start, token = starts[place], tokens[place]
+            blanks = len(token) - len(token.lstrip())
+            if any(generated.startswith(text, at) for at in (start, start + blanks)):
+                return place if generated[:start].strip() else 0
+    return first or None

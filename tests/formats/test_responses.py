@@ -276,6 +276,14 @@ FAILED = {
         {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}},
         "without choices: 1",
     ),
+    "ollama, only tools": (
+        {**OLLAMA, "message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}},
+        "without a text: 1",
+    ),
+    "chat, only tools": (
+        json.loads(chat(({"content": "", "tool_calls": [{"type": "function"}]}, None))),
+        "without a text: 1",
+    ),
     "ollama, cut off": ({**OLLAMA, "message": MESSAGE, "done_reason": "length"}, "'length': 1"),
     "llama.cpp, cut off": ({**LLAMA, "stop_type": "limit"}, "'limit': 1"),
     "older llama.cpp, cut off": ({**OLD_LLAMA, "stopped_limit": True}, "'limit': 1"),
@@ -342,6 +350,18 @@ def test_failed_lines_of_batches(failed: dict[str, Any], shown: str) -> None:
         lists, notes = read(*content, bad="drop")
         assert lists.sentence_ids.tolist() == [4, 6]
         assert "1 sentence without candidates, the first of id 5" in notes
+
+
+def test_errors_of_servers_alone() -> None:
+    """Servers such as SGLang write such objects in place of responses."""
+    failed = line(object="error", message="too long", type="BadRequestError", code=400)
+    for content in ([failed, line(**OUTPUT)], [line(**OUTPUT), failed]):
+        assert format_name(content) == "openai"
+        match = "errors instead of responses: 1 .*'too long'"
+        number = content.index(failed) + 1
+        with raises(DataError, "bad-response", parameter="bad", line=number, match=match):
+            read(*content)
+        assert texts(read(*content, bad="drop")[0]) == [["a cat"]]
 
 
 def test_a_failed_line_of_vertex() -> None:
@@ -438,10 +458,27 @@ def test_a_mean_without_tokens() -> None:
     assert lists.feature_names == ("logprob.mean", "count")
     np.testing.assert_allclose(lists.features, [[-0.15, 1]], rtol=1e-6)
     assert notes == ""
+    content["candidates"].append({**content["candidates"][0], "avgLogprobs": 0.0})
+    content["candidates"][1]["content"] = {"parts": [{"text": "the cat"}]}
+    np.testing.assert_allclose(read(line(**content))[0].features, [[-0.15, 1], [0, 1]], rtol=1e-6)
+
+
+def test_all_first_tokens_are_unknown() -> None:
+    answers = [({"content": text}, logged((text, None))) for text in CATS]
+    lists, notes = read(chat(*answers))
+    assert lists.feature_names == ("count",)
+    assert "a log-probability of 2 answers is unknown (null): all of theirs are missing" in notes
+
+
+def test_probabilities_that_are_integers() -> None:
+    tokens = [{"token": " a", "prob": 1}, {"token": " cat", "prob": 0.5}]
+    lists, _ = read(line(**LLAMA, completion_probabilities=tokens))
+    assert sums(lists) == [pytest.approx(math.log(0.5))]
 
 
 CATS = ["a cat", "the cat"]
 PROMPT = "eine Katze ="
+USAGE = {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
 ECHOED = [
     (f"{PROMPT} a cat", ["eine", " Katze", " =", " a", " cat"], [None, -5, -3, -0.1, -0.2]),
     (f"{PROMPT} the cat", ["eine", " Katze", " =", " the", " cat"], [None, -5, -3, -0.4, -0.2]),
@@ -470,6 +507,21 @@ def test_a_prompt_that_is_repeated_is_cut(write: Write, known: str) -> None:
     assert texts(lists) == [["a cat", "the cat"]]
     np.testing.assert_allclose(sums(lists), [-0.3, -0.6], rtol=1e-6)
     assert "a repeated prompt before 2 answers is left out" in notes
+
+
+@pytest.mark.parametrize("known", [{"prompt": "Q:"}, {"usage": USAGE}])
+@pytest.mark.parametrize("answer", [["\n", "cat"], [" cat", "\n"], [" \n", " cat"]])
+def test_blanks_after_a_repeated_prompt_are_generated(answer: list[str], known: Any) -> None:
+    lists, _ = read(
+        completion(("".join(["Q:", *answer]), ["Q", ":", *answer], [None, -3, -0.5, -0.1]), **known)
+    )
+    assert (texts(lists), sums(lists)) == ([["cat"]], [pytest.approx(-0.6)])
+
+
+def test_a_repeated_prompt_before_tokens_without_their_blanks() -> None:
+    """SentencePiece leaves out the blank of a token that is decoded alone."""
+    lists, _ = read(completion(("Q: cat", ["Q", ":", "cat"], [None, -3, -0.5]), prompt="Q:"))
+    assert (texts(lists), sums(lists)) == ([["cat"]], [-0.5])
 
 
 def test_a_prompt_that_is_repeated_but_unknown() -> None:
@@ -569,6 +621,34 @@ def test_tokens_that_do_not_show_the_answer() -> None:
     message = {"content": "€", "reasoning_content": "let"}
     lists, notes = read(chat((message, marked)))
     assert sums(lists) == [-2.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"), [("s", "</s>"), ("end", "<|im_end|>"), ("t", "<|eot|>")]
+)
+@pytest.mark.parametrize("thought", [[], THOUGHT])
+def test_an_answer_that_is_a_part_of_the_last_token(
+    answer: str, end: str, thought: list[tuple[str, float]]
+) -> None:
+    message = {"content": answer, "reasoning_content": "let" if thought else None}
+    lists, _ = read(chat((message, logged(*thought, (answer, -0.1), (end, -0.25)))))
+    assert sums(lists) == [pytest.approx(-0.35)]
+
+
+def test_the_draft_of_an_answer_in_the_reasoning() -> None:
+    tokens = logged(("é 42", -3.0), ("</think>", -1.0), ("bytes:\\xc3", -0.1), ("\\xa9", -0.2))
+    lists, _ = read(
+        chat(({"content": "é 42", "reasoning": "é 42"}, [*tokens, *logged((" 42", -1))]))
+    )
+    assert sums(lists) == [pytest.approx(-1.3)]
+
+
+def test_numbers_of_tokens_do_not_show_the_answer() -> None:
+    """Of vLLM on request (`return_tokens_as_token_ids`)."""
+    tokens = logged(("token_id:1042", -1.0), ("token_id:7", -0.5), ("token_id:19", -0.25))
+    lists, notes = read(chat(({"content": "42", "reasoning": "let"}, tokens)))
+    assert sums(lists) == [-1.75]
+    assert "the log-probabilities of 1 answer are also those of the reasoning" in notes
 
 
 def test_equal_answers_after_different_reasoning_are_counted() -> None:
