@@ -35,23 +35,13 @@ from bpa_ppl._runtime.messages import counted, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.responses import (
-    Choice,
-    Line,
-    Message,
-    choices_of,
-    has_choices,
-    line_of,
-    start_of,
-    without_reasoning,
-)
+from bpa_ppl.formats.responses import Choice, Line, choices_of, line_of, start_of, without_reasoning
 from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
 
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = ("stop", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
-_COUNTS = ("prompt_tokens", "completion_tokens")  # in the usage of a response
 _MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
@@ -107,12 +97,10 @@ class Openai(NBestFormat, frozen=True):
             # With -Infinity, or cut off: reading it says what is wrong.
             return b'"choices"' in first_line or b'"custom_id"' in first_line
         batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body", "result"))
-        if batch or "choices" in keys or "text" in keys:
+        if batch or not keys or not keys.isdisjoint(("choices", "text")):
             return batch or "choices" in keys
-        if "error" in keys or {"request", "response"} <= keys:
-            return True
-        line = msgspec.json.decode(first_line) if keys else {}
-        if line.get("object") == "error":
+        line = msgspec.json.decode(first_line)
+        if {"request", "response"} <= keys or "error" in keys or line.get("object") == "error":
             return True
         bodies = [line, *(line.get(name) for name in ("response", "modelOutput"))]
         return any(choices_of(body) is not None for body in bodies)
@@ -154,9 +142,9 @@ class _Reader:
         self._part = self._field if format.field else self._extract
         self._samples = Samples(options.origin, options.bad)
         self._places: dict[str | int, list[int]] = {}  # of the prompts of each request
-        self._prompts: list[tuple[str | None, bool]] = []  # and whether answers repeat them
-        for name, request in (self._read_requests() if format.requests else {}).items():
-            self._add_prompts(name, request, 0)
+        self._prompts: list[tuple[str | None, Any]] = []  # and whether answers repeat them
+        if format.requests:
+            self._read_requests()
         self._batch = False  # whether lines are those of a batch
         # Numbers of answers whose tokens are those of more than their texts, or may be.
         self._shortened = self._longer = self._unknown = self._missing = 0
@@ -194,14 +182,17 @@ class _Reader:
 
     def _read(self, line: Line, number: int) -> None:
         """Collect the candidates of a line."""
-        answer, samples = line.answer, self._samples
-        error = _error_in([line, line.response, answer])
-        if error is None and not has_choices(answer):
+        answer, error, samples = line.answer, line.problem, self._samples
+        if error is None and answer is None:
             problem = "no field choices, so this is not a response of a chat or completion API"
             remedy = "give such responses; a file of requests is named by the setting requests"
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
-        places = self._places_of(line, number)
-        if error is not None or not isinstance(answer, Line) or not answer.choices:
+        self._batch = self._batch or line.response is not None
+        request = line if _prompts_of(line) != [None] or line.request is None else line.request
+        places = self._places_of(line.custom_id, request, number, self._options)
+        for place in places:
+            samples.lines[place] = samples.lines[place] or number
+        if error is not None or answer is None or not answer.choices:
             reason = "responses without choices" if error is None else "errors instead of responses"
             for place in places:
                 samples.leave_out(reason, place, number, error or "")
@@ -217,54 +208,40 @@ class _Reader:
             prompt = self._repeated(of_prompt, place, answer.usage if len(places) == 1 else None)
             self._add(of_prompt, prompt, answer.model, place, number)
 
-    def _places_of(self, line: Line, number: int) -> list[int]:
-        """Return the places of the prompts that a line belongs to, among all prompts."""
-        self._batch = self._batch or line.response is not None
-        has_name = line.custom_id is not None
-        name = self._name(line.custom_id, self._options, number) if has_name else None
-        key = number if name is None else name
-        if self._format.requests and key not in self._places:
+    def _places_of(
+        self, custom_id: str | int | None, request: Line, number: int, options: ReadOptions
+    ) -> list[int]:
+        """Return the places of the prompts of a request, among all prompts; new ones are added.
+
+        Raises:
+            DataError: if its name or its prompts do not agree with other requests.
+        """
+        name = None if custom_id is None else str(custom_id)
+        if name is not None and self._format.prompt_id:
+            name = self._prompt_id(name)
+            if name is None:
+                problem = f"the pattern of the prompt is not found in {quote(str(custom_id))}"
+                raise options.error(problem, number, "mismatch", "prompt_id")
+        prompts = _prompts_of(request)
+        sources = [None if prompt is None else self._source(prompt) for prompt in prompts]
+        places = self._places.setdefault(number if name is None else name, [])
+        if self._format.requests and not places and options is self._options:
             shown = "no custom_id" if name is None else f"the custom_id {quote(name)}"
             problem = f"{shown}, which is not in {self._format.requests}"
             advice = "give the requests of these responses"
-            raise self._options.error(f"{problem}: {advice}", number, "mismatch", "requests")
-        request = line if _prompts_of(line) != [None] or line.request is None else line.request
-        if key not in self._places:
-            self._add_prompts(name, request, number)
-        elif name is not None:
-            for place, prompt in zip(self._places[key], _prompts_of(request), strict=False):
-                first, source = self._samples.sources[place], self._source_in(prompt)
-                self._check_source(name, first, source, self._options, number)
-        for place in self._places[key]:
-            self._samples.lines[place] = self._samples.lines[place] or number
-        return self._places[key]
-
-    def _add_prompts(self, name: str | None, request: Line, number: int) -> None:
-        """Add the prompts of a request."""
-        prompts = _prompts_of(request)
-        places = self._places[number if name is None else name] = []
-        for k, prompt in enumerate(prompts):
+            raise options.error(f"{problem}: {advice}", number, "mismatch", "requests")
+        for place, source in zip(places, sources, strict=False):
+            known = {source, self._samples.sources[place], None}
+            if len(known) > 2 and not self._format.prompt_id:
+                problem = f"a second prompt of the custom_id {quote(str(name))}: give each prompt"
+                raise options.error(f"{problem} its own custom_id", number, "duplicate")
+        if places:
+            return places
+        for k, (prompt, source) in enumerate(zip(prompts, sources, strict=True)):
             label = name if name is None or len(prompts) == 1 else f"{name}[{k}]"
-            places.append(self._samples.add_prompt(number, label, self._source_in(prompt)))
-            self._prompts.append((prompt, bool(request.echo)))
-
-    def _check_source(
-        self, name: str, first: str | None, source: str | None, options: ReadOptions, number: int
-    ) -> None:
-        """Refuse two requests of one id with different prompts, of which one would be dropped."""
-        if None not in (first, source) and first != source and not self._format.prompt_id:
-            problem = f"a second prompt of the custom_id {quote(name)}: give each prompt its own"
-            raise options.error(f"{problem} custom_id", number, "duplicate")
-
-    def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
-        """Return the name of the prompt of a request."""
-        if not self._format.prompt_id:
-            return str(custom_id)
-        name = self._prompt_id(str(custom_id))
-        if name is None:
-            problem = f"the pattern of the prompt is not found in {quote(str(custom_id))}"
-            raise options.error(problem, number, "mismatch", "prompt_id")
-        return name
+            places.append(self._samples.add_prompt(0, label, source))
+            self._prompts.append((prompt, request.echo))
+        return places
 
     def _repeated(self, choices: Sequence[Choice], place: int, usage: Any) -> str:
         """Return the prompt that completions repeat before their answers; nothing if they do not.
@@ -280,13 +257,14 @@ class _Reader:
             return ""
         if prompt and all(text.startswith(prompt) for text in texts):
             return prompt
-        counts: list[Any] = [usage.get(n) for n in _COUNTS] if isinstance(usage, dict) else [0, 0]
-        size, number = counts[0], sum(map(len, logprobs))
-        if set(map(type, counts)) == {int} and size and number == size * len(choices) + counts[1]:
-            ends = ["".join(choice.tokens[size:]) for choice in choices]
-            prompts = {t.removesuffix(end) for t, end in zip(texts, ends, strict=True) if end}
-            if len(prompts) == 1 and prompts.isdisjoint(texts):
-                return prompts.pop()
+        match usage:
+            case {"prompt_tokens": int(size), "completion_tokens": int(generated)} if size and (
+                sum(map(len, logprobs)) == size * len(choices) + generated
+            ):
+                ends = ["".join(choice.tokens[size:]) for choice in choices]
+                prompts = {t.removesuffix(end) for t, end in zip(texts, ends, strict=True) if end}
+                if len(prompts) == 1 and prompts.isdisjoint(texts):
+                    return prompts.pop()
         self._unknown += len(choices)
         return ""
 
@@ -294,44 +272,35 @@ class _Reader:
         self, choices: Sequence[Choice], prompt: str, model: str | None, place: int, number: int
     ) -> None:
         """Add choices to the candidates of their prompt."""
-        samples = self._samples
         for choice in choices:
-            message = choice.message or Message()
-            text = message.text if choice.text is None else choice.text
+            text = choice.answer.text
             if text is None and choice.delta is not None:
                 problem = "a part of an answer that was streamed: join the parts, or do not stream"
                 raise self._options.error(problem, number, "not-supported")
             answer = without_reasoning((text or "").removeprefix(prompt))
-            part = None if text is None else self._part(answer)
-            if part is None and text:
-                part = self._part(text)  # a pattern may need the reasoning
+            parts = [] if text is None else map(self._part, (answer, text))
+            part = next((one for one in parts if one is not None), None)  # may be in the reasoning
             reason = (choice.finish_reason or "stop").lower()
-            statistics = token_statistics(self._logprobs(choice, text or "", answer, prompt))
-            if statistics is not None and math.isnan(statistics[0]):
-                statistics = None
-            if (
-                statistics is None
-                and choice.logprobs is not None
-                and choice.logprobs.mean is not None
-            ):
-                statistics = (math.nan, choice.logprobs.mean, math.nan, math.nan)
-            if message.is_refusal:
-                samples.leave_out("refusals", place, number)
+            statistics = self._statistics(choice, text or "", answer, prompt)
+            if choice.answer.is_refusal:
+                self._samples.leave_out("refusals", place, number)
             elif reason not in _FINISHED:
-                samples.leave_out(unfinished(choice.finish_reason), place, number)
+                self._samples.leave_out(unfinished(choice.finish_reason), place, number)
             elif text is None:
-                samples.leave_out("answers without a text", place, number)
+                self._samples.leave_out("answers without a text", place, number)
             elif part is None:
                 field = self._format.field
                 target = f"the field {quote(field)}" if field else "the pattern"
-                samples.leave_out(f"answers without {target}", place, number)
+                self._samples.leave_out(f"answers without {target}", place, number)
             elif statistics is not None and not abs(max(statistics[1::-1], key=abs)) < TOO_LARGE:
-                samples.leave_out("log-probabilities that are not finite", place, number)
+                self._samples.leave_out("log-probabilities that are not finite", place, number)
             else:
-                samples.add(place, part, statistics, model)
+                self._samples.add(place, part, statistics, model)
 
-    def _logprobs(self, choice: Choice, text: str, answer: str, prompt: str) -> Sequence[float]:
-        """Return the log-probabilities of the tokens of an answer; none if one is unknown.
+    def _statistics(
+        self, choice: Choice, text: str, answer: str, prompt: str
+    ) -> tuple[float, ...] | None:
+        """Return the statistics of the tokens of an answer; None if one is unknown.
 
         Args:
             choice: with all tokens that were generated.
@@ -339,18 +308,20 @@ class _Reader:
             answer: the end of the text, without a prompt and reasoning.
             prompt: before the answer, which then begins with its blanks.
         """
-        logprobs, start = choice.token_logprobs, 0
-        is_end = len(answer) < len(text) or (choice.message or Message()).has_reasoning
+        logprobs = choice.token_logprobs
+        is_end = len(answer) < len(text) or choice.answer.has_reasoning
         if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
             place = start_of(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
             self._longer += is_end and place is None and bool(logprobs)
-            start = place or 0
-        present = [value for value in logprobs[start:] if value is not None]
-        if len(present) == len(logprobs) - start:
-            return present
-        self._missing += 1
-        return []
+            logprobs = logprobs[place or 0 :]
+        present = [value for value in logprobs if value is not None]
+        statistics = token_statistics(present)
+        if statistics and len(present) == len(logprobs) and not math.isnan(statistics[0]):
+            return statistics
+        self._missing += bool(logprobs)
+        mean = None if choice.logprobs is None else choice.logprobs.mean
+        return None if mean is None else (math.nan, mean, math.nan, math.nan)
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""
@@ -361,18 +332,13 @@ class _Reader:
             return None
         return self._extract(value) if isinstance(value, str) else None
 
-    def _source_in(self, prompt: str | None) -> str | None:
-        """Return the source text in a prompt."""
-        return None if prompt is None else self._source(prompt)
-
-    def _read_requests(self) -> dict[str, Line]:
-        """Return the requests in their file by their names.
+    def _read_requests(self) -> None:
+        """Add the prompts in the file of requests.
 
         Raises:
             DataError: with file and line, if a line is not a request.
         """
         options = ReadOptions(origin_name(self._format.requests))
-        requests: dict[str, Line] = {}
         for line, number in _decoded(read_chunks(options.origin), options.origin):
             request = line.body if isinstance(line.body, Line) else line.request or line
             has_prompt = request.messages is not None or request.prompt is not None
@@ -380,15 +346,10 @@ class _Reader:
                 lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
                 problem = f"no field {lacking}, so this is not a request: correct the line"
                 raise options.error(problem, number, parameter="requests")
-            name = self._name(line.custom_id, options, number)
-            first = _prompts_of(requests.setdefault(name, request))
-            for one, prompt in zip(first, _prompts_of(request), strict=False):
-                sources = self._source_in(one), self._source_in(prompt)
-                self._check_source(name, *sources, options, number)
-        if not requests:
+            self._places_of(line.custom_id, request, number, options)
+        if not self._prompts:
             problem = "empty: there are no requests in it"
             raise options.error(problem, code="no-data", parameter="requests")
-        return requests
 
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
@@ -399,39 +360,26 @@ class _Reader:
             if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
                 return numbers
             if self._batch:
-                warn_user(
-                    f"{self._options.origin}: sentences are counted in the order of the responses, "
-                    "which need not be that of the requests: name the file of requests by the "
-                    "setting requests"
+                what = (
+                    "sentences are counted in the order of the responses, which need not be that "
                 )
+                what += "of the requests: name the file of requests by the setting requests"
+                warn_user(f"{self._options.origin}: {what}")
         return list(range(first, first + len(names)))
 
 
-def _prompts_of(request: Line | str | None) -> list[str | None]:
+def _prompts_of(request: Line) -> list[str | None]:
     """Return the texts of the prompts of a request; None if one is not a text.
 
     >>> _prompts_of(Line(prompt=["ein Haus", "eine Katze"])), _prompts_of(Line(prompt=[5, 7]))
     (['ein Haus', 'eine Katze'], [None])
     """
-    if not isinstance(request, Line):
-        return [None]
     if request.messages is not None:
         return [None, *(one.text for one in request.messages if one.role == "user")][-1:]
     prompts = request.prompt
     if not isinstance(prompts, list) or not {str, list}.issuperset(map(type, prompts)):
         prompts = [prompts]
     return [one if isinstance(one, str) else None for one in prompts] or [None]
-
-
-def _error_in(parts: Sequence[Line | str | None]) -> str | None:
-    """Return the message of an error that the parts of a line have instead of a response."""
-    errors = [one if isinstance(one, str) else one.error for one in parts if one is not None]
-    codes = [one.status_code or 0 for one in parts if isinstance(one, Line)]
-    errors += [f"status {code}" for code in codes if code >= 400]
-    error = next(filter(None, errors), None)
-    while isinstance(error, dict) and (inner := error.get("message") or error.get("error")):
-        error = inner
-    return None if error is None else str(error)
 
 
 def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
@@ -456,8 +404,7 @@ def _one(line: bytes, origin: str, number: int) -> Line:
     """
     with suppress(ValueError, RecursionError):
         decoded = _DECODER.decode(line)
-        is_named = decoded.custom_id is not None or decoded.response is None
-        if has_choices(decoded.answer) and is_named:
+        if decoded.answer and (decoded.custom_id is not None or decoded.response is None):
             return decoded
     values, _ = strict_values(line + b"\n", origin, number)
     try:

@@ -99,6 +99,13 @@ class Choice(msgspec.Struct, gc=False):
     delta: Any = None
 
     @property
+    def answer(self) -> Message:
+        """The message, also that of a completion."""
+        if self.message is None or self.text is not None:
+            return Message(content=self.text)
+        return self.message
+
+    @property
     def token_logprobs(self) -> Sequence[float | None]:
         """The log-probabilities of the tokens; None is an unknown one."""
         logged = self.logprobs or Logprobs()
@@ -131,17 +138,27 @@ class Line(msgspec.Struct, gc=False):
     status_code: int | None = None
 
     @property
-    def answer(self) -> Line | str | None:
-        """The response, or what is in its place."""
-        response = self if self.response is None else self.response
-        body = response.body if isinstance(response, Line) else None
-        parts = (self, response, body)
-        return next(filter(has_choices, parts), response if body is None else body)
+    def parts(self) -> list[Line | str]:
+        """The objects that may have the answers, and texts in their place."""
+        body = self.response.body if isinstance(self.response, Line) else None
+        return [part for part in (self, self.response, body) if part is not None]
 
+    @property
+    def answer(self) -> Line | None:
+        """The part with the field of the answers, which may be null."""
+        lines = [part for part in self.parts if isinstance(part, Line)]
+        return next((part for part in lines if part.choices is not msgspec.UNSET), None)
 
-def has_choices(answer: Line | str | None) -> bool:
-    """Return whether a part of a line has the field of the answers, which may be null."""
-    return isinstance(answer, Line) and answer.choices is not msgspec.UNSET
+    @property
+    def problem(self) -> str | None:
+        """The message of an error that the parts have instead of a response."""
+        errors = [part if isinstance(part, str) else part.error for part in self.parts]
+        codes = [part.status_code or 0 for part in self.parts if isinstance(part, Line)]
+        errors += [f"status {code}" for code in codes if code >= 400]
+        error = next(filter(None, errors), None)
+        while isinstance(error, dict) and (inner := error.get("message") or error.get("error")):
+            error = inner
+        return None if error is None else str(error)
 
 
 def line_of(value: Any) -> Line:
@@ -189,7 +206,8 @@ def choices_of(body: Any) -> Any:
     """
     if not isinstance(body, dict):
         return None
-    if any(_get(one, "content", "parts") for one in _list(body, "candidates")):
+    parts = [_get(one, "content", "parts") for one in _list(body, "candidates")]
+    if any(parts) or _get(body, "usage_metadata") is not None:
         return _of_candidates(body)
     return next((of(body) for names, of in _SHAPES if body.keys() >= names), None)
 
@@ -212,15 +230,9 @@ def _of_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers of Gemini; its packages write names in snake case."""
     choices = []
     for one in _list(body, "candidates"):
-        logged = _list(_get(one, "logprobs_result"), "chosen_candidates")
-        tokens = [
-            {"token": _get(token, "token"), "logprob": _get(token, "log_probability")}
-            for token in logged
-        ]
-        reason = _get(one, "finish_reason")
-        choice = _choice(_get(one, "content", "parts"), reason, tokens)
-        choice["logprobs"]["mean"] = _get(one, "avg_logprobs")
-        choices.append(choice)
+        tokens = map(_token, _list(one, "logprobs_result", "chosen_candidates"))
+        content, reason = _get(one, "content", "parts"), _get(one, "finish_reason")
+        choices.append(_choice(content, reason, list(tokens), _get(one, "avg_logprobs")))
     return choices
 
 
@@ -233,14 +245,7 @@ def _of_message(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _of_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of llama.cpp to a prompt."""
-    tokens = []
-    for one in _list(body, "completion_probabilities"):
-        token = _get(one, "token") or _get(one, "content")  # of older versions, with `probs`
-        probs = [_get(of, "prob") for of in _list(one, "probs") if _get(of, "tok_str") == token]
-        logprob, prob = _get(one, "logprob"), next(iter(probs), _get(one, "prob"))
-        if logprob is None and type(prob) in (int, float) and prob > 0:
-            logprob = math.log(prob)
-        tokens.append({"token": token, "logprob": logprob})
+    tokens = list(map(_token, _list(body, "completion_probabilities")))
     reason = "limit" if body.get("stopped_limit") else body.get("stop_type")
     return [_choice(body["content"], reason, tokens) if body["stop"] else {"delta": body}]
 
@@ -254,14 +259,24 @@ _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"message", "done"}, _of_message),
     ({"response", "done"}, _of_message),
     ({"content", "stop"}, _of_completion),
-    ({"usageMetadata"}, _of_candidates),
-    ({"usage_metadata"}, _of_candidates),
 )
 
 
-def _choice(content: Any, reason: Any, tokens: Any = None) -> dict[str, Any]:
-    message, logprobs = {"content": content}, {"content": tokens}
-    return {"message": message, "finish_reason": reason, "logprobs": logprobs}
+def _choice(content: Any, reason: Any, tokens: Any = None, mean: Any = None) -> dict[str, Any]:
+    logprobs = {"content": tokens, "mean": mean}
+    return {"message": {"content": content}, "finish_reason": reason, "logprobs": logprobs}
+
+
+def _token(one: Any) -> dict[str, Any]:
+    """Return a token of Gemini or llama.cpp, whose older versions write it with alternatives."""
+    token, logprob = _get(one, "token") or _get(one, "content"), _get(one, "logprob")
+    if logprob is None:
+        logprob = _get(one, "log_probability")
+    probs = [_get(of, "prob") for of in _list(one, "probs") if _get(of, "tok_str") == token]
+    prob = probs[0] if probs else _get(one, "prob")
+    if logprob is None and type(prob) in (int, float) and prob > 0:
+        logprob = math.log(prob)
+    return {"token": token, "logprob": logprob}
 
 
 def _request_of(body: Any) -> Any:
@@ -285,9 +300,9 @@ def _get(value: Any, *names: str) -> Any:
     return value
 
 
-def _list(value: Any, name: str) -> list[Any]:
+def _list(value: Any, *names: str) -> list[Any]:
     """Return the list in a field; nothing if there is none."""
-    values = _get(value, name)
+    values = _get(value, *names)
     return values if isinstance(values, list) else []
 
 
@@ -318,6 +333,6 @@ def start_of(answer: str, tokens: Sequence[str]) -> int | None:
         for place in reversed(range(first, len(tokens))):
             start, token = starts[place], tokens[place]
             blanks = len(token) - len(token.lstrip())
-            if any(generated.startswith(text, at) for at in (start, start + blanks)):
+            if generated.startswith(text, start) or generated.startswith(text, start + blanks):
                 return place if generated[:start].strip() else 0
     return first or None

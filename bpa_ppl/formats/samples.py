@@ -144,17 +144,16 @@ class Samples:
         """
         self._answers.append((prompt, text, statistics, origin))
 
-    def leave_out(self, reason: str, prompt: int | None, line: int, detail: str = "") -> None:
+    def leave_out(self, reason: str, prompt: int, line: int, detail: str = "") -> None:
         """Record an answer that cannot be a candidate.
 
         Args:
             reason: in words, the same for all such answers.
-            prompt: the place of the prompt; None if it is not known.
+            prompt: the place of the prompt.
             line: of the answer.
             detail: more about this answer; the message repeats the first one.
         """
-        label = f"line {line}" if prompt is None else self.label(prompt)
-        self._left_out.setdefault(reason, []).append(label)
+        self._left_out.setdefault(reason, []).append(self.label(prompt))
         self._first = min(line, self._first or line)
         if detail:
             self._details.setdefault(reason, f"; the first one says {quote(detail)}")
@@ -187,8 +186,7 @@ class Samples:
             problem = "no answer in it that can be a candidate: repeat the requests"
             raise DataError(problem, file, code="no-data")
         order = np.argsort(ids, kind="stable")
-        place = np.empty_like(order)  # of each prompt in this order
-        place[order] = np.arange(len(order))
+        place = np.argsort(order)  # of each prompt in this order
         prompts, texts, numbers, models = zip(*self._answers, strict=True)
         parents = place[list(prompts)]
         labels, origin = intern(models)
@@ -199,19 +197,16 @@ class Samples:
         rows, counts = _merged(table[:, 0], parents, index, origin)
         if repeats := len(index) - len(rows):
             repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
-            what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
-            log_info(f"{file}: {what}")
+            log_info(f"{file}: {repeated} prompt: they are merged, and {COUNT} is their number")
         candidates: dict[str, Any] = {TEXT: index[rows]}
         for name, column in zip(statistics, table[rows].T, strict=True):
             if not np.isnan(column).all():
                 candidates[name] = column
         candidates[COUNT] = counts.astype(np.float64)
         if candidates.keys().isdisjoint(statistics):
-            features = " and ".join(list(candidates)[1:])
-            warn_user(
-                f"{file}: no log-probabilities in it, only {features}: request them, or add "
-                "features such as consensus and length"
-            )
+            what = f"no log-probabilities in it, only {' and '.join(list(candidates)[1:])}"
+            what += ": request them, or add features such as consensus and length"
+            warn_user(f"{file}: {what}")
         if origins is not None and labels != (None,):
             candidates[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
         sentences: dict[str, Any] = {ID: np.asarray(ids)[order].tolist()}
