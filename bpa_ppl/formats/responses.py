@@ -15,6 +15,7 @@ Their batches have other names for `custom_id`, `response` and the `body` of a r
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import itemgetter
@@ -330,9 +331,10 @@ def start_of(answer: str, tokens: Sequence[str]) -> int | None:
     first, generated = max(marks, default=0), "".join(tokens)
     starts = list(accumulate(map(len, tokens), initial=0))
     for text in filter(str.strip, (answer, answer.strip())):
-        for place in reversed(range(first, len(tokens))):
-            start, token = starts[place], tokens[place]
-            blanks = len(token) - len(token.lstrip())
-            if generated.startswith(text, start) or generated.startswith(text, start + blanks):
-                return place if generated[:start].strip() else 0
+        at = generated.rfind(text, starts[first])
+        while at >= 0:
+            place = bisect(starts, at) - 1
+            if not generated[starts[place] : at].strip():
+                return place if generated[: starts[place]].strip() else 0
+            at = generated.rfind(text, starts[first], at + len(text) - 1)
     return first or None
