@@ -25,8 +25,9 @@ of them, they are the turns of each side.
 
 The answers of an arena may end in other marks (`output_1`, `output_2`), and the names of answers
 and winner may be settings of the format. The winner is the name of a model or of an answer, its
-mark (`A`, `left`), a number (0 or 1; 1 or 2 where the names of the answers end in these), or a
-tie. Known columns in place of `winner` are those of `_WINNERS`.
+mark (`A`, `left`), a number (0 or 1; 1 or 2 where the names of the answers end in these), a tie,
+or an order such as `A>>B`; in double brackets also after its reasons: `… [[A]]`. Known columns in
+place of `winner` are those of `_WINNERS`.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
 column `score`; so are the members of lists with a value for each answer. All other fields of a row
@@ -37,6 +38,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
@@ -56,8 +58,8 @@ PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 WINNERS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
 PREFERENCES, TIES, RANKINGS = JUDGEMENTS
 _SYSTEM = "system"
-# Other names of the prompt, if it is a text.
-_PROMPTS = ("instruction", "history")
+# Other names of the prompt, if it is a text or a conversation.
+_PROMPTS = ("instruction", "history", "question", "input", "context", "conversations")
 #: What conversations call the text of a turn, and who speaks.
 _CONTENT, _ROLE, _ASSISTANT, _TURN_NUMBER = "content", "role", "assistant", "turn"
 # The same in ShareGPT, and the parts of a text.
@@ -70,7 +72,10 @@ _SPEAKERS = (_ROLE, _FROM)
 _ASSISTANTS = (_ASSISTANT, "model", "gpt")
 _CONTENTS = (_CONTENT, TEXT, _PARTS, _VALUE, "tool_calls")
 #: What arenas call the answers; without any of them there are only the names of the models.
-ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
+ANSWERS = (
+    *("conversation", "messages", "response", "answer", "output", "completion", "generation"),
+    *("assistant", "reply", "text", "translation", "summary", "candidate", "option", "model"),
+)
 #: Fields of texts, some of which may look like numbers.
 TEXTS = {PROMPT, *SETTINGS, *(f"{answer}_{side}" for answer in ANSWERS for side in "ab")}
 # The marks at the ends of the names of the first and of the second answer.
@@ -86,11 +91,15 @@ _WINNERS = {
 # Numbers below 0 for the first answer, and above 0 for the second one.
 _SIGNED = ("overall_preference", "preference_strength")
 # Columns whose values name an answer.
-_MODELS = (_SYSTEM, "model", "generator")
+_MODELS = (_SYSTEM, "model", "generator", "sys")
 _PLACES = {"a": 0, "b": 1, "left": 0, "right": 1, "first": 0, "second": 1}
 _TIE = ("tie", "draw", "equal", "same", "both", "neither")
 _TIED = 2
-_KIND_OF_ANSWER = re.compile(rf"(assistant|option|candidate|{'|'.join(ANSWERS)})[\s_-]*(?=.)")
+_KIND_OF_ANSWER = re.compile(rf"({'|'.join(ANSWERS)})[\s_-]*(?=.)")
+# A verdict at the end of its reasons; C is a tie in the prompts of MT-Bench.
+_VERDICT = re.compile(r"\[\[\s*(.+?)\s*\]\]")
+# A verdict such as A>>B or A=B.
+_ORDER = re.compile(r"([^<>=]+?)\s*(>+|<+|=+)\s*([^<>=]+)")
 # A list of texts as NumPy prints it.
 _PRINTED = re.compile(r"(?=.*\]\s*\Z)\s*\[\s*(['\"]).*\1\s+['\"].*", re.DOTALL)
 _NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
@@ -197,7 +206,8 @@ def pair_of(
     _check_names(row, models, settings)
     prompt_field = SOURCE if SOURCE in settings and SOURCE in record else PROMPT
     if prompt_field not in record:
-        texts = (name for name in _PROMPTS if isinstance(record.get(name), str))
+        values = ((name, record.get(name)) for name in _PROMPTS)
+        texts = (n for n, value in values if isinstance(value, str) or _is_conversation(value))
         prompt_field = next(texts, PROMPT)
     prompt, sides = _answers_in(row, record.get(prompt_field))
     columns: list[dict[str, Any]] = [{} for side in sides for _ in side]
@@ -234,6 +244,8 @@ def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
             remedy = "rename it"
             if name == SOURCE and PROMPT in row.record:
                 remedy += f", or name the prompt in the format: {SOURCE}={PROMPT}"
+            elif name == SOURCE:
+                remedy += f", or leave it out: exclude={SOURCE} in the format"
             raise row.wrong(f"a field {name} next to {both}: {remedy}", code="bad-name")
     third = row.names[1][:-1] + chr(ord(row.names[1][-1]) + 1)
     if row.judged and third in row.record:
@@ -304,7 +316,7 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Return which of two answers is preferred, or that none is."""
     winner = row.record.get(row.judged)
     if row.judged not in row.record:  # a column for each answer
-        won = [name for name in WINNERS if row.record.get(name) in (1, True)]
+        won = [name for name in WINNERS if str(row.record.get(name)) in ("1", "1.0", "True")]
         winner = won[0].removeprefix(f"{WINNER}_") if len(won) == 1 else None
     place = _place(winner, row, columns)
     if place is not None:
@@ -312,36 +324,60 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
         return {PREFERENCES: preferences, TIES: [] if preferences else [[0, 1]]}
     labels = (MODEL_A, MODEL_B) if MODEL_A in row.record else row.names
     problem, advice = f"{row.judge} is {shown(winner)}", f"write {', '.join(labels)} or tie"
-    if isinstance(winner, bool) or (winner == winner and looks_numeric(str(winner))):
+    if isinstance(winner, bool) or math.isfinite(_number(winner)):
         raise row.wrong(f"{problem}: {advice}", code="bad-line")
     raise row.unusable(problem, advice)
 
 
 def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     """Return the place of the preferred answer, 2 for a tie, or None if it is not known."""
+    if isinstance(winner, list) and len(winner) == 1:
+        (winner,) = winner
+    if isinstance(winner, dict):  # of a pairwise control
+        winner = winner.get("selected")
     if isinstance(winner, str):
         named = [winner in map(of.get, _MODELS) for of in columns]
         if any(named):
             return None if all(named) else named.index(True)
-        label = winner.strip(" []()").lower()
-        pairs = (row.names, row.marks)
-        places = _PLACES | {of.lower(): n for pair in pairs for n, of in enumerate(pair)}
-        mark = label if label in places else _KIND_OF_ANSWER.sub("", label, count=1)
-        if mark in places or label.startswith(_TIE):
-            return places.get(mark, _TIED)
-        winner = float(label) if looks_numeric(label) else None
-    if kind_of(winner) != NUMBER:
+        verdicts = {*_VERDICT.findall(winner)}
+        label = verdicts.pop() if len(verdicts) == 1 else winner.strip(" []()")
+        if label == "C" != winner:
+            return _TIED
+        if (place := _labelled(label.lower(), row)) is not None:
+            return place
+        winner = label
+    winner = _number(winner)
+    if winner == math.inf:
         return None
     if row.judge in _SIGNED:
         return _TIED if winner == 0 else int(winner > 0)
     low = int(row.marks == ("1", "2"))
-    number = number_or_inf(winner) - low
+    number = winner - low
     if number == 0.5 or (low and number == -1):
         return _TIED
     if low and 0 < number < 1:  # an expected preference
         return int(number > 0.5)
     number = 1 - number if row.judge == "labels" else number  # of SHP: 1 is the first answer
     return int(number) if number in (0, 1) else None
+
+
+def _labelled(label: str, row: _Row) -> int | None:
+    """Return the place of an answer by its mark or name, or by an order of both, such as a>b."""
+    places = _PLACES | {of.lower(): n for pair in row[2:4] for n, of in enumerate(pair)}
+    mark = label if label in places else _KIND_OF_ANSWER.sub("", label, count=1)
+    if mark in places or label.startswith(_TIE):
+        return places.get(mark, _TIED)
+    if order := _ORDER.fullmatch(label):
+        one, other = (_labelled(order[group], row) for group in (1, 3))
+        if {one, other} == {0, 1}:
+            return _TIED if "=" in order[2] else one if ">" in order[2] else other
+    return None
+
+
+def _number(value: Any) -> float:
+    """Return a number, also one that a text prints; infinity for anything else."""
+    number = float(value) if isinstance(value, str) and looks_numeric(value) else value
+    return number_or_inf(number)
 
 
 def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
@@ -475,8 +511,8 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
     if not places:
         problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
         raise row.wrong(problem, code="bad-line")
-    turn: Any = row.record.get(_TURN_NUMBER)
-    judged = kind_of(turn) == NUMBER and 1 <= turn < len(places)
+    turn = _number(row.record.get(_TURN_NUMBER))
+    judged = 1 <= turn < len(places)
     return answer[: places[int(turn) - 1 if judged else -1] + 1]
 
 

@@ -126,8 +126,10 @@ def test_rankings_are_learned_from_and_chosen_by() -> None:
 # --- turns ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("turn", "which"), [(1, 0), (2, 1), (None, 1), (3, 1), (0, 1)])
-def test_the_judged_turn_is_read(turn: int | None, which: int) -> None:
+@pytest.mark.parametrize(
+    ("turn", "which"), [(1, 0), ("1", 0), (2, 1), ("2", 1), (None, 1), (3, 1), (0, 1)]
+)
+def test_the_judged_turn_is_read(turn: int | str | None, which: int) -> None:
     row = {"question_id": 81, "model_a": "X", "model_b": "Y", "winner": "model_b", "turn": turn}
     row |= {f"conversation_{m}": talk("q1", f"{m}1", "q2", f"{m}2") for m in "ab"}
     sides = {"prompt": ["q1", "q2"], "response_a": ["a1", "a2"], "response_b": ["b1", "b2"]}
@@ -135,6 +137,26 @@ def test_the_judged_turn_is_read(turn: int | None, which: int) -> None:
         assert lists.texts(0) == [["a1", "b1"], ["a2", "b2"]][which]
         assert lists.sources == (("q1", "q2")[which],)
         assert outcome(lists) == [[1]]
+
+
+@pytest.mark.parametrize("name", ["messages", "assistant", "text", "candidate", "conversation"])
+def test_the_answers_of_an_arena_are_not_the_names_of_its_models(name: str) -> None:
+    row: Row = {"model_a": "X", "model_b": "Y", "winner": "Y"}
+    for answer in (lambda text: text, lambda text: talk("q", text)):
+        lists = read(row | {f"{name}_a": answer("one"), f"{name}_b": answer("two")})
+        assert (lists.texts(0), outcome(lists)) == (["one", "two"], [[1]])
+        assert lists.extras["system"] == ("X", "Y")
+
+
+@pytest.mark.parametrize("name", ["context", "conversations", "question", "input", "prompt"])
+def test_other_names_of_the_prompt(name: str) -> None:
+    row = {"response1": "x", "response2": "y", "overall_preference": -3}
+    shared = [{"from": who, "value": text} for who, text in (("human", "1?"), ("gpt", "2"))]
+    for prompt in (talk("1?", "2", "so?"), [*shared, {"from": "human", "value": "so?"}], "so?"):
+        lists = read(row | {name: prompt})
+        assert (lists.sources, lists.texts(0), outcome(lists)) == (("so?",), ["x", "y"], [[0]])
+        assert name not in lists.sentence_extras
+    assert read(row | {"context": {"city": "Rome"}, "prompt": "so?"}).sources == ("so?",)
 
 
 def test_the_parts_of_a_content_are_one_text() -> None:
@@ -164,6 +186,10 @@ def test_the_parts_of_a_content_are_one_text() -> None:
         *((label, [0]) for label in (0, "0", 0.0, "first", "response_a", "Response A")),
         *((label, [1]) for label in ("B", "model_b", "beta", "right", "response-b", 1, "1")),
         *((label, []) for label in ("tie", "Tie", "tie (bothbad)", "both_bad", "both bad", 0.5)),
+        *((label, [0]) for label in ("A>B", "A>>B", "[[A>>B]]", "b < a", "model_a>model_b", ["A"])),
+        *((label, [1]) for label in ("B>A", "B>>A", "A<<B", "Because … [[B]]", "[[B]], so [[B]]")),
+        *((label, []) for label in ("A=B", "[[A=B]]", "Both fail. My verdict is tie: [[C]]")),
+        ([{"selected": "left"}], [0]),
     ],
 )
 def test_labels_of_the_winner(winner: Any, place: list[int]) -> None:
@@ -203,6 +229,23 @@ def test_annotations_of_alpaca_eval(write: Write) -> None:
         assert lists.extras["generator"] == ("base", "mine") * 6
     named = ALPACA | {"generator_1": "base", "generator_2": "mine", "winner": "mine"}
     assert outcome(read(named)) == [[1]]
+
+
+def test_verdicts_of_judge_bench() -> None:
+    row = {"pair_id": "p", "source": "mmlu", "question": "2+2?", "response_model": "m"}
+    row |= {"response_A": "4", "response_B": "5"}
+    rows = [row | {"label": label} for label in ("A>B", "B>A")]
+    format = "jsonl:chosen=response_A,rejected=response_B,winner=label,exclude=source"
+    lists = read(*rows, format=format)
+    assert outcome(lists) == [[0], [1]]
+    assert lists.sources == ("2+2?", "2+2?")
+
+
+def test_the_name_of_a_system_of_wmt_is_a_winner(write: Write) -> None:
+    header, cells = "src,sysA,sysB,mtA,mtB,better", "ein Haus,ONLINE-A,Lan,a house,house,Lan"
+    format = "csv:chosen=mtA,rejected=mtB,winner=better,source=src"
+    lists = read_nbest(write(header, cells, cells[:-3] + "B"), format=format)
+    assert outcome(lists) == [[1], [1]]
 
 
 def test_labels_of_stanford_human_preferences() -> None:
@@ -291,6 +334,13 @@ def test_names_that_do_not_say_which_answer_is_preferred_need_a_winner() -> None
     assert outcome(lists) == [[1]]
 
 
+def test_a_source_without_a_prompt_is_left_out_by_the_format() -> None:
+    row = {"source": "a data set", "chosen": talk("q", "x"), "rejected": talk("q", "y")}
+    with raises(DataError, "bad-name", line=1, match="exclude=source"):
+        read(row)
+    assert read(row, format="jsonl:exclude=source").sources == ("q",)
+
+
 def test_a_prompt_next_to_a_source_is_named_in_the_format() -> None:
     row = {"source": "a data set", "prompt": "q", "chosen": "x", "rejected": "y"}
     with raises(DataError, "bad-name", line=1, match="source=prompt"):
@@ -302,7 +352,23 @@ def test_a_prompt_next_to_a_source_is_named_in_the_format() -> None:
 # --- rows without a judgement --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("winner", [None, "", "invalid", "error", "?"])
+@pytest.mark.parametrize(
+    "winner",
+    [
+        None,
+        "",
+        "invalid",
+        "error",
+        "?",
+        "nan",
+        "C",
+        "A>C",
+        "A>=B",
+        "A>A",
+        "[[A]] or [[B]]",
+        "A>B>A",
+    ],
+)
 def test_rows_without_a_winner_are_dropped_if_asked(winner: Any, write: Write) -> None:
     answers = {"prompt": "q", "response_a": "x", "response_b": "y", "lm_a": 1, "lm_b": 2}
     rows = [answers | {"id": n, "winner": "AB"[n % 2]} for n in range(4)]

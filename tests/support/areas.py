@@ -144,7 +144,24 @@ _JUDGED: list[dict[str, Any]] = [
         for side in "ab"
     },
 ]
-_WINNERS = ["A", "b", "X", "model_b", "left", 0, 1, 2, 1.5, "tie", "both bad", "invalid", "", None]
+_WINNERS = [
+    "A",
+    "b",
+    "X",
+    "model_b",
+    "left",
+    "A>>B",
+    "[[C]]",
+    0,
+    1,
+    2,
+    1.5,
+    "tie",
+    "both bad",
+    "invalid",
+    "",
+    None,
+]
 
 
 @area("preference rows", 3_000)
