@@ -42,7 +42,8 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT
@@ -61,15 +62,17 @@ _SYSTEM = "system"
 # Other names of the prompt, if it is a text or a conversation.
 _PROMPTS = ("instruction", "history", "question", "input", "context", "conversations")
 #: What conversations call the text of a turn, and who speaks.
-_CONTENT, _ROLE, _ASSISTANT, _TURN_NUMBER = "content", "role", "assistant", "turn"
+_CONTENT, _ROLE = "content", "role"
 # The same in ShareGPT, and the parts of a text.
 _VALUE, _FROM, _PARTS, _MESSAGES = "value", "from", "parts", "messages"
 # Who else speaks; turns without a role are answers.
-_OTHERS = ("user", "human", "system", "developer", "tool", "function")
 _USERS = ("user", "human")
+_OTHERS = (*_USERS, "system", "developer", "tool", "function")
+# Forms of turns: the usual one, and those of ShareGPT and Gemini.
+_FORMS = ((_ROLE, _CONTENT), (_FROM, _VALUE), (_ROLE, _PARTS))
 # Forms of conversations as texts of JSON, which are no answers themselves.
 _SPEAKERS = (_ROLE, _FROM)
-_ASSISTANTS = (_ASSISTANT, "model", "gpt")
+_ASSISTANTS = ("assistant", "model", "gpt")
 _CONTENTS = (_CONTENT, TEXT, _PARTS, _VALUE, "tool_calls")
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = (
@@ -102,7 +105,6 @@ _VERDICT = re.compile(r"\[\[\s*(.+?)\s*\]\]")
 _ORDER = re.compile(r"([^<>=]+?)\s*(>+|<+|=+)\s*([^<>=]+)")
 # A list of texts as NumPy prints it.
 _PRINTED = re.compile(r"(?=.*\]\s*\Z)\s*\[\s*(['\"]).*\1\s+['\"].*", re.DOTALL)
-_NAMES = ((_ROLE, _CONTENT), (_FROM, _VALUE))
 _BEGUN = re.compile(r"\s*\[\s*\{\s*['\"](role|content|from|value)['\"]\s*:")
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
 _Error = Callable[..., DataError]
@@ -147,31 +149,34 @@ def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
     return None
 
 
-class _Row(NamedTuple):
+class _Row:
     """A row with two fields of answers.
 
-    Attributes:
+    Args:
         record: the row.
-        fields: with the answers.
-        names: of these fields in the file.
-        marks: the parts by which the names differ.
+        fields: of the two answers and of the winner.
+        wrong: makes an error of a message.
+        settings: names of fields in the file that are others in the row, by these.
+
+    Attributes:
         judged: the field of the winner; empty if the names say which answer is preferred.
-        judge: its name in the file.
-        wrong: makes an error of a message and a code.
+        names: of the fields of the answers in the file.
+        judge: that of the winner.
+        marks: the parts by which the names of the answers differ.
+        places: of the answers, by what a winner may be called.
     """
 
-    record: Mapping[str, Any]
-    fields: tuple[str, str]
-    names: tuple[str, str]
-    marks: tuple[str, str]
-    judged: str
-    judge: str
-    wrong: _Error
+    def __init__(self, record: Mapping[str, Any], fields: Fields, wrong: _Error, settings: _Names):
+        self.record, self.fields, self.judged, self.wrong = record, fields[:2], fields[2], wrong
+        *self.names, self.judge = (settings.get(name, name) for name in fields)
+        self.marks = _marks(*self.names)
+        labels = [*enumerate(self.names), *enumerate(self.marks)]
+        self.places = _PLACES | {label.lower(): place for place, label in labels}
 
     def unusable(self, problem: str, advice: str = "correct it") -> DataError:
         """Return the error of a row that can be dropped."""
         message = f"{problem}: {advice}, or drop such rows (bad: drop)"
-        return self.wrong(message, code="bad-line", parameter="bad")
+        return self.wrong(message, parameter="bad")
 
 
 def pair_of(
@@ -198,34 +203,27 @@ def pair_of(
     >>> pair_of(row, answer_fields(row, {}), DataError, 1, {})["candidates"]
     [{'text': 'X', 'system': 'X', 'score': 2}, {'text': 'Y', 'system': 'Y', 'score': 1}]
     """
-    judged, wrong = fields[2], partial(error, line=line)
-    first, second, judge = [settings.get(name, name) for name in fields]
-    marks = _marks(first, second)
-    row = _Row(record, fields[:2], (first, second), marks, judged, judge, wrong)
-    models = [MODEL_A, MODEL_B] if judged and {MODEL_A, MODEL_B} & record.keys() else []
+    row = _Row(record, fields, partial(error, line=line, code="bad-line"), settings)
+    models = [MODEL_A, MODEL_B] if row.judged and {MODEL_A, MODEL_B} & record.keys() else []
     _check_names(row, models, settings)
-    prompt_field = SOURCE if SOURCE in settings and SOURCE in record else PROMPT
-    if prompt_field not in record:
-        values = ((name, record.get(name)) for name in _PROMPTS)
-        texts = (n for n, value in values if isinstance(value, str) or _is_conversation(value))
-        prompt_field = next(texts, PROMPT)
+    prompts = (SOURCE if SOURCE in settings else PROMPT, PROMPT)
+    texts = (n for n in _PROMPTS if isinstance(v := record.get(n), str) or _is_conversation(v))
+    prompt_field = next((n for n in prompts if n in record), next(texts, PROMPT))
     prompt, sides = _answers_in(row, record.get(prompt_field))
-    columns: list[dict[str, Any]] = [{} for side in sides for _ in side]
-    if models:
-        columns = [{_SYSTEM: record[name]} for name in models]
-    others = {n: v for n, v in record.items() if n not in (*row.fields, *models, prompt_field)}
-    if judged == WINNER:
-        others.pop(WINNER, None)
+    columns = [{_SYSTEM: record[n]} for n in models] or [{} for side in sides for _ in side]
+    used = {*row.fields, *models, prompt_field, *([WINNER] if row.judged == WINNER else [])}
+    others = {name: value for name, value in record.items() if name not in used}
     _move_columns(others, columns, list(map(len, sides)), row)
     better, worse = range(len(sides[0])), list(range(len(sides[0]), len(columns)))
-    judgement: dict[str, Any] = {PREFERENCES: [[place, worse[0]] for place in better]}
-    if judged:
+    if row.judged:
         judgement = _judgement(row, columns)
     elif len(worse) > 1:
         judgement = {RANKINGS: [[place, worse] for place in better]}
+    else:
+        judgement = {PREFERENCES: [[place, *worse] for place in better]}
     if prompt is not None:
         judgement[SOURCE] = _answer(_up_to_user(prompt), prompt_field, row)[TEXT]
-    elif (source := _shared_source([answer for side in sides for answer in side])) is not None:
+    elif (source := _shared_source([*chain(*sides)])) is not None:
         judgement[SOURCE] = source
     named = zip(row.names, sides, strict=True)
     answers = [_answer(answer, name, row) for name, side in named for answer in side]
@@ -287,7 +285,8 @@ def _move_columns(
             continue
         elif {kind_of(value) for value in values} == {NUMBER}:  # of all answers
             column, other = name, ""
-        if column and len(values) == len(columns) and all(map(_is_plain, values)):
+        is_plain = all(value is None or kind_of(value) != OBJECT for value in values)
+        if column and len(values) == len(columns) and is_plain:
             for candidate, value in zip(columns, values, strict=True):
                 candidate[column] = value
             others.pop(name)
@@ -308,10 +307,6 @@ def _column(name: str, marks: tuple[str, str]) -> tuple[str, str]:
     return "", ""
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or kind_of(value) != OBJECT
-
-
 def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Return which of two answers is preferred, or that none is."""
     winner = row.record.get(row.judged)
@@ -325,34 +320,28 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
     labels = (MODEL_A, MODEL_B) if MODEL_A in row.record else row.names
     problem, advice = f"{row.judge} is {shown(winner)}", f"write {', '.join(labels)} or tie"
     if isinstance(winner, bool) or math.isfinite(_number(winner)):
-        raise row.wrong(f"{problem}: {advice}", code="bad-line")
+        raise row.wrong(f"{problem}: {advice}")
     raise row.unusable(problem, advice)
 
 
 def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     """Return the place of the preferred answer, 2 for a tie, or None if it is not known."""
-    if isinstance(winner, list) and len(winner) == 1:
-        (winner,) = winner
-    if isinstance(winner, dict):  # of a pairwise control
-        winner = winner.get("selected")
+    winner = winner[0] if isinstance(winner, list) and len(winner) == 1 else winner
+    winner = winner.get("selected") if isinstance(winner, dict) else winner  # of Label Studio
     if isinstance(winner, str):
         named = [winner in map(of.get, _MODELS) for of in columns]
         if any(named):
             return None if all(named) else named.index(True)
         verdicts = {*_VERDICT.findall(winner)}
         label = verdicts.pop() if len(verdicts) == 1 else winner.strip(" []()")
-        if label == "C" != winner:
-            return _TIED
-        if (place := _labelled(label.lower(), row)) is not None:
+        place = _TIED if label == "C" != winner else _labelled(label.lower(), row.places)
+        if place is not None:
             return place
         winner = label
-    winner = _number(winner)
-    if winner == math.inf:
-        return None
-    if row.judge in _SIGNED:
-        return _TIED if winner == 0 else int(winner > 0)
+    if row.judge in _SIGNED and math.isfinite(number := _number(winner)):
+        return _TIED if number == 0 else int(number > 0)
     low = int(row.marks == ("1", "2"))
-    number = winner - low
+    number = _number(winner) - low
     if number == 0.5 or (low and number == -1):
         return _TIED
     if low and 0 < number < 1:  # an expected preference
@@ -361,14 +350,13 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     return int(number) if number in (0, 1) else None
 
 
-def _labelled(label: str, row: _Row) -> int | None:
+def _labelled(label: str, places: Mapping[str, int]) -> int | None:
     """Return the place of an answer by its mark or name, or by an order of both, such as a>b."""
-    places = _PLACES | {of.lower(): n for pair in row[2:4] for n, of in enumerate(pair)}
     mark = label if label in places else _KIND_OF_ANSWER.sub("", label, count=1)
     if mark in places or label.startswith(_TIE):
         return places.get(mark, _TIED)
     if order := _ORDER.fullmatch(label):
-        one, other = (_labelled(order[group], row) for group in (1, 3))
+        one, other = (_labelled(order[group], places) for group in (1, 3))
         if {one, other} == {0, 1}:
             return _TIED if "=" in order[2] else one if ">" in order[2] else other
     return None
@@ -394,7 +382,7 @@ def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
     for name, value, side in zip(row.names, values, sides, strict=True):
         if row.judged and len(side) > 1:
             problem = f"{name} is {shown(value)}, {len(side)} answers: write one text, or turns "
-            raise row.wrong(f"{problem}with a {_ROLE} and a {_CONTENT}", code="bad-line")
+            raise row.wrong(f"{problem}with a {_ROLE} and a {_CONTENT}")
         if not side:
             raise row.unusable(f"{name} is [], no answer")
         side[:] = [_up_to_answer(answer, name, row) for answer in side]
@@ -420,38 +408,33 @@ def _conversation(answer: Any, row: _Row) -> Any:
         return turns if with_roles or not _is_answer(turns) else _joined(answer)
     if not isinstance(answer, str):
         return _turn(answer)
-    if answer.lstrip()[:1] in ("[", "{"):
+    if answer.lstrip()[:1] in {"[", "{"}:
         parsed = _parsed(answer) if any(key in answer for key in _SPEAKERS) else None
-        if not isinstance(parsed, str) and _is_conversation(parsed):
+        if _is_conversation(parsed):
             return _conversation(parsed, row)
-        names = any(of in answer and text in answer for of, text in _NAMES)
+        names = any(of in answer and text in answer for of, text in _FORMS)
         if (names and _BEGUN.match(answer)) or _PRINTED.fullmatch(answer):
-            what = "a conversation" if names else "a list of texts"
-            problem = f"{what}, {shown(answer)}, that is not JSON: write it by json.dumps"
-            raise row.wrong(problem, code="bad-line")
+            what = f"a {'conversation' if names else 'list of texts'}, {shown(answer)}"
+            raise row.wrong(f"{what}, that is not JSON: write it by json.dumps")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
         problem = "a conversation in a cell that is quoted: read the file as tsv:quoted=true"
-        raise row.wrong(problem, code="bad-line", parameter="format")
-    parts = _TURN.split(answer)
-    if len(parts) < 5 or parts[0].strip() or "Assistant" not in parts[1::2]:
+        raise row.wrong(problem, parameter="format")
+    before, *parts = _TURN.split(answer)
+    if len(parts) < 4 or before.strip() or "Assistant" not in parts[::2]:
         return answer
-    pairs = zip(parts[1::2], parts[2::2], strict=True)
-    return [
-        {_ROLE: "user" if who == "Human" else _ASSISTANT, _CONTENT: text} for who, text in pairs
-    ]
+    return [{_ROLE: who, _CONTENT: text} for who, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _turn(turn: Any) -> Any:
     """Return a turn of a conversation with the usual names of its fields, and any other value."""
     if not isinstance(turn, dict):
         return turn
-    if {_FROM, _VALUE} <= turn.keys() and _CONTENT not in turn:
-        others = {name: value for name, value in turn.items() if name not in (_FROM, _VALUE)}
-        turn = {_ROLE: turn[_FROM], _CONTENT: turn[_VALUE], **others}
-    parts = _PARTS if {_ROLE, _PARTS} <= turn.keys() and _CONTENT not in turn else _CONTENT
-    if not isinstance(turn.get(parts), list):
-        return turn
-    return {n: v for n, v in turn.items() if n != parts} | {_CONTENT: _joined(turn[parts])}
+    for form in _FORMS:
+        if _CONTENT not in turn and {*form} <= turn.keys():
+            names = dict(zip(form, (_ROLE, _CONTENT), strict=True))
+            turn = {names.get(name, name): value for name, value in turn.items()}
+    joined = {_CONTENT: _joined(turn[_CONTENT])} if isinstance(turn.get(_CONTENT), list) else {}
+    return turn | joined
 
 
 def _joined(parts: list[Any]) -> str | None:
@@ -479,9 +462,7 @@ def lists_in(texts: Sequence[Any]) -> list[list[str | None]] | None:
     >>> lists_in(["['a']", '["b", "c"]']), lists_in(["['a']", "b"])
     ([['a'], ['b', 'c']], None)
     """
-    if not all(
-        isinstance(t, list) or (isinstance(t, str) and t.lstrip()[:1] == "[") for t in texts
-    ):
+    if not all(t.lstrip()[:1] == "[" if isinstance(t, str) else isinstance(t, list) for t in texts):
         return None
     lists = [_parsed(text) if isinstance(text, str) else text for text in texts]
     usual = {str, type(None)}
@@ -510,10 +491,9 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
     places = [n for n, turn in enumerate(answer) if _role(turn) not in _OTHERS]
     if not places:
         problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
-        raise row.wrong(problem, code="bad-line")
-    turn = _number(row.record.get(_TURN_NUMBER))
-    judged = 1 <= turn < len(places)
-    return answer[: places[int(turn) - 1 if judged else -1] + 1]
+        raise row.wrong(problem)
+    turn = _number(row.record.get("turn"))
+    return answer[: places[int(turn) - 1 if 1 <= turn < len(places) else -1] + 1]
 
 
 def _up_to_user(prompt: Any) -> Any:
@@ -528,18 +508,14 @@ def _role(turn: Mapping[str, Any]) -> str | None:
 
 
 def _has_turns(answer: Any) -> bool:
-    is_list = isinstance(answer, list) and len(answer) > 0
-    return is_list and all(isinstance(turn, dict) for turn in answer)
+    return isinstance(answer, list) and {*map(type, answer)} == {dict}
 
 
 def _shared_source(answers: list[Any]) -> str | None:
     """Return the last message before the answers, if both conversations have the same ones."""
     before = [turns[:-1] for turns in answers if _has_turns(turns)]
-    messages = [
-        [turn.get(_CONTENT) for turn in turns if _role(turn) in (None, *_OTHERS)]
-        for turns in before
-    ]
-    if len(messages) < 2 or any(of != messages[0] for of in messages):
+    given = [[t.get(_CONTENT) for t in of if _role(t) in (None, *_OTHERS)] for of in before]
+    if len(given) < 2 or any(of != given[0] for of in given):
         return None
     texts = [turn.get(_CONTENT) for turn in before[0] if _role(turn) in (None, *_USERS)]
     return texts[-1] if texts and isinstance(texts[-1], str) else None
@@ -547,11 +523,8 @@ def _shared_source(answers: list[Any]) -> str | None:
 
 def _answer(answer: Any, name: str, row: _Row) -> dict[str, Any]:
     """Return an answer as a candidate: its text, and its other fields."""
-    last = (
-        answer[-1]
-        if _has_turns(answer) or (isinstance(answer, list) and len(answer) == 1)
-        else answer
-    )
+    is_one = isinstance(answer, list) and len(answer) == 1
+    last = answer[-1] if is_one or _has_turns(answer) else answer
     if isinstance(last, str):
         return {TEXT: last}
     fields: Mapping[str, Any] = last if isinstance(last, dict) else {}
@@ -560,5 +533,5 @@ def _answer(answer: Any, name: str, row: _Row) -> dict[str, Any]:
         rule = f"not a text, or an object with a {TEXT} or {_CONTENT}: write turns with a {_ROLE} "
         if last is None or fields.get(key, "") is None:
             raise row.unusable(f"{name} is {shown(answer)}, no answer")
-        raise row.wrong(f"{name} is {shown(answer)}, {rule}and a {_CONTENT}", code="bad-line")
+        raise row.wrong(f"{name} is {shown(answer)}, {rule}and a {_CONTENT}")
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}
