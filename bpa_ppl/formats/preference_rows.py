@@ -215,20 +215,17 @@ def pair_of(
     others = {name: value for name, value in record.items() if name not in used}
     _move_columns(others, columns, list(map(len, sides)), row)
     better, worse = range(len(sides[0])), list(range(len(sides[0]), len(columns)))
+    kind, rest = (RANKINGS, worse) if len(worse) > 1 else (PREFERENCES, worse[0])
+    judgement: dict[str, Any] = {kind: [[place, rest] for place in better]}
     if row.judged:
         judgement = _judgement(row, columns)
-    elif len(worse) > 1:
-        judgement = {RANKINGS: [[place, worse] for place in better]}
-    else:
-        judgement = {PREFERENCES: [[place, *worse] for place in better]}
     if prompt is not None:
         judgement[SOURCE] = _answer(_up_to_user(prompt), prompt_field, row)[TEXT]
     elif (source := _shared_source([*chain(*sides)])) is not None:
         judgement[SOURCE] = source
-    named = zip(row.names, sides, strict=True)
-    answers = [_answer(answer, name, row) for name, side in named for answer in side]
-    candidates = [answer | of for answer, of in zip(answers, columns, strict=True)]
-    return {**others, **judgement, CANDIDATES: candidates}
+    named = [(name, of) for name, side in zip(row.names, sides, strict=True) for of in side]
+    answers = zip([_answer(answer, name, row) for name, answer in named], columns, strict=True)
+    return {**others, **judgement, CANDIDATES: [answer | column for answer, column in answers]}
 
 
 def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
@@ -422,7 +419,8 @@ def _conversation(answer: Any, row: _Row) -> Any:
     before, *parts = _TURN.split(answer)
     if len(parts) < 4 or before.strip() or "Assistant" not in parts[::2]:
         return answer
-    return [{_ROLE: who, _CONTENT: text} for who, text in zip(parts[::2], parts[1::2], strict=True)]
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return [{_ROLE: who.lower(), _CONTENT: text} for who, text in pairs]
 
 
 def _turn(turn: Any) -> Any:
@@ -433,8 +431,9 @@ def _turn(turn: Any) -> Any:
         if _CONTENT not in turn and {*form} <= turn.keys():
             names = dict(zip(form, (_ROLE, _CONTENT), strict=True))
             turn = {names.get(name, name): value for name, value in turn.items()}
-    joined = {_CONTENT: _joined(turn[_CONTENT])} if isinstance(turn.get(_CONTENT), list) else {}
-    return turn | joined
+    if isinstance(turn.get(_CONTENT), list):
+        turn = turn | {_CONTENT: _joined(turn[_CONTENT])}
+    return turn | {_ROLE: turn[_ROLE].lower()} if isinstance(turn.get(_ROLE), str) else turn
 
 
 def _joined(parts: list[Any]) -> str | None:
@@ -488,7 +487,7 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
     """Return a conversation without the turns after the answer: of the judged turn, or the last."""
     if not _has_turns(answer):
         return answer
-    places = [n for n, turn in enumerate(answer) if _role(turn) not in _OTHERS]
+    places = [n for n, turn in enumerate(answer) if turn.get(_ROLE) not in _OTHERS]
     if not places:
         problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
         raise row.wrong(problem)
@@ -498,13 +497,10 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
 
 def _up_to_user(prompt: Any) -> Any:
     """Return a prompt without the turns after the last one of a user, if it has any."""
-    places = [n for n, t in enumerate(prompt) if _role(t) in _USERS] if _has_turns(prompt) else []
+    places = (
+        [n for n, t in enumerate(prompt) if t.get(_ROLE) in _USERS] if _has_turns(prompt) else []
+    )
     return prompt[: places[-1] + 1] if places else prompt
-
-
-def _role(turn: Mapping[str, Any]) -> str | None:
-    role = turn.get(_ROLE)
-    return role.lower() if isinstance(role, str) else None
 
 
 def _has_turns(answer: Any) -> bool:
@@ -514,10 +510,10 @@ def _has_turns(answer: Any) -> bool:
 def _shared_source(answers: list[Any]) -> str | None:
     """Return the last message before the answers, if both conversations have the same ones."""
     before = [turns[:-1] for turns in answers if _has_turns(turns)]
-    given = [[t.get(_CONTENT) for t in of if _role(t) in (None, *_OTHERS)] for of in before]
+    given = [[t.get(_CONTENT) for t in of if t.get(_ROLE) in (None, *_OTHERS)] for of in before]
     if len(given) < 2 or any(of != given[0] for of in given):
         return None
-    texts = [turn.get(_CONTENT) for turn in before[0] if _role(turn) in (None, *_USERS)]
+    texts = [turn.get(_CONTENT) for turn in before[0] if turn.get(_ROLE) in (None, *_USERS)]
     return texts[-1] if texts and isinstance(texts[-1], str) else None
 
 

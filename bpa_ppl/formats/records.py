@@ -117,10 +117,8 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
         if twice := repeated(map(str, getattr(frame, "columns", ()))):
             raise _repeated_column(options, twice) from error
         reason = str(error).splitlines()[0]
-        problem = f"Arrow cannot read a column of the data frame: {reason}"
-        raise DataError(
-            f"{problem}: convert it to numbers or texts", parameter="records"
-        ) from error
+        problem = f"Arrow cannot read a column of the data frame: {reason}: convert it to numbers "
+        raise DataError(f"{problem}or texts", parameter="records") from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
     return block_of_table(options, table.drop_columns(unnamed))
 
@@ -324,18 +322,10 @@ class RecordReader:
         for fields in objects:
             if not left_out:
                 return
-            if left_out.isdisjoint(fields):
-                continue
-            for name in [name for name in fields if name in left_out]:
-                value = fields[name]
-                if value is None:
-                    continue
+            for name in [n for n, v in fields.items() if n in left_out and v is not None]:
                 left_out.remove(name)
-                inner = (
-                    {name: value}
-                    if not isinstance(value, dict)
-                    else {f"{name}.{key}": one for key, one in value.items()}
-                )
+                inside = fields[name] if isinstance(fields[name], dict) else {}
+                inner = {name: fields[name]} | {f"{name}.{n}": v for n, v in inside.items()}
                 self.unused |= {prefix + n: None for n, v in inner.items() if kind_of(v) == NUMBER}
 
     def _values(
