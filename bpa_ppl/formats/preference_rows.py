@@ -41,6 +41,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
@@ -61,10 +62,8 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS
 _SYSTEM = "system"
 # Other names of the prompt, if it is a text or a conversation.
 _PROMPTS = ("instruction", "history", "question", "input", "context", "conversations")
-#: What conversations call the text of a turn, and who speaks.
-_CONTENT, _ROLE = "content", "role"
-# The same in ShareGPT, and the parts of a text.
-_VALUE, _FROM, _PARTS, _MESSAGES = "value", "from", "parts", "messages"
+# Who speaks in a turn, and its text: as usual, in ShareGPT, and the parts of a text in Gemini.
+_ROLE, _CONTENT, _FROM, _VALUE, _PARTS = "role", "content", "from", "value", "parts"
 # Who else speaks; turns without a role are answers.
 _USERS = ("user", "human")
 _OTHERS = (*_USERS, "system", "developer", "tool", "function")
@@ -79,8 +78,8 @@ ANSWERS = (
     *("conversation", "messages", "response", "answer", "output", "completion", "generation"),
     *("assistant", "reply", "text", "translation", "summary", "candidate", "option", "model"),
 )
-#: Fields of texts, some of which may look like numbers.
-TEXTS = {PROMPT, *SETTINGS, *(f"{answer}_{side}" for answer in ANSWERS for side in "ab")}
+#: Fields of texts, some of which may look like numbers, as may the answers.
+TEXTS = {PROMPT, MODEL_A, MODEL_B, *SETTINGS}
 # The marks at the ends of the names of the first and of the second answer.
 _MARKS = (("_a", "_b"), ("_A", "_B"), ("_0", "_1"), ("_1", "_2"), ("_left", "_right"), ("1", "2"))
 # The winners of data sets that call them otherwise: AlpacaEval, SHP, PKU-SafeRLHF and HelpSteer.
@@ -397,8 +396,8 @@ def _is_answer(turns: Any) -> bool:
 
 def _conversation(answer: Any, row: _Row) -> Any:
     """Return an answer, or a prompt, in which a text of several turns is a conversation."""
-    if isinstance(answer, dict) and isinstance(answer.get(_MESSAGES), list):
-        answer = answer[_MESSAGES]
+    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
+        answer = answer["messages"]
     if isinstance(answer, list):
         turns = list(map(_turn, answer))
         with_roles = any(isinstance(turn, dict) and _ROLE in turn for turn in turns)
@@ -445,13 +444,9 @@ def _joined(parts: list[Any]) -> str | None:
 
 def _parsed(text: str) -> Any:
     """Return the value that a text of JSON, or a literal of Python, has; None for other texts."""
-    if _PRINTED.fullmatch(text):
-        return None
-    for parse in (json.loads, ast.literal_eval):
-        try:
+    for parse in () if _PRINTED.fullmatch(text) else (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return parse(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
     return None
 
 
@@ -472,7 +467,7 @@ def lists_in(texts: Sequence[Any]) -> list[list[str | None]] | None:
 def _is_conversation(turns: Any) -> bool:
     """Return whether a value is a list of turns, in any of their forms, or an object with one."""
     if isinstance(turns, dict):
-        return _speaker(turns) in _ASSISTANTS or _is_conversation(turns.get(_MESSAGES))
+        return _speaker(turns) in _ASSISTANTS or _is_conversation(turns.get("messages"))
     return _has_turns(turns) and all({_ROLE, _CONTENT} <= t.keys() or _speaker(t) for t in turns)
 
 
@@ -497,10 +492,10 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
 
 def _up_to_user(prompt: Any) -> Any:
     """Return a prompt without the turns after the last one of a user, if it has any."""
-    places = (
-        [n for n, t in enumerate(prompt) if t.get(_ROLE) in _USERS] if _has_turns(prompt) else []
-    )
-    return prompt[: places[-1] + 1] if places else prompt
+    if not _has_turns(prompt):
+        return prompt
+    places = [n for n, turn in enumerate(prompt, 1) if turn.get(_ROLE) in _USERS]
+    return prompt[: places[-1]] if places else prompt
 
 
 def _has_turns(answer: Any) -> bool:

@@ -148,6 +148,11 @@ def test_the_answers_of_an_arena_are_not_the_names_of_its_models(name: str) -> N
         assert lists.extras["system"] == ("X", "Y")
 
 
+def test_numbers_of_candidates_may_be_called_like_answers(write: Write) -> None:
+    lists = read_nbest(write("id,text,option_a,summary_a", "0,x,3,1", "0,y,4,2"))
+    assert lists.feature_names == ("option_a", "summary_a")
+
+
 @pytest.mark.parametrize("name", ["context", "conversations", "question", "input", "prompt"])
 def test_other_names_of_the_prompt(name: str) -> None:
     row = {"response1": "x", "response2": "y", "overall_preference": -3}
