@@ -35,7 +35,7 @@ _ALIASES = {
     TEXT: (
         *("hypothesis", "hyp", "hypo", "translation", "mt", "system_output", "output"),
         *("candidate", "prediction", "response", "completion", "sample"),
-        *("decoded", "generation", "generated_text"),
+        *("decoded", "generation", "generated_text", "content"),
     ),
     CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
     "chosen": ("preferred", "better", "accepted", "positive"),
@@ -47,12 +47,15 @@ _USUAL = (ID, TEXT, SOURCE, REFERENCE, "target", "prompt", "system", "model", "s
 #: Words in the names of other columns: `source_text`, `custom_id` of responses, `text_length`.
 _OTHERS = ("source", "src", "reference", "ref", "custom", "model", "system", "lang", "language")
 _NOT_THESE = {
-    ID: (*_ALIASES[TEXT], "user", "worker", "rater", "annotator"),
-    TEXT: ("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
+    ID: (*_ALIASES[TEXT], "message", "choice", "user", "author", "worker", "rater", "annotator"),
+    TEXT: (
+        *("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
+        *("user", "author", "worker", "rater", "annotator", "meta", "metadata"),
+    ),
 }
 _SHOWN = 400  # characters of the names of columns in a message
 #: The index of a data frame that pandas has written as a column, and read again.
-_INDEX = re.compile(r"Unnamed: \d+(\.\d+)*|__index_level_\d+__")
+_INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
 
 
 class ColumnNames:
@@ -139,7 +142,8 @@ class ColumnNames:
             remedy = (
                 "reset_index() makes it a column" if name in index else "write it with index=False"
             )
-            problem = f"{name} is left out, the index of a data frame: {remedy}"
+            name_of = name or "a column without a name"
+            problem = f"{name_of} is left out, the index of a data frame: {remedy}"
             warn_user(f"{locate(self._origin)}{problem}")
         self._left_out.add(name)
         return False
@@ -225,14 +229,19 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
 
     >>> nearest("text", ["segment", "output"]), nearest("id", ["Sentence_ID"]), nearest("id", ["a"])
     ('output', 'Sentence_ID', None)
+    >>> nearest("text", ["prompt.content", "message.content"])
+    'message.content'
     """
     folded = {name.lower(): name for name in names}
-    aliases = [name for name in _ALIASES.get(usual, ()) if name in folded]
-    words = {name: set(name.replace("-", "_").split("_")) for name in folded}
+    of_usual = _ALIASES.get(usual, ())
+    aliases = [name for name in of_usual if name in folded]
+    words = {name: set(re.split(r"[-_.]", name)) for name in folded}
     others = (*_OTHERS, *_NOT_THESE.get(usual, ()))
-    parts = [name for name, of in words.items() if usual in of and of.isdisjoint(others)]
+    allowed = [name for name, of in words.items() if of.isdisjoint(others)]
+    parts = [name for name in allowed if usual in words[name]]
+    inside = [name for name in allowed if "." in name and name.rpartition(".")[2] in of_usual]
     close = difflib.get_close_matches(usual, folded, 1, cutoff=0.8)
-    return next((folded[name] for name in (*aliases, *parts, *close)), None)
+    return next((folded[name] for name in (*aliases, *parts, *inside, *close)), None)
 
 
 def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:

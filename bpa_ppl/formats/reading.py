@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from bpa_ppl.formats.references import AnyReferences, AnySources, references_of,
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.separated import Csv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
+from bpa_ppl.formats.values import json_keys
 from bpa_ppl.nbest import NBest
 
 # The beginnings of files that no format reads, and what to do about them.
@@ -27,6 +29,9 @@ _REMEDIES = {
     rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",
     rb"\s*$": "the first line is blank: remove it",
     rb"[^\0\n]*\r[^\0\n]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
+    rb"[^|\n]+(\|[^|\n]+){2,}\n[^|\n]*(\|[^|\n]*){2,}$": "the cells are separated by '|': separate "
+    "them by commas, as `pandas.read_csv(FILE, sep='|').to_csv(NEW, index=False)` does in Python "
+    "(header=None if the first line has no names)",
     rb"\"?sep=": "the first line is not the header, but a setting for Excel: remove it",
     rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
     rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S+\s*$": "this is a run of TREC: "
@@ -257,6 +262,13 @@ def _makes_lists(head: bytes, format: str) -> bool:
     return len(lists) == 1 or lists.sizes.max() > 1
 
 
+def _names_inside(line: bytes) -> list[str]:
+    """Return the names, with dots, of the fields of objects in a line that is an object of JSON."""
+    record = json.loads(line) if json_keys(line) else {}
+    objects = {name: value for name, value in record.items() if isinstance(value, dict)}
+    return [f"{name}.{field}" for name, fields in objects.items() for field in fields]
+
+
 def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
@@ -279,7 +291,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
-    fits = []
+    fits, inside = [], _names_inside(line)
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
@@ -291,7 +303,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-            near = {field: nearest(field, names) for field in missing}
+            near = {field: nearest(field, [*names, *inside]) for field in missing}
             table = isinstance(reader, TableFormat) and all(
                 column and hasattr(reader, field) for field, column in near.items()
             )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
 from bpa_ppl.errors import DataError, quote
+from bpa_ppl.formats.values import means_missing
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import NBest, feature_of
 
@@ -99,17 +100,19 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
 def as_verdicts(values: Any) -> Float64 | None:
     """Return a column of verdicts as numbers, 1 for true and 0 for false, NaN where one is missing.
 
-    None for a column of other values, or of missing ones only.
+    A text such as "N/A" is a missing one. None for a column of other values, or of missing ones
+    only.
 
-    >>> as_verdicts((True, None, False)), as_verdicts(("PASS", "fail")), as_verdicts(("yes", "cat"))
+    >>> as_verdicts((True, "N/A", False)), as_verdicts(("PASS", "fail")), as_verdicts(("cat",))
     (array([ 1., nan,  0.]), array([1., 0.]), None)
     """
     if not {str, bool, np.str_, np.bool_, type(None)}.issuperset(map(type, values)):
         return None
-    words = {v: str(v).strip().lower() for v in set(values) if not is_missing(v)}
+    words = {v: str(v).strip().lower() for v in set(values) if v is not None}
+    words = {v: word for v, word in words.items() if not means_missing(word)}
     if not words or not _VERDICTS.keys() >= set(words.values()):
         return None
-    return np.array([np.nan if is_missing(v) else _VERDICTS[words[v]] for v in values])
+    return np.array([_VERDICTS[words[v]] if v in words else np.nan for v in values])
 
 
 def judgement_note(nbest: NBest, name: str) -> str:

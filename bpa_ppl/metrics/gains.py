@@ -89,7 +89,8 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     message = f"unknown {what} {name!r}: choose one of {metrics}{columns}"
     values = () if nbest is None else nbest.extras.get(column, ())
     if texts := [value for value in values if isinstance(value, str) and value]:
-        message += f" ({column} is a column of texts, such as {quote(texts[0])})"
+        other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
+        message += f" ({column} is a column of texts, such as {quote(other)})"
     raise UsageError(message, parameter=what, code="unknown-name")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -150,6 +151,36 @@ def test_a_run_of_trec_becomes_a_table(tmp_path: Path, name: str, separator: str
     assert "run of TREC" in message
     run_shell(quoted_command(message).replace("RUN", name) + " > out.tsv", tmp_path)
     assert content(read_nbest(tmp_path / "out.tsv")) == (DOCUMENTS, {"score": SCORES})
+
+
+NESTED = {"meta": {"id": 7}, "prompt": {"content": "?"}, "judge": 0.5}
+
+
+@pytest.mark.parametrize("name", ["lists.jsonl", "lists.csv", "lists.tsv"])
+def test_fields_of_objects_and_names_with_dots_are_proposed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "lists.jsonl":
+        records = [{**NESTED, "message": {"content": text}} for text in "ab"]
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        rows = ["meta.id,prompt.content,judge,message.content", "7,?,0.5,a", "7,?,0.5,b"]
+        path.write_text("\n".join(rows).replace(",", "\t" if name == "lists.tsv" else ","))
+    proposed = re.search(r"write them as (\S+):", message_of(path))
+    assert proposed
+    assert proposed[1].endswith(":id=meta.id,text=message.content")
+    lists = content(read_nbest(path, format=proposed[1]))
+    assert lists == ([["a", "b"]], {"judge": [0.5, 0.5]})
+
+
+@pytest.mark.parametrize("name", ["lists.csv", "lists.txt"])
+def test_cells_separated_by_bars(tmp_path: Path, name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / name
+    path.write_text("id|text|judge\n0|a, b|0.5\n0||0.25\n")
+    message = message_of(path)
+    assert quoted_command(message).startswith("pandas.read_csv(FILE, sep='|').to_csv(NEW, ")
+    pandas.read_csv(path, sep="|").to_csv(tmp_path / "new.csv", index=False)
+    assert content(read_nbest(tmp_path / "new.csv")) == ([["a, b", ""]], {"judge": [0.5, 0.25]})
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])

@@ -60,6 +60,18 @@ def test_the_index_of_a_frame_that_was_written_twice(tmp_path: Path) -> None:
     assert (lists.feature_names, lists.extras, len(notes)) == (("judge",), {}, 3)
 
 
+@pytest.mark.parametrize("name", ["lists.parquet", "lists.jsonl", "records"])
+def test_an_index_without_a_name_is_no_feature(tmp_path: Path, name: str) -> None:
+    data, path = frame(**{"": [5, 3, 1, 0, 4, 2]}), tmp_path / name
+    if name == "lists.parquet":
+        data.to_parquet(path)
+    else:
+        data.to_json(path, orient="records", lines=True)
+    with pytest.warns(BpaWarning, match="a column without a name is left out, the index"):
+        lists = from_records(data) if name == "records" else bpa.read_nbest(path)
+    assert (lists.feature_names, lists.extras) == (("judge",), {})
+
+
 def test_a_named_index_of_numbers_is_no_feature(tmp_path: Path) -> None:
     data = frame(row=[5, 3, 1, 0, 4, 2]).set_index("row")
     data.to_parquet(tmp_path / "lists.parquet")
@@ -174,6 +186,11 @@ def test_verdicts_that_are_missing_and_parallel_lists() -> None:
     lists = bpa.read_nbest([json.dumps(line).encode()])
     np.testing.assert_equal(column_of(lists, "ok"), [1, np.nan, 0])
     assert "- ok: true in 1 of 2" in str(describe(lists))
+    spelled = lists.with_extras(ok=["pass", "N/A", "fail"])
+    np.testing.assert_equal(column_of(spelled, "ok"), [1, np.nan, 0])
+    assert "- ok: true in 1 of 2" in str(describe(spelled))
+    with pytest.raises(UsageError, match=r"ok is a column of texts, such as 'maybe'"):
+        bpa.gains(lists.with_extras(ok=["yes", "maybe", "no"]), "ok")
     for other in (["yes", "maybe", "no"], [True, "cat", False], [True, 2.0, False]):
         with pytest.raises((DataError, UsageError), match="ok"):
             bpa.gains(lists.with_extras(ok=other), "ok")

@@ -184,6 +184,10 @@ def test_a_column_whose_place_is_taken_is_left_out(write: Write) -> None:
         (["segment,output", "7,a"], Csv(id="segment", text="out"), "no column out .*text=output"),
         (['{"segment": 7, "output": "a"}'], Jsonl(id="segment"), "no column text .*text=output"),
         (['{"id": 7, "candidates": [{"hyp": "a"}]}'], "jsonl", "no column text .*text=hyp"),
+        (['{"id": 7, "message": {"content": "a"}}'], "jsonl", "text .*text=message.content"),
+        (["seg.id,text", "7,a"], "csv", "no column id .*id=seg.id"),
+        (['{"id": 7, "prompt": {"content": "a"}}'], "jsonl", "no column text .*text=NAME"),
+        (['{"author": {"id": 1}, "text": "a"}'], "jsonl", "no column id .*id=NAME"),
     ],
 )
 def test_an_absent_column_is_named_with_the_nearest(
