@@ -91,6 +91,8 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     if texts := [value for value in values if isinstance(value, str) and value]:
         other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
         message += f" ({column} is a column of texts, such as {quote(other)})"
+    elif any(isinstance(value, list | tuple) for value in values):
+        message += f" ({column} is a column of lists: `bpa lists` or describe shows how to use it)"
     raise UsageError(message, parameter=what, code="unknown-name")
 
 

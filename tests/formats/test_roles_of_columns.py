@@ -189,6 +189,8 @@ def test_verdicts_that_are_missing_and_parallel_lists() -> None:
     spelled = lists.with_extras(ok=["pass", "N/A", "fail"])
     np.testing.assert_equal(column_of(spelled, "ok"), [1, np.nan, 0])
     assert "- ok: true in 1 of 2" in str(describe(spelled))
+    with pytest.raises(UsageError, match="t is a column of lists: `bpa lists` or describe"):
+        bpa.gains(lists.with_extras(t=[[1, 2], [2], [4, 5]]), "t")
     with pytest.raises(UsageError, match=r"ok is a column of texts, such as 'maybe'"):
         bpa.gains(lists.with_extras(ok=["yes", "maybe", "no"]), "ok")
     for other in (["yes", "maybe", "no"], [True, "cat", False], [True, 2.0, False]):
