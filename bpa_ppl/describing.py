@@ -203,19 +203,12 @@ class Description(Outcome):
             yield f"{counted(self.empty, 'candidate')} with an empty text"
         yield from (f"warning: {warning}" for warning in self.warnings)
 
-    def _judgements(self) -> list[str]:
-        """Return the names of the columns that can only be the gain."""
-        extras = (column.name for column in self.columns if column.kind == "extra")
-        return [*extras, *self.verdicts]
-
     def _plan_notes(self) -> Iterator[str]:
         plan = self.plan
         if plan is None:
-            judged = ", ".join(self._judgements()) or "none here"
-            yield (
-                "adapt needs judgements: preferences, references, or a column to name as the gain: "
-                + judged
-            )
+            extras = [column.name for column in self.columns if column.kind == "extra"]
+            use = "adapt needs judgements: preferences, references, or a column to name as the gain"
+            yield f"{use}: {', '.join([*extras, *self.verdicts]) or 'none here'}"
             return
         gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
         yield (
@@ -272,11 +265,8 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
     columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
     ids = nbest.sentence_ids
-    verdicts = {
-        name: values
-        for name, column in nbest.extras.items()
-        if (values := as_verdicts(column)) is not None
-    }
+    extras = nbest.extras.items()
+    verdicts = {name: as_verdicts(column) for name, column in extras}
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),
@@ -286,19 +276,20 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         columns=columns,
         texts={
             name: len(set(filter(None, values)))
-            for name, values in nbest.extras.items()
+            for name, values in extras
             if as_numbers(values) is None
-            and name not in verdicts
+            and verdicts[name] is None
             and all(isinstance(v, str | None) for v in values)
         },
         lists={
             name: _use_of_lists(name, values, nbest)
-            for name, values in nbest.extras.items()
+            for name, values in extras
             if any(isinstance(value, list | tuple) for value in values)
         },
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
             for name, values in verdicts.items()
+            if values is not None
         },
         of_sentences=tuple(nbest.sentence_extras),
         sources=0 if nbest.sources is None else len(nbest),

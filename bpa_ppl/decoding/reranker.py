@@ -456,21 +456,18 @@ def _weighted_sum(
         values = to_floats(scores, "scores")
     except UsageError:
         values = np.empty(0)
-    if values.shape == weights.shape and (gaps := np.isnan(values)).any():
+    complete = values.shape == weights.shape
+    if complete and (gaps := np.isnan(values)).any():
         if missing == "none":
             return None
         if missing == "mean":
             means, slopes = expected
             others = np.where(gaps, 0.0, values - means) @ weights
             values = np.where(gaps, means + slopes * others, values)
-    if values.shape != weights.shape or not np.isfinite(values).all():
+    odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
+    if odd or not complete:
         problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
-        problem = f"{problem}, not {quote(scores)}"
-        if values.shape == weights.shape:
-            odd = [
-                name for name, value in zip(names, values, strict=True) if not np.isfinite(value)
-            ]
-            problem += f": correct {', '.join(odd)}"
+        problem += f", not {quote(scores)}" + f": correct {', '.join(odd)}" * complete
         raise DataError(problem, parameter="scores", code="bad-number")
     return float(values @ weights + constant)
 

@@ -50,14 +50,12 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     places = _rows_of_candidates(rows, name)
     columns = _differing_columns(rows, places)
     columns[name] = raters
-    judgements = []
     for of in places:
-        judgements.append([{n: values[row] for n, values in columns.items()} for row in of])
-        names = [one[name] for one in judgements[-1]]
-        if again := [place for place, rater in enumerate(names) if rater in names[:place]]:
-            problem = f"a second row of {name} {quote(names[again[0]])} for one candidate"
-            line = rows.lines[of[again[0]]]
-            raise error(f"{problem}: give it one row, such as their sum or mean", line)
+        names = [raters[row] for row in of]
+        for row, rater in zip(of, names, strict=True):
+            if rater in names[: of.index(row)]:
+                problem = f"a second row of {name} {quote(rater)} for one candidate: give it one "
+                raise error(f"{problem}row, such as their sum or mean", rows.lines[row])
     kept = rows.select(np.array([of[0] for of in places]))
     numbers = {column: of for column, of in kept.numbers.items() if column != name}
     for column in filter(name.__ne__, columns):
@@ -65,7 +63,8 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
         if f"{column}.mean" in means:
             numbers[column] = means[f"{column}.mean"]
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
-    return kept._replace(numbers=numbers, extras={**extras, name: judgements})
+    extras[name] = [[{n: by[row] for n, by in columns.items()} for row in of] for of in places]
+    return kept._replace(numbers=numbers, extras=extras)
 
 
 def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:

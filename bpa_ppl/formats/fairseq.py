@@ -124,14 +124,13 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fi
             if without and (counted or without[1] == "S"):
                 counted += without[1] == "S"
                 letter, digits = without[1], str(options.first_id + counted - 1)
-            elif matched is None:
-                if hidden := _INSIDE.search(line):
-                    problem = f"{hidden[0].strip()} is not at the start of its line"
-                    advice = "run fairseq with --no-progress-bar"
-                    raise options.error(f"{problem}: {advice}", number)
-                continue
-            else:
+            elif matched:
                 letter, digits = matched.groups()
+            elif hidden := _INSIDE.search(line):
+                problem = f"{hidden[0].strip()} is not at the start of its line"
+                raise options.error(f"{problem}: run fairseq with --no-progress-bar", number)
+            else:
+                continue
             if len(digits) > _LONGEST_ID:
                 raise options.error(f"sentence id {digits} is too large", number)
             identifier = int(digits)

@@ -207,13 +207,11 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
 
 def schema_of(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
-    mean_over, exclude = getattr(reader, "mean_over", ()), getattr(reader, "exclude", None)
-    excluded = (exclude,) if isinstance(exclude, str) else exclude
+    settings = (getattr(reader, name, None) for name in ("mean_over", "exclude"))
+    mean_over, exclude = ((of,) if isinstance(of, str) else of for of in settings)
+    names = ColumnNames(reader.column_names(), options.origin, exclude)
     return Schema(
-        options._replace(
-            names=ColumnNames(reader.column_names(), options.origin, excluded),
-            mean_over=(mean_over,) if isinstance(mean_over, str) else mean_over,
-        ),
+        options._replace(names=names, mean_over=mean_over or ()),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         texts=reader.texts,
@@ -304,14 +302,13 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
             near = {field: nearest(field, [*names, *inside]) for field in missing}
-            table = isinstance(reader, TableFormat) and all(
-                column and hasattr(reader, field) for field, column in near.items()
+            other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
+            may_fit = all(column and hasattr(reader, field) for field, column in near.items())
+            table = (
+                isinstance(reader, TableFormat) and may_fit and _makes_lists(head or line, other)
             )
             if table:
-                settings = ",".join(f"{field}={column}" for field, column in near.items())
-                table = _makes_lists(head or line, f"{name}:{settings}")
-            if table:
-                problem += f"; if it has other names, write them as {name}:{settings}"
+                problem += f"; if it has other names, write them as {other}"
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
             is_shape = name == shape[0] or isinstance(reader, Csv)
             fits.append((table, share, suffix in kind.suffixes, is_shape, name, problem))

@@ -258,18 +258,15 @@ class Schema:
 
     def _bad_number(self, block: Block, name: str, row: int) -> DataError:
         """Return the error of a value that is not a finite number."""
-        value = block.candidates[name][row]
+        value, details = block.candidates[name][row], {}
+        what, number = "a finite 32-bit number: correct it", kind_of(value) == NUMBER
         if name not in self._numbers_only:
-            end = self.options.names.or_exclude(name) if kind_of(value) != NUMBER else ""
-            problem = f"is {shown(value)}, not a finite 32-bit number: correct it, or drop such "
-            return self._error_at(
-                block, name, row, f"{problem}candidates (bad: drop){end}", parameter="bad"
-            )
-        if kind_of(value) == NUMBER:
-            problem = f"is {shown(value)}, not a finite 32-bit number: correct it"
-            return self._error_at(block, name, row, problem)
-        problem = f"is {shown(value)}, not a number: correct it"
-        return self._error_at(block, name, row, problem, code="missing-feature")
+            what += ", or drop such candidates (bad: drop)"
+            what += "" if number else self.options.names.or_exclude(name)
+            details = {"parameter": "bad"}
+        elif not number:
+            what, details = "a number: correct it", {"code": "missing-feature"}
+        return self._error_at(block, name, row, f"is {shown(value)}, not {what}", **details)
 
     def _candidates(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -312,10 +309,9 @@ class Schema:
                 if kind == NUMBER:
                     return kind
                 if _says_missing(value):
-                    present = ((k, v) for k, v in enumerate(values) if not self._is_missing(v))
-                    place, other = next(
-                        (of for of in present if not _says_missing(of[1])), (0, None)
-                    )
+                    present = (of for of in enumerate(values) if not self._is_missing(of[1]))
+                    others = (of for of in present if not _says_missing(of[1]))
+                    place, other = next(others, (0, None))
                     if other is None or kind_of(other) == NUMBER:
                         self._no_number.setdefault(name, self._value_at(block, name, row))
                         return EMPTY if other is None else NUMBER
