@@ -127,3 +127,22 @@ def test_the_text_that_is_no_number_is_named(write: Write) -> None:
     lines = [json.dumps({"id": 0, "text": "a", "lm": lm}) for lm in ("None", "x", 1)]
     with raises(DataError, "bad-data", line=3, match="lm of record 2 is 'x'"):
         read_nbest(write(*lines))
+
+
+@pytest.mark.filterwarnings("ignore:mqm is missing for 1 of 3")
+@pytest.mark.parametrize("index", [None, "id", "system"])
+def test_texts_among_the_numbers_of_a_frame(index: str | None) -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = {"id": [4, 4, 5], "text": list("abc"), "system": list("xyz"), 7: [1.0, 2.0, 3.0]}
+    frame = pandas.DataFrame({**columns, "mqm": [0.5, "N/A", 1.5]})
+    frame = frame.set_index(index) if index else frame.set_index(pandas.Index([5, 3, 1]))
+    with pytest.warns(BpaWarning, match=r"mqm of record 2 is 'N/A': read as missing"):
+        lists = from_records(frame)
+    assert (lists.feature_names, lists.ids) == (("7",), (4, 5))
+    assert lists.features.ravel().tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(lists.extras["mqm"], [0.5, np.nan, 1.5])
+    assert list(lists.extras["system"]) == list("xyz")
+    with raises(
+        DataError, "bad-data", line=2, match="mqm of record 1 is 'cat': give the field one type"
+    ):
+        from_records(frame.assign(mqm=["cat", 0.5, 1.5]))
