@@ -114,11 +114,12 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
-        if twice := repeated(map(str, getattr(frame, "columns", ()))):
+        levels = getattr(getattr(frame, "index", None), "names", ())
+        index = [name for name in levels if name is not None]
+        if twice := repeated(map(str, (*index, *getattr(frame, "columns", ())))):
             raise _repeated_column(options, twice) from error
         if hasattr(frame, "reset_index"):  # of pandas, whose columns may have values of any types
-            named = any(name is not None for name in frame.index.names)
-            frame = frame.reset_index() if named else frame
+            frame = frame.reset_index() if index else frame
             return block_of_records(frame.rename(columns=str).to_dict("records"), options)
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}: convert it to numbers "

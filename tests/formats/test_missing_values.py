@@ -146,3 +146,5 @@ def test_texts_among_the_numbers_of_a_frame(index: str | None) -> None:
         DataError, "bad-data", line=2, match="mqm of record 1 is 'cat': give the field one type"
     ):
         from_records(frame.assign(mqm=["cat", 0.5, 1.5]))
+    with raises(DataError, "duplicate", match="two columns mqm"):
+        from_records(frame.set_index("mqm", drop=False))
