@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.arguments import one_of, require
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
@@ -26,6 +26,7 @@ from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.metrics.preferences import has_preferences
+from bpa_ppl.models.hierarchical import hierarchical
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -36,7 +37,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.posterior.record import (
     ComponentRecord,
     IndicatorsRecord,
@@ -79,6 +80,8 @@ if TYPE_CHECKING:
 _OF_ORDER = Pairs(exponent=1.5)
 #: Indicators are left out if their log Bayes factor is below: docs/results/judged-lists.md.
 LEFT_OUT_BELOW = -3.0
+#: The models that have names.
+MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
 #: The message if the posterior has no observation.
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 
@@ -90,7 +93,7 @@ def adapt(
     gain: AnyGain | Oracles | None = None,
     likelihood: str | Likelihood | None = None,
     prior: str | PriorFamily | Prior | None = None,
-    model: Model | None = None,
+    model: str | Model | None = None,
     sampler: str | Sampler | None = None,
     draws: int | None = None,
     chains: int | None = None,
@@ -133,8 +136,8 @@ def adapt(
             `horseshoe`; a `Prior`, such as that of other lists; or a family of priors. None is
             `isotropic` with the variance 0.1, and for features without a canonical weight with a
             scale that is learned from these sentences: see `Isotropic`.
-        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; None is
-            `bpa_ppl.models.log_linear`.
+        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; or
+            `hierarchical`, with weights for each `domain` of the lists. None is `log_linear`.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
             NumPyro, `numpyro:HMC`; or a `Sampler`. None is `auto`. The published 100 samples of
@@ -350,6 +353,12 @@ def _set_up(
     family = isotropic.with_variances(_family(options, engine), prepared.pretrained)
     isotropic.build_prior(family, match)  # raises before anything is scored
     model = _model(options, family, match)
+    if model is hierarchical and DOMAIN not in nbest.sentence_extras:
+        problem = f"the lists have no extra {DOMAIN}, which the model hierarchical needs"
+        remedy = "name the customer, language or slice of each list in it"
+        raise DataError(
+            f"{problem}: {remedy}", nbest.origin, parameter=DOMAIN, code="missing-column"
+        )
     # Nothing is asked yet where only the prior of answers is wanted.
     prior_of_answers = options.prior_only and likelihood.observes == "preferences"
     observing = Oracle() if prior_of_answers else likelihood
@@ -423,6 +432,8 @@ def _observe(
 def _model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Model:
     """Return the model: the one that is chosen, or that of the family of priors."""
     model = options.model or log_linear
+    if isinstance(model, str):
+        model = MODELS[one_of(model, MODELS, "model")]
     if not callable(model):
         problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
         raise UsageError(problem, parameter="model", code="wrong-type")

@@ -221,7 +221,8 @@ class Problem:
                 )
             )
             log_prior = log_priors(target, values)
-        dims = {site: names for site, names in target.likelihood.dims.items() if site in values}
+        of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
+        dims = {site: names for site, names in of_sites.items() if site in values}
         return Draws(
             values,
             match.free_names,
@@ -236,7 +237,7 @@ class Problem:
             prior=from_prior,
             sites=info.latent,
             dims=dims,
-            coords=observed.coords if dims else {},
+            coords={dim: names for dim, names in observed.coords.items() if dims and names},
             observed={"oracle": observed.chosen},
             constants={**constants, **self.constants},
             fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),

@@ -148,6 +148,8 @@ def record_comparison(
         gains: (candidates,) if they are available.
     """
     given = isinstance(metric, Column) or (gains is not None and lacks_canonical(draws))
+    if draws.domains:  # the weights are those of a new domain
+        return draws
     if not (given or uses_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
         return draws
     comparison = _compare(lists, metric, draws, gains)

@@ -278,6 +278,8 @@ class AdaptFlags:
             prior (default: isotropic).
         prior_variance: Variance σ_T of the isotropic prior, or NAME=VALUE for a single feature
             (default: 0.1, and learned for features without a canonical weight).
+        model: log_linear, or hierarchical, with weights for each `domain` of the lists, such as a
+            customer or a language (default: log_linear).
         lower_is_better: With --weights equal: features of which less is better.
         pretrained: Without canonical weights: start the weights of added consensus and length
             features at values learned from public judged lists, or at 0 (default: pretrained).
@@ -303,6 +305,7 @@ class AdaptFlags:
     add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
     prior: Annotated[str | None, Parameter(group=PRIOR)] = None
     prior_variance: Annotated[Any, parsed(prior_variance, several=True, group=PRIOR)] = None
+    model: Annotated[str | None, Parameter(group=PRIOR)] = None
     fixed: Annotated[Fixed, Parameter(group=PRIOR)] = None
     defaults: Annotated[Defaults, Parameter(group=PRIOR)] = None
     lower_is_better: Annotated[list[str] | None, Parameter(group=PRIOR)] = None

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, groupby
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -18,7 +18,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
@@ -27,13 +27,13 @@ from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Ru
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.reliability import choose_threshold
 from bpa_ppl.drift import DriftMonitor
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.metrics.pairwise import PAIRED
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.weights import Weights
 
@@ -165,7 +165,8 @@ class Reranker:
         self.feature_names = tuple(names)
         fixed = set(self.draws.fixed).difference(used)
         self.required_features = tuple(name for name in names if name not in fixed)
-        self._decider = lru_cache(_ORDERS)(self._new_decider)
+        self._decider = lru_cache(_ORDERS + len(self.draws.domains))(self._new_decider)
+        self._new_domains: set[str] = set()
         mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
         weights = {**mean, **self.draws.fixed}
         self._monitor = DriftMonitor(record.feature_scales, weights, self.feature_names)
@@ -230,6 +231,7 @@ class Reranker:
         features: Mapping[str, npt.ArrayLike] | npt.ArrayLike,
         *,
         source: str | None = None,
+        domain: str | None = None,
         **columns: Sequence[str],
     ) -> Candidate:
         """Choose from one list.
@@ -238,6 +240,7 @@ class Reranker:
             texts: (N,) the candidates.
             features: by name, (N,) each; or an array (N, features) in the order of `feature_names`.
             source: the source sentence, if features of the posterior are computed from it.
+            domain: of the sentence, if the posterior has weights for each domain.
             **columns: (N,) texts each, if features of the posterior are computed from them, such as
                 `system=["online", "local"]`; see `needs`.
 
@@ -252,12 +255,12 @@ class Reranker:
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         self._require_pairs([len(texts)], ["of texts"])
-        table = _to_table(features, len(texts), names)
+        table, own = _to_table(features, len(texts), names), self._known_domain(domain)
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
-            position, p, _ = self._decider(names).decide(table, strings)
+            position, p, _ = self._decider(names, own).decide(table, strings)
         else:
             lists = from_lists(
                 [texts],
@@ -267,7 +270,7 @@ class Reranker:
                 extras={name: [values] for name, values in columns.items()},
             )
             (lists,) = self._prepare(lists)
-            choice, _, p, _ = self._decider(lists.feature_names).choose(lists)
+            choice, _, p, _ = self._decider(lists.feature_names, own).choose(lists)
             position = int(choice[0])
         probability = float(p[position])
         sure = None if self.ask_below is None else probability >= self.ask_below
@@ -372,14 +375,40 @@ class Reranker:
             yield lists
         self._monitor.finish()
 
-    def _new_decider(self, names: tuple[str, ...]) -> Decider:
-        """Return the decider for lists with some columns."""
+    def _new_decider(self, names: tuple[str, ...], domain: str | None = None) -> Decider:
+        """Return the decider for lists with some columns, of a domain with weights of its own."""
         lists = from_lists([], [], names)
-        return Decider.of(self.draws, lists, self.rule, self._count, self._derivations)
+        draws = self.draws if domain is None else self.draws.of_domain(domain)
+        return Decider.of(draws, lists, self.rule, self._count, self._derivations)
+
+    def _known_domain(self, domain: Any) -> str | None:
+        """Return a domain with weights of its own; None, with a warning, for a new one."""
+        if not self.draws.domains or str(domain) in self.draws.domains:
+            return str(domain) if self.draws.domains else None
+        if (name := str(domain)) not in self._new_domains:
+            self._new_domains.add(name)
+            problem = (
+                "no domain is named" if domain is None else f"the domain {quote(domain)} is new"
+            )
+            known = list_names(self.draws.domains)
+            warn_user(f"{problem}: its weights are drawn around those of {known}")
+        return None
+
+    def _by_domain(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, str | None]]:
+        """Yield consecutive lists of the same domain, and the domain if it has own weights."""
+        for lists in tables:
+            if not self.draws.domains:
+                yield lists, None
+                continue
+            names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
+            known = [self._known_domain(name) for name in names]
+            for domain, places in groupby(range(len(lists)), known.__getitem__):
+                first, *others = places
+                yield lists[first : first + 1 + len(others)], domain
 
     def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, Decided]]:
-        for lists in tables:
-            yield lists, self._decider(lists.feature_names).choose(lists)
+        for lists, domain in self._by_domain(tables):
+            yield lists, self._decider(lists.feature_names, domain).choose(lists)
 
     def _in_workers(self, tables: Iterator[NBest]) -> Iterator[tuple[NBest, Decided]]:
         first: deque[NBest] = deque()
@@ -392,12 +421,13 @@ class Reranker:
             return
         from joblib import delayed
 
-        def call(lists: NBest) -> Any:
-            decider = self._decider(lists.feature_names)
+        def call(lists: NBest, domain: str | None) -> Any:
+            decider = self._decider(lists.feature_names, domain)
             return delayed(Decider.choose)(decider, decider.strip(lists), threads=1)
 
         queued = (first.popleft() for _ in range(len(first)))
-        calls = ((lists, call(lists)) for lists in chain(queued, tables))
+        parts = self._by_domain(chain(queued, tables))
+        calls = ((lists, call(lists, domain)) for lists, domain in parts)
         with parallel_workers(self._jobs) as parallel:
             yield from parallel.in_order(calls)
 

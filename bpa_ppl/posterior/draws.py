@@ -23,6 +23,8 @@ POINTS = ("mean", "mode", "draw")
 #: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
+#: The weights of each domain, and the name of the dimension of domains.
+OWN, DOMAIN = "own", "domain"
 
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
 #: Names of features that are printed.
@@ -240,6 +242,23 @@ class Draws:
         """Return the equal-tailed interval of each weight, (2, Q)."""
         tail = (1 - probability) / 2
         return quantiles(self.flat, (tail, 1 - tail), self.importance)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The names of the domains that have weights of their own."""
+        return self.coords.get(DOMAIN, ()) if OWN in self.values else ()
+
+    def of_domain(self, domain: str) -> Draws:
+        """Return draws whose weights are those of one domain; the mode is not known.
+
+        >>> values = {"weights": np.zeros((1, 2, 1)), "own": np.ones((1, 2, 2, 1))}
+        >>> draws = Draws(values, ("LM0",), coords={"domain": ("news", "talks")})
+        >>> draws.of_domain("talks").mean.tolist()
+        [1.0]
+        """
+        own = np.asarray(self.values[OWN])[:, :, self.domains.index(domain)]
+        constants = {name: of for name, of in self.constants.items() if name != "mode"}
+        return replace(self, values={**self.values, WEIGHTS: own}, constants=constants)
 
     def components(self, *, derived: bool = False) -> dict[str, Float64]:
         """Return the draws of every scalar by name, each (C, D).

@@ -58,7 +58,7 @@ class Arguments:
     gain: AnyGain | Oracles | None = None
     likelihood: str | Likelihood | None = None
     prior: str | PriorFamily | Prior | None = None
-    model: Model | None = None
+    model: str | Model | None = None
     sampler: str | Sampler | None = None
     draws: int | None = None
     chains: int | None = None

@@ -30,11 +30,10 @@ from bpa_ppl.models.likelihoods.preference import RATER, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, deviation_within
+from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.weights import CANONICAL, Match, match
 
-#: The sentence extra that names the domain of a sentence.
-DOMAIN = "domain"
 #: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
 #: and was not compared with others by WER and CER.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
@@ -87,8 +86,8 @@ class Scored(NamedTuple):
 
     @property
     def coords(self) -> dict[str, tuple[str, ...]]:
-        """Labels of dimensions of the likelihood's parameters: there are none."""
-        return {}
+        """Labels of dimensions of sites: the domains."""
+        return {DOMAIN: domain_names(self.lists)}
 
     def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
         """Return the lists as arrays: the data of a model.
@@ -225,8 +224,8 @@ class Compared(NamedTuple):
 
     @property
     def coords(self) -> dict[str, tuple[str, ...]]:
-        """Labels of dimensions of the likelihood's parameters: the raters."""
-        return {RATER: self.choices.raters}
+        """Labels of dimensions of sites: the raters and the domains."""
+        return {RATER: self.choices.raters, DOMAIN: domain_names(self.lists)}
 
     def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
         """Return the comparisons as arrays: the data of a model; see `Scored.table`."""
@@ -452,6 +451,18 @@ def key_of(content: object) -> str:
     False
     """
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def domain_names(nbest: NBest) -> tuple[str, ...]:
+    """Return the names of the domains of lists, in their order; empty if they name none.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> domain_names(lists.with_sentence_extras(domain=["web", "news"]))
+    ('news', 'web')
+    """
+    names = nbest.sentence_extras.get(DOMAIN, ())
+    return () if None in names else tuple(map(str, np.unique(np.asarray(names)).tolist()))
 
 
 def domain_numbers(nbest: NBest) -> Int64 | None:

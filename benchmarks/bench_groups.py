@@ -1,0 +1,150 @@
+"""Weights for each customer, language or slice: hierarchical, pooled and separate posteriors.
+
+    python benchmarks/bench_groups.py [--tables NAME ...] [--draws 5]
+
+Tables:
+    customers  six simulated customers with weights of five judges that differ, 5, 20 and 60 labels
+               of each; accuracy on 500 new pairs of each
+    sections   the four sections of RewardBench (Chat, Chat Hard, Safety, Reasoning) with nine
+               reward models, 3, 5, 15 and 50 labels of each; macro accuracy and log loss on the
+               other half, and the section that differs most from the pooled posterior
+
+Hierarchical is `model="hierarchical"`, pooled is one posterior of all labels, separate one for each
+group. All rows have the same labels. Sampled by NUTS, 2 chains of 500 draws.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from bench_judged import reward_halves
+from measuring import Table, run_tables
+from sklearn.metrics import log_loss
+
+import bpa_ppl as bpa
+from bpa_ppl import NBest, from_arrays
+from bpa_ppl.metrics.column import column_of
+
+CUSTOMERS, JUDGES, TESTED = 6, 5, 500
+SAMPLER = {"sampler": "nuts", "draws": 500, "chains": 2}
+#: Sections of RewardBench by the beginning of the names of their subsets.
+SECTIONS = {
+    "Chat": ("alpacaeval", "mt-bench"),
+    "Chat Hard": ("llmbar",),
+    "Safety": ("xstest", "donotanswer", "refusals"),
+    "Reasoning": ("math", "hep"),
+}
+Scores = dict[str, tuple[float, float]]
+
+
+def customers(size: int, seed: int) -> tuple[NBest, NBest]:
+    """Return pairs of each customer to adapt on, and to test on."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(0.5, 0.5, JUDGES) + rng.normal(0, 0.8, (CUSTOMERS, JUDGES))
+
+    def draw(count: int) -> NBest:
+        owner = np.repeat(np.arange(CUSTOMERS), count)
+        scores = rng.normal(size=(len(owner), 2, JUDGES))
+        odds = np.einsum("nk,nk->n", scores[:, 0] - scores[:, 1], weights[owner])
+        first = rng.random(len(owner)) < 1 / (1 + np.exp(-2 * odds))
+        names = [f"judge{k}" for k in range(JUDGES)]
+        lists = from_arrays([""] * (2 * len(owner)), scores.reshape(-1, JUDGES), names, 2)
+        gain = np.stack([first, ~first], axis=1).ravel().astype(float)
+        named = lists.with_sentence_extras(domain=[f"customer {k}" for k in owner])
+        return named.with_extras(gain=gain)
+
+    return draw(size), draw(TESTED)
+
+
+def section_of(subset: str) -> str:
+    """Return the section of a subset of RewardBench."""
+    return next(name for name, starts in SECTIONS.items() if subset.startswith(starts))
+
+
+def sections(size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
+    """Yield pairs of each section to adapt on, and those to test on."""
+    for half in reward_halves():
+        pool, test = (
+            lists.with_sentence_extras(domain=[*map(section_of, lists.sentence_extras["domain"])])
+            for lists in (half.pool, half.test)
+        )
+        names = np.array(pool.sentence_extras["domain"])
+        for seed in range(draws):
+            rng = np.random.default_rng(seed)
+            drawn = [rng.choice(np.flatnonzero(names == n), size, replace=False) for n in SECTIONS]
+            yield pool.select(np.concatenate(drawn)), test
+
+
+def score(posterior: Any, test: NBest) -> tuple[float, float]:
+    """Return accuracy and log loss."""
+    choices = bpa.rerank(test, posterior, unchecked=True)
+    p, chosen = (
+        np.reshape(values, (-1, 2)) for values in (choices.probabilities, column_of(test, "gain"))
+    )
+    right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
+    return float(right), float(log_loss(chosen[:, 0], np.clip(p[:, 0], 1e-9, 1 - 1e-9)))
+
+
+def of_group(lists: NBest, name: str) -> NBest:
+    """Return the lists of a group."""
+    return lists.select([k for k, n in enumerate(lists.sentence_extras["domain"]) if n == name])
+
+
+def methods(lists: NBest, test: NBest) -> dict[str, Scores]:
+    """Return the accuracy and the log loss of each group by each method."""
+    names = sorted(set(lists.sentence_extras["domain"]))
+    tests = {name: of_group(test, name) for name in names}
+    own = bpa.adapt(lists, gain="gain", model="hierarchical", **SAMPLER)
+    pooled = bpa.adapt(lists, gain="gain", **SAMPLER)
+    separate = {name: bpa.adapt(of_group(lists, name), gain="gain", **SAMPLER) for name in names}
+    return {
+        "**hierarchical**": {name: score(own, of) for name, of in tests.items()},
+        "pooled": {name: score(pooled, of) for name, of in tests.items()},
+        "separate": {name: score(separate[name], of) for name, of in tests.items()},
+    }
+
+
+def compare(title: str, samples: Iterator[tuple[NBest, NBest]]) -> None:
+    """Print macro accuracy, log loss, and the least difference of a group to the pooled one."""
+    results: dict[str, list[Scores]] = {}
+    for lists, test in samples:
+        for name, scores in methods(lists, test).items():
+            results.setdefault(name, []).append(scores)
+    columns = "macro accuracy", "± 2 standard errors", "log loss", "worst group − pooled"
+    table = Table(title, *columns)
+    groups = list(results["pooled"][0])
+    pooled = np.array([[of[g][0] for g in groups] for of in results["pooled"]])
+    for name, found in results.items():
+        right = np.array([[of[g][0] for g in groups] for of in found])
+        loss = np.array([[of[g][1] for g in groups] for of in found])
+        differences = (right - pooled).mean(axis=0)
+        worst = int(differences.argmin())
+        error = 2 * right.mean(axis=1).std(ddof=1) / np.sqrt(len(right))
+        cells = f"{right.mean():.3f}", f"{error:.3f}", f"{loss.mean():.3f}"
+        table.row(name, *cells, f"{differences[worst]:+.3f} ({groups[worst]})")
+
+
+def customers_table(options: Any) -> None:
+    """Print the table of the customers."""
+    for size in (5, 20, 60):
+        samples = (customers(size, seed) for seed in range(options.draws))
+        compare(f"six customers, {size} labels of each", samples)
+
+
+def sections_table(options: Any) -> None:
+    """Print the table of the sections of RewardBench."""
+    for size in (3, 5, 15, 50):
+        compare(f"RewardBench, {size} labels of each section", sections(size, options.draws))
+
+
+TABLES: dict[str, Callable[[Any], None]] = {
+    "customers": customers_table,
+    "sections": sections_table,
+}
+
+if __name__ == "__main__":
+    logging.getLogger("bpa_ppl").setLevel("ERROR")
+    run_tables(__doc__, TABLES, draws=5)

@@ -1,0 +1,66 @@
+"""Hierarchical weights: those of customers, languages or other domains vary around shared ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bpa_ppl.models.likelihoods.likelihood import Likelihood
+    from bpa_ppl.models.lists import Lists
+    from bpa_ppl.models.priors.prior import Prior
+
+#: The standard deviation of the prior of `scale`, in units of the prior of the weights.
+_SCALE = 1.0
+
+
+def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+    """λ_d = μ + s·σ·z_d for each domain d, with μ ~ p(λ | T), z_d ~ N(0, I) and s ~ N⁺(0, 1).
+
+    σ are the standard deviations of the prior, so that s is the share by which domains differ. The
+    extra `domain` of the sentences names their domains: `adapt(lists, model=hierarchical)`.
+
+    Sites: `shared` (Q,), μ; `scale`, s; `offset` (D, Q), z; `own` (D, Q), the weights of the
+    domains, by which `rerank` chooses from the lists of each; and `weights` (Q,), those of a domain
+    that is not among them, which are drawn around the shared ones with `offset_of_new` (Q,).
+    Independent z instead of λ_d make the posterior one that NUTS samples well (Papaspiliopoulos,
+    Roberts & Sköld 2007).
+
+    >>> import numpyro
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.models.likelihoods.oracle import Oracle
+    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.priors.prior import Prior
+    >>> from bpa_ppl.weights import match
+    >>> nbest = from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
+    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1, 0, 1], domain=[0, 1, 1])
+    >>> model = numpyro.handlers.seed(hierarchical, 0)
+    >>> sites = numpyro.handlers.trace(model).get_trace(
+    ...     lists, Prior.isotropic({"LM0": 1.0}), Oracle()
+    ... )
+    >>> sites["own"]["value"].shape, sites["weights"]["value"].shape
+    ((2, 1), (1,))
+    """
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+
+    of_shared = prior.distribution()
+    unit, shape = jnp.sqrt(of_shared.variance), (len(lists.domains), lists.features)
+    shared = numpyro.sample("shared", of_shared)
+    scale = numpyro.sample("scale", dist.HalfNormal(_SCALE))
+    offset = numpyro.sample("offset", dist.Normal().expand(shape).to_event(2))
+    new = numpyro.sample("offset_of_new", dist.Normal().expand(shape[1:]).to_event(1))
+    own = numpyro.deterministic("own", shared + scale * unit * offset)
+    numpyro.deterministic("weights", shared + scale * unit * new)
+    likelihood = likelihood.sample_parameters()
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, own)
+
+
+#: The names of the dimensions of its sites.
+hierarchical.dims = {  # type: ignore[attr-defined]
+    "shared": ("feature",),
+    "offset": ("domain", "feature"),
+    "offset_of_new": ("feature",),
+    "own": ("domain", "feature"),
+}
