@@ -74,6 +74,9 @@ class JudgeRow(Struct, frozen=True):
         lost: the gain by leave-one-out that is lost without it.
         error: the standard error of that.
         evidence: the log Bayes factor of the posterior with it to that without it.
+
+    >>> JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1).lost
+    0.03
     """
 
     name: str
@@ -95,6 +98,9 @@ class Jury(Struct, frozen=True):
         lost: the gain by leave-one-out that is lost compared with all judges.
         error: the standard error of that.
         evidence: the log Bayes factor of the posterior of all judges to that of these.
+
+    >>> Jury(("gpt",), 0.02, 0.001, 0.004, -1.5).price
+    0.02
     """
 
     judges: tuple[str, ...]
@@ -115,6 +121,9 @@ class Cascade(Struct, frozen=True):
         price: of one list.
         saved: the share of the price of all judges that is saved.
         worth: asking at this probability is worth its price if a wrong choice costs so much.
+
+    >>> print(Cascade(("gpt",), 0.8, 0.0, 0.9, 0.02, 1.0, 5.0))
+    asking gpt is expected to win less than 0.005
     """
 
     dear: tuple[str, ...]
