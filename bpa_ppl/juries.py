@@ -162,6 +162,14 @@ class Judges(Outcome):
         further: how many further lists would win 0.01, and a 90 % interval; None if none do.
         juries: without one priced judge after the other, the cheapest first; empty without prices.
         cascade: if it was asked for.
+
+    >>> rows = [JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1)]
+    >>> one, nothing = (1.0, 1.0, 1.0, 1), (0.0, 0.0, 0.0)
+    >>> found = Judges(rows, "accuracy", ((50, 0.9),), one, ((1.0,),), nothing, (None,) * 3)
+    >>> print(found)
+    50 judged lists, accuracy 0.900 by leave-one-out
+    ...
+    - more labels will not help: exact weights would win 0.000 (90% interval 0.000 to 0.000)
     """
 
     rows: tuple[JudgeRow, ...]

@@ -1,0 +1,171 @@
+"""Weights by domain: against NumPyro's own sampler, the pooled and the separate posteriors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro
+import pytest
+from numpyro.infer import MCMC, NUTS
+from support.command_line import refused, succeed
+from support.raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays
+from bpa_ppl.metrics.column import column_of
+from bpa_ppl.models.hierarchical import hierarchical
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.sampling.observations import observe
+from bpa_ppl.weights import match
+
+NAMES = ("judge a", "judge b")
+#: Customers with opposite opinions of the second judge.
+WEIGHTS = {"bank": (1.0, 1.5), "shop": (1.0, -1.5), "zoo": (1.0, 0.0)}
+PRIOR = Prior.isotropic(dict.fromkeys(NAMES, 0.0), 1.0)
+NUTS_DRAWS: dict[str, Any] = {"sampler": "nuts", "draws": 500, "chains": 2, "prior": PRIOR}
+
+
+def pairs(count: int, seed: int = 0, domains: Any = WEIGHTS) -> NBest:
+    """Return that many pairs of each domain, with the choices of its customers."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(list(domains), count)
+    scores = rng.normal(size=(len(owner), 2, 2))
+    odds = [
+        (of[0] - of[1]) @ np.array(WEIGHTS[name]) for of, name in zip(scores, owner, strict=True)
+    ]
+    first = rng.random(len(owner)) < 1 / (1 + np.exp(-2 * np.array(odds)))
+    lists = from_arrays(["a", "b"] * len(owner), scores.reshape(-1, 2), NAMES, 2)
+    gain = np.stack([first, ~first], axis=1).ravel().astype(float)
+    return lists.with_sentence_extras(domain=owner.tolist()).with_extras(gain=gain)
+
+
+def accuracy(posterior: Any, lists: NBest) -> float:
+    """Return the share of right choices."""
+    choice = bpa.rerank(lists, posterior, unchecked=True).choice
+    return float(column_of(lists, "gain")[lists.offsets[:-1] + choice].mean())
+
+
+@pytest.fixture(scope="module")
+def posterior() -> Draws:
+    """The posterior of 40 pairs of each customer."""
+    return bpa.as_draws(
+        bpa.adapt(pairs(40), gain="gain", likelihood="oracle", model="hierarchical", **NUTS_DRAWS)
+    )
+
+
+def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
+    assert posterior.domains == tuple(WEIGHTS)
+    assert bpa.check(posterior)
+    for name, truth in WEIGHTS.items():
+        own = posterior.of_domain(name)
+        # The scores of a pair are multiplied by 2 in the simulation.
+        assert np.all(np.abs(own.mean - 2 * np.array(truth)) < 4 * own.deviation)
+    bank, shop = (posterior.of_domain(name).mean[1] for name in ("bank", "shop"))
+    assert bank > 0.5 > -0.5 > shop
+    test = pairs(200, seed=1)
+    pooled = bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **NUTS_DRAWS)
+    assert accuracy(posterior, test) > accuracy(pooled, test) + 0.08
+
+
+def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
+    lists = pairs(40)
+    start = match(None, lists)
+    observed = observe(lists, "gain", start, likelihood="oracle")
+    mcmc = MCMC(
+        NUTS(hierarchical),
+        num_warmup=500,
+        num_samples=1500,
+        num_chains=2,
+        progress_bar=False,
+        chain_method="sequential",
+    )
+    with jax.enable_x64(True):
+        mcmc.run(jax.random.key(3), observed.table(start, domains=True), PRIOR, Oracle())
+        reference = {name: np.asarray(of) for name, of in mcmc.get_samples().items()}
+    for name in ("shared", "scale", "own", "weights"):
+        values = posterior.values[name].reshape(-1, *reference[name].shape[1:])
+        means = values.mean(axis=0), reference[name].mean(axis=0)
+        deviations = values.std(axis=0), reference[name].std(axis=0)
+        assert np.all(np.abs(means[0] - means[1]) < 0.2 * deviations[1])
+        assert deviations[0] == pytest.approx(deviations[1], rel=0.25)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 30.0])
+def test_between_the_pooled_and_the_separate_posteriors(scale: float) -> None:
+    """With hardly any differences it is the pooled one, with huge ones the separate ones."""
+
+    def with_scale(lists: Any, prior: Any, likelihood: Any) -> None:
+        numpyro.handlers.condition(hierarchical, {"scale": scale})(lists, prior, likelihood)
+
+    with_scale.dims = hierarchical.dims  # type: ignore[attr-defined]
+    lists, variance = pairs(30, domains=("bank", "shop")), 1.0 if scale < 1 else 0.01
+    options: dict[str, Any] = {**NUTS_DRAWS, "gain": "gain", "likelihood": "oracle"}
+    options["prior"] = Prior.isotropic(dict.fromkeys(NAMES, 0.0), variance)
+    found = bpa.as_draws(bpa.adapt(lists, model=with_scale, **options))
+    options["prior"] = Prior.isotropic(dict.fromkeys(NAMES, 0.0), variance * (1 + scale**2))
+    for name in ("bank", "shop"):
+        others = lists if scale < 1 else lists[:30] if name == "bank" else lists[30:]
+        other = bpa.as_draws(bpa.adapt(others, model=log_linear, **options))
+        own = found.of_domain(name)
+        assert np.all(np.abs(own.mean - other.mean) < 0.2 * other.deviation)
+        assert own.deviation == pytest.approx(other.deviation, rel=0.2)
+
+
+def test_lists_of_mixed_and_of_new_domains(posterior: Draws) -> None:
+    test = pairs(20, seed=2)
+    mixed = test.select(np.random.default_rng(0).permutation(len(test)))
+    together = bpa.rerank(mixed, posterior, unchecked=True)
+    reranker = bpa.Reranker(posterior, unchecked=True)
+    for place, name in enumerate(mixed.sentence_extras["domain"]):
+        rows = mixed.rows(place)
+        alone = reranker.choose(mixed.texts(place), mixed.features[rows], domain=name)
+        own = bpa.rerank(mixed[place : place + 1], posterior.of_domain(name), unchecked=True)
+        assert alone.position == together.choice[place] == own.choice[0]
+        assert alone.probability == pytest.approx(together.probability[place])
+        assert alone.probability == pytest.approx(own.probability[0])
+    unknown = test.with_sentence_extras(domain=["museum"] * len(test))
+    with pytest.warns(BpaWarning, match="the domain 'museum' is new") as notes:
+        chosen = bpa.rerank(unknown, posterior, unchecked=True)
+    assert len(notes) == 1
+    plain = Draws({"weights": posterior.weights}, posterior.features)
+    assert chosen.choice.tolist() == bpa.rerank(test, plain, unchecked=True).choice.tolist()
+    with pytest.warns(BpaWarning, match="no domain is named"):
+        bpa.rerank(test.without("domain"), posterior, unchecked=True)
+
+
+def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: Draws) -> None:
+    """Their variance is that of the shared ones, and the expected one between domains."""
+    shared = posterior.values["shared"].reshape(-1, 2)
+    scale = posterior.values["scale"].reshape(-1, 1)
+    expected = shared.var(axis=0) + (scale**2).mean()
+    assert posterior.flat.var(axis=0) == pytest.approx(expected, rel=0.2)
+
+
+def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("judged", 0), ("new", 1)):
+        lists = pairs(12, seed)
+        gain = column_of(lists, "gain")[:, None]
+        bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
+    adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
+    succeed(*adapt, "--model", "hierarchical", "--draws", 300)
+    draws = bpa.as_draws(bpa.read_posterior("post.nc"))
+    assert draws.domains == tuple(WEIGHTS)
+    texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--unchecked").out.splitlines()
+    new = bpa.read_nbest("new.jsonl")
+    assert texts == list(bpa.rerank(new, draws, unchecked=True).texts)
+    refused(*adapt, "--model", "hierarchial", mention="unknown model")
+    bpa.write_nbest(bpa.read_nbest("judged.jsonl").without("domain"), "judged.jsonl")
+    refused(*adapt, "--model", "hierarchical", mention="no extra domain")
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with raises(DataError, "missing-column", parameter="domain"):
+        bpa.adapt(pairs(5).without("domain"), gain="gain", model="hierarchical")
+    with raises(UsageError, "unknown-name", parameter="model"):
+        bpa.adapt(pairs(5), gain="gain", model="linear")
