@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from bpa_ppl.models.priors.prior import Prior
 
 #: The standard deviation of the prior of `scale`, in units of the prior of the weights.
-_SCALE = 1.0
+_SCALE = 4.0
 
 
 def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-    """λ_d = μ + s·σ·z_d for each domain d, with μ ~ p(λ | T), z_d ~ N(0, I) and s ~ N⁺(0, 1).
+    """λ_d = μ + s·σ·z_d for each domain d, with μ ~ p(λ | T), z_d ~ N(0, I) and s ~ N⁺(0, 4²).
 
     σ are the standard deviations of the prior, so that s is the share by which domains differ. The
     extra `domain` of the sentences names their domains: `adapt(lists, model=hierarchical)`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 def posterior() -> Draws:
     """The posterior of 40 pairs of each customer."""
     return bpa.as_draws(
-        bpa.adapt(pairs(40), gain="gain", likelihood="oracle", model="hierarchical", **NUTS_DRAWS)
+        bpa.adapt(pairs(40), gain="gain", likelihood="oracle", model="hierarchical", prior=PRIOR)
     )
 
 
@@ -169,3 +170,13 @@ def test_what_makes_no_sense_is_refused() -> None:
         bpa.adapt(pairs(5).without("domain"), gain="gain", model="hierarchical")
     with raises(UsageError, "unknown-name", parameter="model"):
         bpa.adapt(pairs(5), gain="gain", model="linear")
+
+
+def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "groups.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    assert "NOT converged" not in printed
+    assert "Weights({'LexicalReordering0[0]': " in printed

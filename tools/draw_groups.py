@@ -1,0 +1,48 @@
+"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md, from its tables.
+
+python tools/draw_groups.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+TITLE = re.compile(r"\| (six customers|RewardBench), (\d+) labels")
+ROW = re.compile(r"\| \**(hierarchical|pooled|separate)\** +\| +([\d.]+) \|")
+MARKERS = {"hierarchical": "o", "separate": "s", "pooled": "^"}
+
+
+def read_tables() -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Return the accuracy by data set, method and number of labels of each group."""
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for line in (DOCS / "how-to" / "groups.md").read_text("utf-8").splitlines():
+        if title := TITLE.match(line):
+            lines, labels = found.setdefault(title[1], {}), int(title[2])
+        elif row := ROW.match(line):
+            lines.setdefault(row[1], []).append((labels, float(row[2])))
+    return found
+
+
+def main() -> None:
+    """Write the picture."""
+    tables = read_tables()
+    figure = Figure((4.2, 5.2), layout="constrained", dpi=200)
+    for axes, (name, lines) in zip(figure.subplots(len(tables), 1), tables.items(), strict=True):
+        for method, marker in MARKERS.items():
+            axes.plot(*zip(*lines[method], strict=True), marker=marker, label=method)
+        axes.set_xscale("log")
+        ticks = [labels for labels, _ in lines["pooled"]]
+        axes.set_xticks(ticks, map(str, ticks), minor=False)
+        axes.set_xticks([], minor=True)
+        axes.set(ylabel="mean accuracy of the groups", title=name, xlabel="labels of each group")
+        axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(DOCS / "assets" / "groups.png")
+
+
+if __name__ == "__main__":
+    main()
