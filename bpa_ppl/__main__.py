@@ -11,7 +11,7 @@ _PAUSE = 0.1  # seconds, in which the callback ends
 
 def main() -> None:
     """Run `bpa`; Ctrl-C ends it in the same way whenever it comes."""
-    sys.unraisablehook = repeat_interrupt
+    sys.unraisablehook = _repeat_interrupt
     try:
         try:
             from bpa_ppl.cli.app import main as run
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
+def _repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     """Interrupt the program again if Ctrl-C came during a callback, whose exceptions are ignored.
 
     JAX has such a callback, which runs whenever Python collects garbage. Other signals that end a

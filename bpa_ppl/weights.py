@@ -152,10 +152,10 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
     return items
 
 
-def check_named(values: Any) -> None:
+def _check_named(values: Any) -> None:
     """Raise a UsageError unless default weights are given by name.
 
-    >>> check_named({"LM0": 0.5})
+    >>> _check_named({"LM0": 0.5})
     """
     if not isinstance(values, Mapping):
         raise _nameless(values, "defaults")
@@ -210,7 +210,7 @@ class StartingWeights:
     pretrained: bool = True
 
     def __post_init__(self) -> None:
-        check_named({} if self.defaults is None else self.defaults)
+        _check_named({} if self.defaults is None else self.defaults)
         lower = self.lower_is_better
         names = (lower,) if isinstance(lower, str) else tuple(lower)
         if names and not self.is_equal:
@@ -367,7 +367,7 @@ def match(
     """
     require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
     defaults = {} if defaults is None else defaults
-    check_named(defaults)
+    _check_named(defaults)
     fixed = None if fixed is None else _fixed_names(fixed)
     canonical = _canonical(weights, nbest)
     values = dict(Weights(defaults, "the default weights"))
@@ -395,7 +395,7 @@ def match(
     new = [name not in canonical for name in nbest.feature_names]
     untouched = dict.fromkeys(UNTUNED if fixed is None else fixed)
     if fixed is not None:
-        check_features(nbest, untouched, "fixed")
+        _check_features(nbest, untouched, "fixed")
     free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
     if not free.any():
         problem, parameter = "every feature is fixed: there is none to adapt", "fixed"
@@ -495,7 +495,7 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     Weights({'comet': 2.5, 'errors': -0.25})
     """
     names = tuple(lower_is_better)
-    check_features(nbest, names, "lower_is_better")
+    _check_features(nbest, names, "lower_is_better")
     spread = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
     counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
     values = {name: float(name in UNTUNED) for name in nbest.feature_names}
@@ -566,7 +566,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")
 
 
-def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
+def _check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
     """Raise a DataError unless each name is a feature of the lists, or the label of features.
 
     Args:
@@ -575,7 +575,7 @@ def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
         parameter: the parameter that has them.
 
     >>> from bpa_ppl import from_lists
-    >>> check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
+    >>> _check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
     """
     known = with_labels(nbest.feature_names)
     for name in names:

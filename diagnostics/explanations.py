@@ -400,7 +400,7 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
             scores = zip(titles, values[:, s].tolist(), strict=True)
             titles = [f"{of}, {_in_words(value, metric)}" for of, value in scores]
             if np.isfinite(gained[s]):
-                title = f"{gain_in_words(gained[s], metric.title)} ({title})"
+                title = f"{_gain_in_words(gained[s], metric.title)} ({title})"
         context += [("source", lists.sources[s])] if lists.sources else []
         context += [("reference", text) for text in (lists.references or {s: ()})[s]]
         chosen = [texts[position] for position in positions]
@@ -447,10 +447,10 @@ def systems_section(changes: ChoiceChanges) -> list[Section]:
     return [Section(f"Choices by {column}", [table])]
 
 
-def gain_in_words(gain: float, name: str) -> str:
+def _gain_in_words(gain: float, name: str) -> str:
     """Describe the change of a sentence; the gain of TER is in edits.
 
-    >>> gain_in_words(-1.0, "TER"), gain_in_words(0.25, "comet"), gain_in_words(0.0, "mqm")
+    >>> _gain_in_words(-1.0, "TER"), _gain_in_words(0.25, "comet"), _gain_in_words(0.0, "mqm")
     ('1 edit more', 'comet better by 0.25', 'mqm unchanged')
     """
     if name == "TER":

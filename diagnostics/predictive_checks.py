@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BLOCK = 64
 
 
-def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
+def _adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
     If the criterion is a column, only judged candidates are kept.
@@ -78,7 +78,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     ((2, 500, 2), True)
     """
     draws = as_draws(posterior).resampled(seed)
-    lists, oracle = adapted_lists(draws, nbest)
+    lists, oracle = _adapted_lists(draws, nbest)
     rng = np.random.default_rng(checked_seed(seed))
     drawn = _drawn(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
     exact = drawn + rng.random(drawn.shape)

@@ -163,7 +163,7 @@ def _reliability(draws: Draws) -> list[Section]:
         share = weight @ (reliability.probability >= least)
         rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
-    picture = drawn(reliability_figure(reliability), "Agreement by probability", _RELIABLE, "svg")
+    picture = drawn(_reliability_figure(reliability), "Agreement by probability", _RELIABLE, "svg")
     return [Section("How sure are the choices?", [picture, table])]
 
 
@@ -304,7 +304,7 @@ def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     caption = f"{_capitalised(unit)}. {_FOREST}{suffix}"
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    figures = [drawn(forest_figure(scaled, shown, unit), alternative, caption, "svg")]
+    figures = [drawn(_forest_figure(scaled, shown, unit), alternative, caption, "svg")]
     comparison = read_comparison(draws)
     if comparison is not None and _ways(comparison):
         image, alternative = ways_figure(comparison), "Simple ways to choose, compared with ours"
@@ -336,7 +336,7 @@ def _provenance(draws: Draws) -> Section:
     return Section("How it was made", blocks)
 
 
-def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
+def _forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
@@ -368,7 +368,7 @@ def forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Fi
     return figure
 
 
-def reliability_figure(reliability: Reliability) -> Figure:
+def _reliability_figure(reliability: Reliability) -> Figure:
     """Draw how often choices agree with the judge, by their probability.
 
     Args:

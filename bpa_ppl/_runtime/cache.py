@@ -85,7 +85,7 @@ def prepare_jax() -> None:
     import jax
 
     global _jax_process
-    if not jax_is_usable():
+    if not _jax_is_usable():
         raise UsageError(
             "JAX was used before this process was forked, and cannot run here: start processes "
             'with multiprocessing.get_context("spawn"), or fork before the first adaptation',
@@ -97,7 +97,7 @@ def prepare_jax() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
 
 
-def jax_is_usable() -> bool:
+def _jax_is_usable() -> bool:
     """Return whether JAX can run: not in a process forked from one in which it was used."""
     return _jax_process in (None, os.getpid())
 

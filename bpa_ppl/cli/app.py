@@ -44,10 +44,10 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
     return cyclopts.convert(kind, tokens)
 
 
-def shown_default(value: object) -> str | None:
+def _shown_default(value: object) -> str | None:
     """Return a default value as help shows it; None where an option that is not given does nothing.
 
-    >>> shown_default(8), shown_default(False)
+    >>> _shown_default(8), _shown_default(False)
     ('8', None)
     """
     return None if value is None or value is False else str(value)
@@ -76,7 +76,7 @@ app = App(
         allow_repeating=True,
         negative_bool="",
         negative_iterable="",
-        show_default=shown_default,
+        show_default=_shown_default,
     ),
 )
 lm_app = App(
@@ -168,7 +168,7 @@ def message_of(error: BpaError, words: list[str]) -> str:
 
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
-    prepare_streams()
+    _prepare_streams()
     with shown_messages(), ending_signals():
         code = _exit_code()
     sys.exit(code)
@@ -230,7 +230,7 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
     return escape_controls(message), BpaError.exit_code
 
 
-def prepare_streams() -> None:
+def _prepare_streams() -> None:
     """Escape characters that the terminal cannot show, and open closed standard streams.
 
     A closed one is opened on the null device; otherwise the next file that is opened would become

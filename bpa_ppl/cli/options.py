@@ -467,8 +467,8 @@ class Reading:
         if len(paths) == 1:
             lists = self.read(paths[0], references, sources)
             return with_judgements(lists, journals) if journals else lists
-        refs = [one_per_list(str(names), paths, "references") for names in references or ()]
-        texts = one_per_list(str(sources), paths, "sources") if sources else [None] * len(paths)
+        refs = [_one_per_list(str(names), paths, "references") for names in references or ()]
+        texts = _one_per_list(str(sources), paths, "sources") if sources else [None] * len(paths)
         parts = []
         for place, path in enumerate(paths):
             part = self.read(path, [files[place] for files in refs], texts[place])
@@ -519,10 +519,10 @@ def expanded(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
+def _one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
     """Read file names that are separated by commas, one for each file of lists.
 
-    >>> [str(path) for path in one_per_list("in.ref,out.ref", ["in.nb", "out.nb"], "references")]
+    >>> [str(path) for path in _one_per_list("in.ref,out.ref", ["in.nb", "out.nb"], "references")]
     ['in.ref', 'out.ref']
     """
     paths = [Path(name) for name in files.split(",")]

@@ -91,7 +91,7 @@ def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> It
             yield f"{text}\n"
 
 
-def details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False) -> Iterator[str]:
+def _details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False) -> Iterator[str]:
     r"""Yield the lines of a table of details: see `rerank_to`.
 
     Args:
@@ -104,7 +104,7 @@ def details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False)
 
     >>> from bpa_ppl import from_lists
     >>> lists, one, p = from_lists([["a"]], [[[0.0]]], ["lm"]), np.zeros(1, int), np.ones(1)
-    >>> next(details_lines(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
+    >>> next(_details_lines(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
     'doc-1'
     """
     as_json = file_suffix(path) in _JSON
@@ -311,7 +311,7 @@ def rerank_to(
             texts.writelines(text_lines(pairs, output))
             if details is not None:
                 header = not summary.sentences
-                others["details"].writelines(details_lines(part, details, header=header))
+                others["details"].writelines(_details_lines(part, details, header=header))
             if probabilities is not None:
                 others["probabilities"].writelines(part.json_lines())
             if ask is not None and part.sure is not None:

@@ -33,10 +33,10 @@ _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 _OTHERS = ("arviz", "blackjax", "nutpie")
 
 
-def names_of(samplers: str) -> list[str]:
+def _names_of(samplers: str) -> list[str]:
     """Read names that are separated by commas.
 
-    >>> names_of("imh, nuts")
+    >>> _names_of("imh, nuts")
     ['imh', 'nuts']
 
     Raises:
@@ -48,10 +48,10 @@ def names_of(samplers: str) -> list[str]:
     return names
 
 
-def settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
+def _settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
     """Divide the values of `SAMPLER.NAME=VALUE` options into the settings of each sampler.
 
-    >>> settings_of(["imh", "rwm"], {"rwm.draws": 500})
+    >>> _settings_of(["imh", "rwm"], {"rwm.draws": 500})
     {'imh': {}, 'rwm': {'draws': 500}}
 
     Raises:
@@ -73,7 +73,7 @@ def settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[
 Samplers = Annotated[
     Any,
     shared.parsed(
-        names_of, "Names of samplers, separated by commas.", show_default=",".join, metavar="STR"
+        _names_of, "Names of samplers, separated by commas.", show_default=",".join, metavar="STR"
     ),
 ]
 SamplerSettings = Annotated[
@@ -147,7 +147,7 @@ def compare(
     if not posteriors and weights is None:
         problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
         raise UsageError(f"{problem}, or a second posterior", parameter="weights")
-    settings = settings_of(samplers, setting)
+    settings = _settings_of(samplers, setting)
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
             *others, last = (nbest, *map(str, posteriors))
@@ -231,7 +231,7 @@ def calibrate(
     from bpa_ppl.formats.streams import atomic_writer
 
     is_page = output is not None and output.suffix != ".json"
-    settings = settings_of(samplers, setting)
+    settings = _settings_of(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
     options: dict[str, Any] = {
@@ -384,10 +384,10 @@ def experiment(
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
 
 
-def grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
+def _grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
     """Read the values of settings, `NAME=VALUE,VALUE`.
 
-    >>> grid_of(["proposal_variance=0.001,0.01", "warmup=0"])
+    >>> _grid_of(["proposal_variance=0.001,0.01", "warmup=0"])
     {'proposal_variance': [0.001, 0.01], 'warmup': [0]}
 
     Raises:
@@ -409,7 +409,7 @@ def sweep(
     values: Annotated[
         Any,
         shared.parsed(
-            grid_of,
+            _grid_of,
             "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
             "axis of the figure.",
             several=True,

@@ -88,7 +88,7 @@ class Moses(NBestFormat, frozen=True):
             problem = f"without totals an empty {SEGMENTATION} or {ALIGNMENT} would be read as one"
             advice = "write the lists with weights, which adds totals"
             raise UsageError(f"{nbest.origin}: {problem}: {advice}", parameter="weights")
-        write_lines(nbest, file, moses_labels(nbest), after=after)
+        write_lines(nbest, file, _moses_labels(nbest), after=after)
 
 
 class Marian(NBestFormat, frozen=True):
@@ -148,7 +148,7 @@ class Marian(NBestFormat, frozen=True):
         0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
         """
         alignments = positions(nbest, [ALIGNMENT], SOFT)
-        write_lines(nbest, file, plain_labels(nbest), between=alignments)
+        write_lines(nbest, file, _plain_labels(nbest), between=alignments)
 
 
 def write_lines(
@@ -217,17 +217,17 @@ def positions(
     return list(columns.values())
 
 
-def moses_labels(nbest: NBest) -> list[str]:
+def _moses_labels(nbest: NBest) -> list[str]:
     """Return the text before the value of each column, with `.` for `_` in names, as Moses needs.
 
     Raises:
-        DataError: as `plain_labels`, or if two names become one.
+        DataError: as `_plain_labels`, or if two names become one.
 
     >>> from bpa_ppl import from_lists
-    >>> moses_labels(from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
+    >>> _moses_labels(from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
     ['TM0= ', '']
     """
-    labels = plain_labels(nbest)
+    labels = _plain_labels(nbest)
     renamed = [label.replace("_", ".") for label in labels]
     if renamed == labels:
         return labels
@@ -242,14 +242,14 @@ def moses_labels(nbest: NBest) -> list[str]:
     return renamed
 
 
-def plain_labels(nbest: NBest) -> list[str]:
+def _plain_labels(nbest: NBest) -> list[str]:
     """Return the text before the value of each column: a label, or nothing inside a group.
 
     Raises:
         DataError: if a name would be ambiguous in the format.
 
     >>> from bpa_ppl import from_lists
-    >>> plain_labels(from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
+    >>> _plain_labels(from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
     ['my_lm= ']
     """
     shape = printed_labels(nbest.feature_names)

@@ -145,7 +145,7 @@ class LineParser:
         self.options, self.error, self.patterns = options, options.error, patterns
         self._warned: set[str] = set()
         self._ids: dict[int, str] = {}  # as they are printed
-        self.layout = self._layout(split_lines(first))
+        self.layout = self._layout(_split_lines(first))
         features = self.layout.features
         if len(set(features)) < len(features):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
@@ -164,7 +164,7 @@ class LineParser:
             DataError: with file and line, if a line does not have the columns of the first one, or
                 a value is not a finite number.
         """
-        rows = [self._row(line, number) for number, line in enumerate(split_lines(block), first)]
+        rows = [self._row(line, number) for number, line in enumerate(_split_lines(block), first)]
         ids, texts, printed, kept = zip(*rows, strict=True)
         number = self.options.number
         values = [[number(v, line) for v in of] for line, of in enumerate(printed, first)]
@@ -428,10 +428,10 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
     return columns
 
 
-def split_lines(block: bytes) -> list[bytes]:
+def _split_lines(block: bytes) -> list[bytes]:
     r"""Return the lines of a block, without their ends (`\n` or `\r\n`).
 
-    >>> split_lines(b"0 ||| a\r\n0 ||| b\n")
+    >>> _split_lines(b"0 ||| a\r\n0 ||| b\n")
     [b'0 ||| a', b'0 ||| b']
     """
     lines = block[:-1].split(b"\n")

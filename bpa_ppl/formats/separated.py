@@ -78,7 +78,7 @@ class Csv(TableFormat, frozen=True):
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
-        return header_cells(first_line, separator_of(first_line, self.separators))
+        return _header_cells(first_line, _separator_of(first_line, self.separators))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
@@ -149,13 +149,13 @@ class Tsv(Csv, frozen=True):
     quoted: bool = False
 
 
-def separator_of(first_line: bytes, separators: str) -> str:
+def _separator_of(first_line: bytes, separators: str) -> str:
     """Return the separator by which a header has the most cells; the first in case of a tie.
 
-    >>> separator_of(b"id;text;lm", ",;")
+    >>> _separator_of(b"id;text;lm", ",;")
     ';'
     """
-    return max(separators, key=lambda mark: len(header_cells(first_line, mark)))
+    return max(separators, key=lambda mark: len(_header_cells(first_line, mark)))
 
 
 class _Reader:
@@ -207,7 +207,7 @@ class _Reader:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _choose_separator(self, first_line: bytes) -> None:
-        self.separator = separator_of(first_line, self._separators)
+        self.separator = _separator_of(first_line, self._separators)
         self._quoted = self._quoted or first_line.startswith(b'"')
         if self.separator != self._separators[0]:
             self._decimal = ""
@@ -400,7 +400,7 @@ class _Reader:
         return cell.replace(",", ".") if commas else cell
 
 
-def header_cells(line: bytes, separator: str) -> list[str]:
+def _header_cells(line: bytes, separator: str) -> list[str]:
     """Return the cells of a first line; none if nothing is separated."""
     try:
         cells = next(csv.reader([line.decode().rstrip("\r")], delimiter=separator), [])

@@ -372,7 +372,7 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
     False
     """
-    missing, level = key_count(data), [values]
+    missing, level = _key_count(data), [values]
     while missing and level:
         types = set(map(type, level))
         objects = level if types == {dict} else [of for of in level if type(of) is dict]
@@ -382,12 +382,12 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     return not missing
 
 
-def key_count(data: bytes) -> int:
+def _key_count(data: bytes) -> int:
     """Return the number of keys in JSON, and of texts that begin with a colon.
 
     Inside a text a quotation mark is escaped.
 
-    >>> key_count(b'{"a": 1, "b" : {"c": "d"}}')
+    >>> _key_count(b'{"a": 1, "b" : {"c": "d"}}')
     3
     """
     codes = np.frombuffer(data, np.uint8)

@@ -331,7 +331,7 @@ def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str
     """
     pairs: list[tuple[str, float]] = []
     for number, line in lines:
-        label, tokens = split_line(line, origin, number)
+        label, tokens = _split_line(line, origin, number)
         if label:
             try:
                 values = [finite(token) for token in tokens]
@@ -342,13 +342,13 @@ def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str
     return pairs
 
 
-def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
+def _split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
     """Return the label and the printed values of a line; both are empty for a blank line.
 
     Raises:
         DataError: if it has no label or no value.
 
-    >>> split_line("TM0= 0.5 1", "moses.ini", 7)
+    >>> _split_line("TM0= 0.5 1", "moses.ini", 7)
     ('TM0', ['0.5', '1'])
     """
     code = line.partition("#")[0].strip()
@@ -374,7 +374,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _renewed_line(line: str, weights: Mapping[str, float], origin: str, number: int) -> str:
-    label, tokens = split_line(line, origin, number)
+    label, tokens = _split_line(line, origin, number)
     if not label:
         return line
     new = iter(

@@ -57,7 +57,7 @@ def write_nbest(
         path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
             when it is complete.
         weights: write λ·h as the totals; None writes those of the table, if it has any.
-        format: the name of a format, or the format itself; "auto" is that of `format_for`.
+        format: the name of a format, or the format itself; "auto" is that of `_format_for`.
 
     Raises:
         DataError: if the file cannot be written, a feature has no weight, two lists have one id,
@@ -69,7 +69,7 @@ def write_nbest(
     >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
-    writer = format_for(path) if format == AUTO else resolve_format(format)
+    writer = _format_for(path) if format == AUTO else resolve_format(format)
     if twice := repeated(nbest.ids):
         problem = f"two lists have the id {quote(twice[0])}, and would be one when they are read"
         remedy = "give them others, as concatenate([lists], renumber=True) does"
@@ -80,7 +80,7 @@ def write_nbest(
     writer.write_file(nbest, path)
 
 
-def format_for(path: AnyPath) -> NBestFormat:
+def _format_for(path: AnyPath) -> NBestFormat:
     """Return the format in which lists are written to a file of some name, compressed or not.
 
     It follows from the ending (`.jsonl`, `.csv`, …), and is Moses' without any ending, or with
@@ -89,9 +89,9 @@ def format_for(path: AnyPath) -> NBestFormat:
     Raises:
         UsageError: if the name has another ending.
 
-    >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
+    >>> _format_for("dev.jsonl.gz"), _format_for("dev.nbest100.gz")
     (Jsonl(), Moses())
-    >>> format_for("dev.tab")
+    >>> _format_for("dev.tab")
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: dev.tab: no format of lists has the ending .tab: choose ...
     """

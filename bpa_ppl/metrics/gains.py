@@ -56,13 +56,13 @@ def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
         for name in (written, written.lower()):
             if name in METRICS:
                 return METRICS.resolve(name + metric.removeprefix(written))
-        return named_column(metric, nbest)
+        return _named_column(metric, nbest)
     if callable(metric) and not isinstance(metric, type | Metric):
         return Function(function=metric)
     return METRICS.resolve(cast("Metric", metric))
 
 
-def named_column(name: str, nbest: NBest | None = None) -> Metric:
+def _named_column(name: str, nbest: NBest | None = None) -> Metric:
     """Return the metric of a column by its name, or by `-NAME` if lower is better.
 
     Args:
@@ -74,7 +74,7 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
-    >>> named_column("-comet", lists)
+    >>> _named_column("-comet", lists)
     Column(column='comet', negative=True)
     """
     names = () if nbest is None else (*numeric_columns(nbest), *_verdict_columns(nbest))
@@ -282,7 +282,7 @@ def scores_and_gains(
     from joblib import delayed
 
     worker_count(jobs)
-    lists, inverse = distinct_lists(nbest, metric)
+    lists, inverse = _distinct_lists(nbest, metric)
     references, more = _inputs(metric, nbest)
     # A metric that reads columns gets all of them at once.
     step = len(nbest) if metric.columns else _CHUNK
@@ -360,7 +360,7 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
-    lists, inverse = distinct_lists(nbest, config)
+    lists, inverse = _distinct_lists(nbest, config)
     references, more = _inputs(config, nbest)
     return config.counts(lists, references, **more)[inverse]
 
@@ -400,14 +400,14 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
     return references, more
 
 
-def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
+def _distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
     """Return the texts that a metric may score differently, and the one of each candidate.
 
     Equal texts of a list are scored once, except by a metric that reads columns.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> texts, inverse = distinct_lists(lists, resolve("ter"))
+    >>> texts, inverse = _distinct_lists(lists, resolve("ter"))
     >>> texts, inverse.tolist()
     ([['a', 'b']], [0, 1, 0])
     """

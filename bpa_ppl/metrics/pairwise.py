@@ -130,7 +130,7 @@ class Edited:
         from bpa_ppl.metrics.tercom import lower_bounds
 
         count = len(self.lengths)
-        text = take_sentences(self._text, np.concatenate([np.arange(count), columns]))
+        text = _take_sentences(self._text, np.concatenate([np.arange(count), columns]))
         refs = count, count + len(columns)
         bounds = lower_bounds(*text, (0, count), refs, np.zeros(self._vocabulary, np.int32)).T
         return np.asarray(np.maximum(bounds, self._same[:, None] != self._same[columns]))
@@ -145,7 +145,7 @@ class Edited:
 
         # Each reference is a separate list, whose hypotheses are the rows.
         count, hypotheses = len(columns), len(rows) * len(columns)
-        text = take_sentences(self._text, np.concatenate([np.tile(rows, count), columns]))
+        text = _take_sentences(self._text, np.concatenate([np.tile(rows, count), columns]))
         starts = np.arange(count + 1)
         edits = count_edits(*text, starts * len(rows), starts + hypotheses, self._vocabulary)
         return np.asarray(edits).reshape(count, len(rows)).T
@@ -244,11 +244,11 @@ class UnitPairs:
 Pairs: TypeAlias = Edited | NgramPairs | UnitPairs
 
 
-def take_sentences(text: Ragged, index: Int64) -> Ragged:
+def _take_sentences(text: Ragged, index: Int64) -> Ragged:
     """Return some sentences, which may repeat.
 
     >>> text = np.array([5, 6, 7], np.int32), np.array([0, 2, 3])
-    >>> words, starts = take_sentences(text, np.array([1, 0]))
+    >>> words, starts = _take_sentences(text, np.array([1, 0]))
     >>> words.tolist(), starts.tolist()
     ([7, 5, 6], [0, 1, 3])
     """

@@ -102,7 +102,7 @@ def induce(
         if isinstance(chosen, LDASettings):
             sides = texts if side == "both" else (texts[SIDES.index(side)],)
             report(0, 1, "topics")
-            shares = fit_lda(sides, chosen)
+            shares = _fit_lda(sides, chosen)
             record = {"induction": "lda", "side": side, **chosen.settings()}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
         with parallel_workers(jobs, threads=True) as parallel:  # they share the corpus
@@ -166,7 +166,7 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
         raise DataError(message, names[int(np.argmin(with_words))], code="no-data")
 
 
-def fit_lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:
+def _fit_lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:
     """Return (sentences, K) the expected shares of the topics in each sentence.
 
     A sentence without words has the same share of each topic.
@@ -176,7 +176,7 @@ def fit_lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:
         settings: of LDA.
 
     >>> text = NumberedText.of([["a", "b"], ["c", "d"]] * 20)
-    >>> winners = fit_lda([text], LDASettings(k=2)).argmax(axis=1).tolist()
+    >>> winners = _fit_lda([text], LDASettings(k=2)).argmax(axis=1).tolist()
     >>> winners == winners[:2] * 20, winners[0] != winners[1]
     (True, True)
     """

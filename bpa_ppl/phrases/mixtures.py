@@ -61,17 +61,17 @@ def concatenated(counts: PairCounts, _: float = 0.0) -> Float64:
 def linear(counts: PairCounts, alpha: float) -> Float64:
     """Return α p_I(x|y) + (1 − α) p_o(x|y)  (Eq. 2), as published.
 
-    If y is in only one table, the probabilities sum to less than 1: see `with_fallback`.
+    If y is in only one table, the probabilities sum to less than 1: see `_with_fallback`.
     """
     return alpha * counts.p_in + (1 - alpha) * counts.p_out
 
 
-def maximum_a_posteriori(counts: PairCounts, beta: float) -> Float64:
+def _maximum_a_posteriori(counts: PairCounts, beta: float) -> Float64:
     """Return (c_I(x,y) + β p_o(x|y)) / (c_I(y) + β)  (Eq. 3): p_o is a prior worth β pairs."""
     return (counts.pair_in + beta * counts.p_out) / (counts.marginal_in + beta)
 
 
-def with_fallback(
+def _with_fallback(
     mixed: Callable[[PairCounts, float], Float64],
 ) -> Callable[[PairCounts, float], Float64]:
     """Return a mixture that uses only one table if y is not in the other.
@@ -91,9 +91,9 @@ def with_fallback(
 METHODS: dict[str, Callable[[PairCounts, float], Float64]] = {
     "concatenate": concatenated,
     "linear": linear,
-    "map": maximum_a_posteriori,
-    "linear-known": with_fallback(linear),
-    "map-known": with_fallback(maximum_a_posteriori),
+    "map": _maximum_a_posteriori,
+    "linear-known": _with_fallback(linear),
+    "map-known": _with_fallback(_maximum_a_posteriori),
 }
 #: The parameter of a method, by the start of its name, and the function that maps any number to it.
 _PARAMETERS = {"linear": ("alpha", expit), "map": ("beta", np.exp)}
@@ -223,7 +223,7 @@ def mix(
         inner: the in-domain table.
         outer: the general table.
         dev: the phrase pairs of other text of the domain, to which the parameter is fitted.
-        method: `concatenate`, `linear` or `map`, with `-known` for `with_fallback`; or
+        method: `concatenate`, `linear` or `map`, with `-known` for `_with_fallback`; or
             `log-linear`, with the probabilities of both tables as columns.
         value: of the parameter, for both directions, instead of fitting it.
 

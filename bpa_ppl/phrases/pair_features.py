@@ -76,7 +76,7 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
     return sides[0], sides[1]
 
 
-def word_statistics(sentences: Sequence[Sequence[str]]) -> tuple[pa.Array, dict[str, Float64]]:
+def _word_statistics(sentences: Sequence[Sequence[str]]) -> tuple[pa.Array, dict[str, Float64]]:
     """Return the distinct words of a text of L sentences, and statistics of their distribution.
 
     * `frequency`: the number of occurrences.
@@ -85,7 +85,7 @@ def word_statistics(sentences: Sequence[Sequence[str]]) -> tuple[pa.Array, dict[
       their distances to the nearest other one: about 1 for an evenly distributed word, near 0 for
       one that occurs in bursts. For a word of a single sentence g is L/2, so that the value is 1.
 
-    >>> words, result = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
+    >>> words, result = _word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
     >>> words.to_pylist(), result["frequency"].tolist(), result["burstiness"].round(3).tolist()
     (['a', 'b', 'c'], [2.0, 2.0, 2.0], [0.75, 2.25, 1.0])
     """
@@ -148,7 +148,7 @@ def pair_features(
     one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
-    check_corpora(table, outside, inside)
+    _check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:
         values_by_name = _raw_features(table, outside, inside, iterations)
@@ -160,7 +160,7 @@ def pair_features(
     return PAIR_FEATURES, features
 
 
-def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus) -> None:
+def _check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus) -> None:
     """Refuse corpora in other languages than the table, and warn if IN and OUT seem swapped.
 
     Args:
@@ -173,7 +173,7 @@ def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Parallel
             other side of a corpus.
 
     >>> table = PhraseCounts.of(["le chat"], ["the cat"], [1])
-    >>> check_corpora(table, ([["the"]], [["le"]]), ([[]], [[]]))
+    >>> _check_corpora(table, ([["the"]], [["le"]]), ([[]], [[]]))
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: the sides of the corpus OUT are swapped: the source comes first
     """
@@ -236,7 +236,7 @@ def _raw_features(
     yield "tokens", np.asarray(sum(token_counts), np.float64)
     yield "out.count", table.count
     for (side, phrases), sentences in zip(sides.items(), outside, strict=True):
-        vocabulary, statistics = word_statistics(sentences)
+        vocabulary, statistics = _word_statistics(sentences)
         words = index_in(phrases.flat, vocabulary)
         starts = np.cumsum(phrases.lengths) - phrases.lengths
         # 0 for an unknown word

@@ -125,7 +125,7 @@ class Iteration(NamedTuple):
         return posterior * (share if condition == "source" else 1.0 - share)
 
 
-def e_step(joint: Float64, shares: Float64 | None, em: str) -> Iteration:
+def _e_step(joint: Float64, shares: Float64 | None, em: str) -> Iteration:
     """Return the posteriors for (pairs, K) logs of P(z) p(e, f | z).
 
     Args:
@@ -133,9 +133,9 @@ def e_step(joint: Float64, shares: Float64 | None, em: str) -> Iteration:
         shares: see `Iteration`.
         em: `hard` or `soft`.
 
-    >>> e_step(np.log([[0.1, 0.3], [0.2, 0.2]]), None, "hard").weights.tolist()
+    >>> _e_step(np.log([[0.1, 0.3], [0.2, 0.2]]), None, "hard").weights.tolist()
     [0.5, 0.5]
-    >>> e_step(np.log([[0.1, 0.3], [0.2, 0.2]]), None, "soft").weights.tolist()
+    >>> _e_step(np.log([[0.1, 0.3], [0.2, 0.2]]), None, "soft").weights.tolist()
     [0.375, 0.625]
     """
     highest = joint.max(axis=1, keepdims=True)
@@ -181,13 +181,13 @@ def fit_em(
         posteriors = rng.dirichlet(np.ones(settings.k), len(source))
     else:
         posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
-    history = [e_step(_log(posteriors), None, settings.em)]
+    history = [_e_step(_log(posteriors), None, settings.em)]
     sides = source, target
     texts = [WeightedText.of(side.sentences, len(side.words), settings.order) for side in sides]
     while len(history) <= last:
         report(len(history) - 1, total, "language models")
         scores = _language_scores(parallel, texts, settings, history[-1])
-        history.append(e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
+        history.append(_e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
     if not settings.iterations:
         return history
     scores = _language_scores(parallel, texts, settings, history[last])
@@ -251,7 +251,7 @@ def _full_model(
     with np.errstate(invalid="ignore"):
         shares = np.where(both > -np.inf, np.exp(first - both), 0.5)
     joint = _log(history[-1].weights) + np.log(0.5) + both
-    return e_step(joint, shares, settings.em)
+    return _e_step(joint, shares, settings.em)
 
 
 def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:

@@ -63,7 +63,7 @@ def read_counts(path: AnyPath) -> PhraseCounts:
     """
     file = InputFile(path)
     with parquet_errors(file.origin):
-        return _counts_of_parquet(file) if is_parquet(file) else _counts_of_text(file)
+        return _counts_of_parquet(file) if _is_parquet(file) else _counts_of_text(file)
 
 
 def write_counts(table: PhraseCounts, path: AnyPath) -> None:
@@ -107,7 +107,7 @@ def read_table(path: AnyPath) -> PhraseTable:
     """
     file = InputFile(path)
     with parquet_errors(file.origin):
-        read = _probabilities_of_parquet if is_parquet(file) else _probabilities_of_text
+        read = _probabilities_of_parquet if _is_parquet(file) else _probabilities_of_text
         sources, targets, columns = read(file)
         first, source = interned(sources)
         second, target = interned(targets)
@@ -134,7 +134,7 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
     _write_text(table, [table.columns[name] for name in _NAMES], path)
 
 
-def is_parquet(file: InputFile) -> bool:
+def _is_parquet(file: InputFile) -> bool:
     """Return whether a file is a Parquet file.
 
     Raises:

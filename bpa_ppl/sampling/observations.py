@@ -87,7 +87,7 @@ class Scored(NamedTuple):
     @property
     def coords(self) -> dict[str, tuple[str, ...]]:
         """Labels of dimensions of sites: the domains."""
-        return {DOMAIN: domain_names(self.lists)}
+        return {DOMAIN: _domain_names(self.lists)}
 
     def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
         """Return the lists as arrays: the data of a model.
@@ -105,7 +105,7 @@ class Scored(NamedTuple):
             self.oracles.index,
             gains=self.gains,
             share=self.oracles.share,
-            domain=domain_numbers(self.lists) if domains else None,
+            domain=_domain_numbers(self.lists) if domains else None,
         )
 
     def record(self) -> Observed:
@@ -125,12 +125,12 @@ class Scored(NamedTuple):
         `texts` are the ids and candidates of the lists, `features` the values that are adapted;
         the others are what was observed, and the references that it was scored with.
         """
-        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, key_of(()))
+        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _key_of(()))
         content: dict[str, Iterable[Any]] = {"oracles": names}
         if self.gains is not None:
             content["gains"] = [self.gains]
         if "references" in self.gain.needs and self.lists.references:
-            content["references"] = [key_of(self.lists.references)]
+            content["references"] = [_key_of(self.lists.references)]
         return _hashes(self.lists, content)
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
@@ -225,7 +225,7 @@ class Compared(NamedTuple):
     @property
     def coords(self) -> dict[str, tuple[str, ...]]:
         """Labels of dimensions of sites: the raters and the domains."""
-        return {RATER: self.choices.raters, DOMAIN: domain_names(self.lists)}
+        return {RATER: self.choices.raters, DOMAIN: _domain_names(self.lists)}
 
     def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
         """Return the comparisons as arrays: the data of a model; see `Scored.table`."""
@@ -235,7 +235,7 @@ class Compared(NamedTuple):
             _at_zero(lists) if match is None else match,
             choices.chosen,
             tie=choices.tie,
-            domain=domain_numbers(lists) if domains else None,
+            domain=_domain_numbers(lists) if domains else None,
             weight=choices.weight,
             rater=choices.rater,
         )
@@ -253,7 +253,7 @@ class Compared(NamedTuple):
     def hashes(self) -> dict[str, str]:
         """Return short hashes of the data; see `Scored.hashes`."""
         choices = self.choices
-        observed = [choices.chosen, choices.weight, choices.rater, key_of(choices.raters)]
+        observed = [choices.chosen, choices.weight, choices.rater, _key_of(choices.raters)]
         return _hashes(self.lists, {"oracles": observed})
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
@@ -273,7 +273,7 @@ def _at_zero(lists: NBest) -> Match:
 def _hashes(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
     order = np.argsort(lists.feature_names)
     names = [lists.feature_names[column] for column in order]
-    content = {"features": [key_of(names), lists.features[:, order]], **observed}
+    content = {"features": [_key_of(names), lists.features[:, order]], **observed}
     others = {name: _short_hash(parts) for name, parts in content.items()}
     return {"texts": content_hash(lists), **others}
 
@@ -444,28 +444,28 @@ def _short_hash(parts: Iterable[Any]) -> str:
     return content.hexdigest()[:16]
 
 
-def key_of(content: object) -> str:
+def _key_of(content: object) -> str:
     """Return the hash of content made of lists, tuples, texts and numbers.
 
-    >>> key_of([["a", "b"]]) == key_of([["a"], ["b"]])
+    >>> _key_of([["a", "b"]]) == _key_of([["a"], ["b"]])
     False
     """
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def domain_names(nbest: NBest) -> tuple[str, ...]:
+def _domain_names(nbest: NBest) -> tuple[str, ...]:
     """Return the names of the domains of lists, in their order; empty if they name none.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
-    >>> domain_names(lists.with_sentence_extras(domain=["web", "news"]))
+    >>> _domain_names(lists.with_sentence_extras(domain=["web", "news"]))
     ('news', 'web')
     """
     names = nbest.sentence_extras.get(DOMAIN, ())
     return () if None in names else tuple(map(str, np.unique(np.asarray(names)).tolist()))
 
 
-def domain_numbers(nbest: NBest) -> Int64 | None:
+def _domain_numbers(nbest: NBest) -> Int64 | None:
     """Return the number of the domain of each list, in alphabetical order of the domains.
 
     None if the lists name no domains.
@@ -475,7 +475,7 @@ def domain_numbers(nbest: NBest) -> Int64 | None:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
-    >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
+    >>> _domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
     array([1, 0])
     """
     if DOMAIN not in nbest.sentence_extras:

@@ -172,7 +172,7 @@ def choose_scale(
     deviation = OF_PAIRS if answers and of_pairs else OF_LISTS
     with reporter(progress, "learn the scale of the prior"), NUMPYRO_LOCK:
         return Scale(
-            learn_scale(
+            _learn_scale(
                 lambda prior: posterior_target(table, prior, match, evidence),
                 lambda scale: isotropic.build_prior(family, match, scale),
                 len(scaled),
@@ -242,7 +242,7 @@ def _record(
     return PriorRecord(name, settings, tau, fitted, scaled, degrees)
 
 
-def learn_scale(
+def _learn_scale(
     target_of: Callable[[Prior], Target],
     prior_of: Callable[[float], Prior],
     features: int,

@@ -73,7 +73,7 @@ _RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_pa
 _START_DRAWS = 15
 
 
-def no_report(done: int, total: int, note: str) -> None:
+def _no_report(done: int, total: int, note: str) -> None:
     """Report no progress."""
 
 
@@ -144,7 +144,7 @@ class Target:
     start: Sites
     match: Match = _NO_FEATURES
     seed: int = 0
-    progress: Reporter = no_report
+    progress: Reporter = _no_report
     recorder: Recorder | None = None
     earlier: Draws | None = None
 

@@ -316,7 +316,7 @@ def application(
         return JSONResponse(service.description())
 
     async def openapi(request: Request) -> Response:
-        return JSONResponse(openapi_description(service))
+        return JSONResponse(_openapi_description(service))
 
     routes = [
         Route("/rerank", rerank, methods=["POST"]),
@@ -333,7 +333,7 @@ def log(**fields: Any) -> None:
     LOGGER.info(json.dumps(fields))
 
 
-def openapi_description(service: Service) -> dict[str, Any]:
+def _openapi_description(service: Service) -> dict[str, Any]:
     """Return the OpenAPI description of the service, with the columns that its model needs."""
     reranker = service.reranker
     template = files("bpa_ppl.serving").joinpath("openapi.json").read_text("utf-8")

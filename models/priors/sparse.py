@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _SCALE = 6 * math.sqrt(0.1)
 
 
-def is_sparse(match: Match) -> tuple[bool, ...]:
+def _is_sparse(match: Match) -> tuple[bool, ...]:
     """Return for each free feature whether its weight is sparse: if it has no canonical weight.
 
     If all have one, the shifts of all of them are sparse.
 
-    >>> is_sparse(Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 1.0])))
+    >>> _is_sparse(Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 1.0])))
     (False, True)
     """
     without = match.free_spread
@@ -64,7 +64,7 @@ class Horseshoe(PriorFamily, frozen=True):
 
     def model(self, match: Match) -> SparseLogLinear:
         """Return the NumPyro program of these features."""
-        sparse = is_sparse(match)
+        sparse = _is_sparse(match)
         scale = self.relevant / max(sum(sparse) - self.relevant, 1.0)
         return SparseLogLinear(sparse, scale)
 

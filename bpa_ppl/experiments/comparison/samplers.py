@@ -160,7 +160,7 @@ def compare_samplers(
         new = lists if test is None else test
         comparison = compare(drawn | elsewhere, [truth], test=new, seed=seed)
     results = [
-        SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, in_one_line(one))
+        SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, _in_one_line(one))
         if isinstance(one, Exception)
         else comparison[name]
         for name, one in timed.items()
@@ -168,7 +168,7 @@ def compare_samplers(
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
 
 
-def in_one_line(error: Exception) -> str:
+def _in_one_line(error: Exception) -> str:
     """Return the first line of an error, with its type if it is not one of ours."""
     if isinstance(error, BpaError):
         return error.message

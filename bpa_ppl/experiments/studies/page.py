@@ -126,7 +126,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     at = len(metrics)  # the page begins with the curves
     sections = [*curves[:at], _section_of(methods), *curves[at:], _provenance(target)]
     files = [target / "index.html"]
-    verdict = Verdict(verdict_of(plain, differences, metrics[0], default_of(methods)))
+    verdict = Verdict(verdict_of(plain, differences, metrics[0], _default_of(methods)))
     write_page(page("Learning curves", verdict, sections), files[0])
     numbers = {"points": points, "differences": differences, "median_seconds": times}
     numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
@@ -136,24 +136,24 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     return [*files, *write_figure_files(figures, target, kind)]
 
 
-def default_of(methods: Iterable[Method]) -> str:
+def _default_of(methods: Iterable[Method]) -> str:
     """Return the method that is the default of `bpa adapt`, or that this runs at most times.
 
     Empty if there is none.
 
-    >>> default_of(map(named_methods().get, ["mert", "imh", "nuts"]))
+    >>> _default_of(map(named_methods().get, ["mert", "imh", "nuts"]))
     'imh'
     """
     plain = {m.engine: m.name for m in methods if m == named_methods().get(m.engine)}
     return plain.get(_DEFAULT, plain.get("imh", ""))
 
 
-def full_name(method: Method) -> str:
+def _full_name(method: Method) -> str:
     """Return what a method is, in words.
 
-    >>> full_name(named_methods()["heur-vit"])
+    >>> _full_name(named_methods()["heur-vit"])
     'heuristic sampling (published); the single best pair of weights and candidate decides ...'
-    >>> full_name(named_methods()["mert"])
+    >>> _full_name(named_methods()["mert"])
     'minimum error rate training; gain bleu'
     """
     if method.kind == CANONICAL:
@@ -239,13 +239,13 @@ def _methods(folder: Path) -> list[Method]:
 
 def _section_of(methods: Sequence[Method]) -> Section:
     """Return the section that says what the methods are, and which is the default."""
-    default = default_of(methods)
+    default = _default_of(methods)
     note = f"The default of bpa adapt is the sampler {_DEFAULT} ({_FULL_NAMES[_DEFAULT]})"
     if default != _DEFAULT:
         note += ", which is not in this study"
         note += f"; {default} is what it usually runs" if default else ""
     note += ". Choices are those of the predictive distribution unless another rule is named."
-    rows = [[one.name, full_name(one)] for one in methods]
+    rows = [[one.name, _full_name(one)] for one in methods]
     return Section("Methods", [note, Table(("method", "what it is"), rows)])
 
 
