@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, is_number
+from bpa_ppl._runtime.arrays import Float32, Int64, is_number
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
 from bpa_ppl.formats.values import TOO_LARGE, printed
@@ -111,8 +111,12 @@ def repeats_note(rows: Rows, origin: str) -> str:
     count, texts = len(rows.ids), len(rows.strings)
     if texts == count:
         return ""
-    keys = np.sort(rows.ids * texts + rows.string_index)
-    if 2 * np.count_nonzero(np.diff(keys)) >= count:
+    keys = rows.ids * texts + rows.string_index
+    order = np.argsort(keys, kind="stable")
+    same = np.append(np.diff(keys[order]) == 0, False)
+    if 2 * np.count_nonzero(same | np.roll(same, 1)) < count or not _may_have_raters(
+        rows, order[:-1][same[:-1]], order[1:][same[:-1]]
+    ):
         return ""
     places = _rows_of_candidates(rows)
     repeated = sum(len(of) for of in places if len(of) > 1)
@@ -132,6 +136,23 @@ def repeats_note(rows: Rows, origin: str) -> str:
     return (
         f"{repeated} of {count} rows repeat the text of another row of their list, and differ in "
         f"{list_names(columns)}: if these are columns of judgements of one candidate, {remedy}"
+    )
+
+
+def _may_have_raters(rows: Rows, first: Int64, second: Int64) -> bool:
+    """Return whether a column may name raters: of texts, or whole numbers that differ.
+
+    Args:
+        rows: all rows.
+        first: rows that are followed by another one of the same candidate.
+        second: the following ones.
+    """
+    others = (of for name, of in rows.extras.items() if name not in _ORIGINS)
+    if any(isinstance(value, str) for of in others for value in of):
+        return True
+    return any(
+        not (of[first] == of[second]).any() and (of == np.floor(of)).all()
+        for of in rows.numbers.values()
     )
 
 
