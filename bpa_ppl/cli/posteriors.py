@@ -265,6 +265,7 @@ def weights(
     template: Path | None = None,
     format: str = AUTO,
     acoustic: str | None = None,
+    domain: str | None = None,
     point: str = "mean",
     draw: int = 0,
     unchecked: shared.Unchecked = False,
@@ -282,12 +283,17 @@ def weights(
         format: dense, moses.ini, json (with intervals), trl, trulens, opensearch, elasticsearch or
             lm-scale; auto takes the ending of the file, or dense.
         acoustic: With --format lm-scale: the feature whose scale is 1.
+        domain: Of the model hierarchical: the domain of the weights (default: a new one).
         point: mean, mode or draw.
         draw: With --point draw: the number of the draw.
     """
     draws = read_draws(posterior)
     if not unchecked:
         refuse_unconverged(draws)
+    if domain is not None:
+        draws = draws.of_domain(domain)
+    elif draws.domains:
+        warn_user(f"these are weights of a new domain: name one of {', '.join(draws.domains)}")
     chosen = point_weights(draws, point, draw)
     if format == AUTO and template is None and file_suffix(output) == ".json":
         format = "json"

@@ -251,12 +251,16 @@ class Draws:
     def of_domain(self, domain: str) -> Draws:
         """Return draws whose weights are those of one domain; the mode is not known.
 
+        Raises:
+            UsageError: if there is no such domain.
+
         >>> values = {"weights": np.zeros((1, 2, 1)), "own": np.ones((1, 2, 2, 1))}
         >>> draws = Draws(values, ("LM0",), coords={"domain": ("news", "talks")})
         >>> draws.of_domain("talks").mean.tolist()
         [1.0]
         """
-        own = np.asarray(self.values[OWN])[:, :, self.domains.index(domain)]
+        place = self.domains.index(one_of(domain, self.domains, "domain"))
+        own = np.asarray(self.values[OWN])[:, :, place]
         constants = {name: of for name, of in self.constants.items() if name != "mode"}
         return replace(self, values={**self.values, WEIGHTS: own}, constants=constants)
 
@@ -322,6 +326,8 @@ class Draws:
                 "this posterior does not contain its mode: use a sampler that finds it (map, nuts) "
                 "or the mean"
             )
+            if self.domains:
+                problem = "the mode of the weights of a domain is not known: use the mean"
             _require("mode" in self.constants, problem, "point")
             values = np.asarray(self.constants["mode"], float)
         elif point == "draw":

@@ -55,7 +55,13 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 def posterior() -> Draws:
     """The posterior of 40 pairs of each customer."""
     return bpa.as_draws(
-        bpa.adapt(pairs(40), gain="gain", likelihood="oracle", model="hierarchical", prior=PRIOR)
+        bpa.adapt(
+            pairs(40),
+            gain="gain",
+            likelihood="oracle",
+            model="hierarchical",
+            **{**NUTS_DRAWS, "draws": 1500},
+        )
     )
 
 
@@ -160,6 +166,15 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--unchecked").out.splitlines()
     new = bpa.read_nbest("new.jsonl")
     assert texts == list(bpa.rerank(new, draws, unchecked=True).texts)
+    weights = ("weights", "post.nc", "--unchecked", "-o", "-", "--format", "trl")
+    assert "weights of a new domain: name one of bank, shop, zoo" in succeed(*weights).err
+    bank = succeed(*weights, "--domain", "bank")
+    assert "new domain" not in bank.err
+    assert bank.out != succeed(*weights, "--domain", "shop").out
+    refused(*weights, "--domain", "museum", mention="unknown domain 'museum'")
+    rerank = ("rerank", "new.jsonl", "-p", "post.nc", "--unchecked")
+    refused(*rerank, "--rule", "map", mention="the mode of the weights of a domain")
+    refused(*rerank, "--agree", 0.9, mention="without the model hierarchical")
     refused(*adapt, "--model", "hierarchial", mention="unknown model")
     bpa.write_nbest(bpa.read_nbest("judged.jsonl").without("domain"), "judged.jsonl")
     refused(*adapt, "--model", "hierarchical", mention="no extra domain")
@@ -179,4 +194,4 @@ def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "converged" in printed
     assert "NOT converged" not in printed
-    assert "Weights({'LexicalReordering0[0]': " in printed
+    assert "Weights({'large': " in printed
