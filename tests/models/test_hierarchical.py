@@ -160,7 +160,7 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         gain = column_of(lists, "gain")[:, None]
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
     adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
-    succeed(*adapt, "--model", "hierarchical", "--draws", 300)
+    succeed(*adapt, "--model", "hierarchical", "--draws", 100, "--chains", 2)
     draws = bpa.as_draws(bpa.read_posterior("post.nc"))
     assert draws.domains == tuple(WEIGHTS)
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--unchecked").out.splitlines()
@@ -187,6 +187,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         bpa.adapt(pairs(5), gain="gain", model="linear")
 
 
+@pytest.mark.slow
 def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "groups.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
