@@ -33,6 +33,11 @@ NOT_RUN = {
     "marian": "needs weights of Marian",
     "bpa judge lists.jsonl": "runs until it is stopped: tests/judging has it",
     "judgements.jsonl": "needs answers: tests/cli/test_judge_command.py has them",
+    "--model hierarchical": "needs domains: tests/models/test_hierarchical.py has them",
+    "rated.jsonl": "needs such rows: tests/formats/test_preference_rows.py has them",
+    "pairs.jsonl": "needs answers: tests/cli/test_asking.py has them",
+    "unsure.jsonl": "needs answers: tests/cli/test_asking.py has them",
+    "wmt.csv": "needs such rows: tests/formats/test_preference_rows.py has them",
     "bpa serve": "runs until it is stopped: tests/serving has it",
 }
 
@@ -160,6 +165,7 @@ OUT = f"phrases extract {GENERAL} -o out.parquet"
 BEFORE = {
     "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
     "decode-once.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler map -o posterior.nc",
+    "groups.md": "adapt judged.jsonl -w none --gain comet --sampler laplace -o posterior.nc",
     "judge.md": "adapt judged.jsonl -w none --gain mqm --sampler laplace -o posterior.nc",
     "learned-prior.md": """adapt adapt.nbest -r adapt.ref -w moses.ini -o medical.nc
         adapt dev.nbest -r dev.ref -w moses.ini --sampler laplace -o conversation.nc""",
