@@ -191,6 +191,7 @@ def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> No
     assert np.array(found.correlation) == pytest.approx(np.ones((3, 3)))
 
 
+@pytest.mark.slow
 def test_the_forecast_of_labels_is_calibrated() -> None:
     """Weights from the prior, 40 answers: 90 % intervals contain what exact weights win."""
     covered, forecast, actual, later = 0, [], [], []
@@ -234,6 +235,7 @@ def test_the_sentence_on_labels(result: Judges) -> None:
     assert f"- more labels will not help: {exact}" in shown((None, None, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 2.0), (1.5, 0.5)])
 def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -> None:
     """Cheap and dear scores with known weights: which choices become right by asking."""

@@ -102,6 +102,7 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
         assert deviations[0] == pytest.approx(deviations[1], rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 30.0])
 def test_between_the_pooled_and_the_separate_posteriors(scale: float) -> None:
     """With hardly any differences it is the pooled one, with huge ones the separate ones."""

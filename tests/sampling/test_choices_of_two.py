@@ -56,6 +56,7 @@ def errors(probability: Float64, chosen: Float64) -> tuple[float, float]:
     return float(difference.mean()), float(np.mean([abs(part.mean()) for part in parts]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.8, 4.0])
 @pytest.mark.parametrize("gain", [None, "chosen"])
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
