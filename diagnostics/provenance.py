@@ -34,7 +34,7 @@ def recorded_attributes(draws: Draws) -> dict[str, str]:
     {'seed': '7'}
     """
     recorded = attributes(draws.record)
-    shown = {k: _in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
+    shown = {k: in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
@@ -151,10 +151,26 @@ def _in_short(component: Mapping[str, Any], without: tuple[str, ...] = ()) -> st
     return ",".join(map(str, (name or "unknown", *shown))) if name or shown else None
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """Return plain data as a reader would write it, without what is empty.
+
+    >>> in_words({"name": "margin", "gamma": 2.0, "ties": None})
+    'margin, gamma 2'
+    >>> in_words([{"name": "lm", "carry": True, "feature_names": ["lm", "lm.oov"]}])
+    '(lm, carry yes, feature_names (lm, lm.oov))'
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, Mapping):
-        items = {k: _in_words(v) if isinstance(v, Mapping) else v for k, v in value.items()}
-        return ", ".join(f"{key} {item}" for key, item in items.items())
-    return str(value)
+    if not isinstance(value, Mapping | list | tuple):
+        return str(value)
+    items = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
+    parts = []
+    for key, one in items:
+        text = in_words(one)
+        if isinstance(one, Mapping | list | tuple):
+            text = f"({text})"
+        if one not in (None, "", {}, [], ()):
+            parts.append(text if key == "" or (key == "name" and not parts) else f"{key} {text}")
+    return ", ".join(parts)

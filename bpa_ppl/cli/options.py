@@ -72,7 +72,7 @@ def parsed(
     if help:
         others["help"] = help
     if several:
-        others |= {"n_tokens": -1, "show_default": False, "metavar": "STR..."}
+        others = {"n_tokens": -1, "show_default": False, "metavar": "STR...", **others}
     return Parameter(converter=convert, accepts_keys=False, **others)
 
 

@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.cli import options as shared
-from bpa_ppl.components import read_value
+from bpa_ppl.components import Component, read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -33,16 +33,16 @@ _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 _OTHERS = ("arviz", "blackjax", "nutpie")
 
 
-def _names_of(samplers: str) -> list[str]:
-    """Read names that are separated by commas.
+def _names_of(samplers: Iterable[str]) -> list[str]:
+    """Read names that are separated by commas, in one text or several.
 
-    >>> _names_of("imh, nuts")
-    ['imh', 'nuts']
+    >>> _names_of(["imh, nuts", "rwm"])
+    ['imh', 'nuts', 'rwm']
 
     Raises:
         UsageError: if there is none.
     """
-    names = [name.strip() for name in samplers.split(",") if name.strip()]
+    names = [name.strip() for name in ",".join(samplers).split(",") if name.strip()]
     if not names:
         raise UsageError("give the names of one or more samplers, separated by commas")
     return names
@@ -73,7 +73,7 @@ def _settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict
 Samplers = Annotated[
     Any,
     shared.parsed(
-        _names_of, "Names of samplers, separated by commas.", show_default=",".join, metavar="STR"
+        _names_of, "Names of samplers, separated by commas.", show_default=",".join, several=True
     ),
 ]
 SamplerSettings = Annotated[
@@ -178,7 +178,7 @@ def compare(
             )
             made = {
                 "adaptation lists": nbest,
-                "likelihood": str(likelihood or "the default for the metric"),
+                "likelihood": _in_words(likelihood, "the default for the metric"),
                 "oracle metric": str(gain or "the default for the weights"),
                 **_provenance(canonical, prior, seed, settings),
             }
@@ -249,7 +249,7 @@ def calibrate(
         results.append(calibrate_sampler(lists, canonical, sampler, **options))
         print(results[-1])
     if output is not None:
-        made = {"lists": nbest, "likelihood": str(likelihood)}
+        made = {"lists": nbest, "likelihood": _in_words(likelihood, "oracle")}
         made |= _provenance(weights, prior, seed, settings)
         if is_page:
             text = calibration_page(results, made=made, command=shared.command_line())
@@ -259,6 +259,15 @@ def calibrate(
             file.write(text)
     if not all(results):
         raise SystemExit(NotConverged.exit_code)
+
+
+def _in_words(likelihood: Any, default: str) -> str:
+    """Return the name and the settings of a likelihood of the command line, or the default."""
+    from bpa_ppl.diagnostics.provenance import in_words
+
+    if not isinstance(likelihood, Component):
+        return default
+    return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
 
 
 def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -> dict[str, str]:

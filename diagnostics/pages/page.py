@@ -40,7 +40,8 @@ Block: TypeAlias = "str | Markup | Table"
 _MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
 _DPI = 100
 _COLOURS = 64  # of a PNG image
-_NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?( ± \d+(\.\d+)?)?")
+# A number, or two of an interval; a limit has a sign before it.
+_NUMBER = re.compile(r"([≤≥] )?{0}%?(( ± | to |–){0}%?)?".format(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?"))
 # A word, or a character of Chinese or Japanese, which are written without spaces.
 _WITHOUT_SPACES = (
     "\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"

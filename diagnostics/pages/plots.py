@@ -110,10 +110,11 @@ def _scale(values: Float64, low: float, high: float) -> Callable[[npt.ArrayLike]
 def _ticks(values: Float64, log: bool = False) -> list[float]:
     """Return three to six round numbers, or the logarithms of such numbers, in the range."""
     low, high = float(values.min()), float(values.max())
-    if log and high - low > 1:
+    if log and high - low > 2:
         step = np.ceil((high - low) / 5)
     elif log:
-        numbers = np.array([a * 10.0**b for b in range(-9, 13) for a in (1, 2, 5)])
+        firsts = (1, 3) if high - low > 1 else (1, 2, 5)
+        numbers = np.array([a * 10.0**b for b in range(-9, 13) for a in firsts])
         return [x for x in np.log10(numbers).tolist() if low <= x <= high]
     else:
         size = 10 ** np.floor(np.log10((high - low) / 3 or 1.0))

@@ -18,7 +18,8 @@ SHORT = ("--runs", 2, "--reference-draws", 1000, "--reference-sampler", "imh", "
 
 def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) -> None:
     done = run(
-        *(*COMPARE, *SHORT, "--samplers", "laplace, heuristic, map"),
+        *(*COMPARE, *SHORT, "--samplers", "laplace, heuristic", "--samplers", "map"),
+        *("--likelihood", "margin:gamma=2"),
         *("--set", "laplace.draws=1500", "--posterior", "mine=poor.nc"),
     )
     assert done.code == 2
@@ -33,6 +34,7 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert "bpa compare nbest -w moses.ini" in html
     assert "failed: map" in html.replace("F", "f")
     assert "<td>laplace.draws=1500</td>" in html
+    assert "<td>margin, gamma 2</td>" in html
 
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")

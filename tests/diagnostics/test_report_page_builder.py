@@ -25,6 +25,7 @@ from bpa_ppl.diagnostics.pages.page import (
     side_by_side,
     write_page,
 )
+from bpa_ppl.diagnostics.pages.plots import Layer, plot
 
 HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
 PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set
@@ -92,6 +93,30 @@ def test_columns_of_numbers_are_right_aligned() -> None:
     assert [name for kind, name in heads if kind] == ["a", "b", "d"]
     assert html.count('<td class="number"') == 6
     assert '<td class="number">0.1235</td>' in html
+
+
+def test_intervals_and_limits_are_not_broken() -> None:
+    cells = ("−4.69 to +0.93", "15840–98620", "≤ 1.01", "1 ± 0.5", "1e-3–2%")
+    html = Table(("name", *"abcde"), [("LM0", *cells)]).html()
+    assert [html.count(f'<td class="number">{cell}</td>') for cell in cells] == [1] * 5
+    others = ("rwm-isotropic", "2010–", "1 to many", "≤", "1 – 2 – 3")
+    assert "<td class" not in Table(("name", *"abcde"), [("LM0", *others)]).html()
+
+
+def test_long_signatures_may_be_broken_between_their_parts() -> None:
+    html = page("t", Verdict("v"), [Section("s", ["TER nrefs:1|case:lc<"])], note="seed:0|jax:1")
+    assert "<p>TER nrefs:1|<wbr>case:lc&lt;</p>" in html
+    assert "<footer>seed:0|<wbr>jax:1</footer>" in html
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(2, 8, "2 5"), (1943, 98620, "3000 10000 30000"), (1, 10**6, "1 100 10000 1e6")],
+)
+def test_log_axes_have_several_numbers(low: float, high: float, shown: str) -> None:
+    line = Layer(np.log10([low, high]), np.zeros(2), "line c0")
+    html = plot("rate", [line], y_axis=False, log=True)
+    assert re.findall(r'text-anchor="middle">([^<]+)<', html) == shown.split()
 
 
 def test_rows_with_a_verdict_are_marked() -> None:

@@ -165,7 +165,7 @@ def test_the_call_on_the_page_repeats_the_adaptation(
 def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline) -> None:
     told = page_of_chains.column(ORIGIN, "value")
     assert (told["seed"], told["oracle metric"]) == ("0", "ter")
-    assert told["prior"] == "name isotropic, variance 0.1"
+    assert told["prior"] == "isotropic, variance 0.1"
     assert "draws 500" in told["settings"]
     assert f"bpa_ppl {bpa_ppl.__version__}" in told["versions"]
     signature = page_of_chains.texts[-5:]

@@ -17,7 +17,7 @@ class Outline(HTMLParser):
         self.texts: list[str] = []
         self.attributes: list[tuple[str, str, str]] = []
         self.tables: list[list[list[str]]] = []
-        self.feed(html)
+        self.feed(html.replace("<wbr>", ""))  # a line may end there
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
