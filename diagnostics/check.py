@@ -38,9 +38,9 @@ _MORE = 3  # times as many, as a warm-up or effective draws, where nothing says 
 #: from about a thousand effective draws on, more than twice the limit of the ESS.
 _RESERVE = 2.3
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
-#: Of a random walk: its best step in √d standard deviations of a Gaussian posterior, how often it
-#: is then accepted, the lowest rate that says something, and steps a value and draw.
-_BEST_STEP, _BEST_RATE, _LEAST_RATE, _STEPS = 2.38, 0.234, 1e-3, 1.5
+#: Of a random walk: its best step in √d standard deviations of a Gaussian posterior, and how often
+#: it is then accepted.
+_BEST_STEP, _BEST_RATE = 2.38, 0.234
 _STEP = 2.0  # factor for steps of another walk that are too small or too large
 #: The steps of `rwm`, in posterior standard deviations, and of the published walk.
 _SCALE, _ISOTROPIC = "scale", "proposal_variance"
@@ -396,7 +396,7 @@ class Remedies:
         if self._nuts:
             return self.of_nuts(_ACCEPT, "let the warm-up find it")
         if self._isotropic:
-            return self._isotropic_walk()
+            return _OTHER_WALK
         if not self._step:
             return "use nuts"
         value = self._value(self._step, _STEP if larger else 1 / _STEP)
@@ -410,26 +410,6 @@ class Remedies:
         """Return an action with the target acceptance of NUTS to try."""
         name = "" if "target_accept" in self._settings or not self._known else "nuts with "
         return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
-
-    def _isotropic_walk(self) -> str:
-        """Return what to do instead of a walk with the same steps in all directions, or its steps.
-
-        With steps of l / √d posterior standard deviations 2 Φ(−l/2) of them are accepted, and l =
-        2.38 is best (Roberts, Gelman & Gilks 1997). Its widest direction then needs as many steps
-        from one draw to the next as `rwm` does in the number of dimensions for which this step is
-        the best one.
-        """
-        from scipy.special import ndtri
-
-        if not _LEAST_RATE < self._rate < 1 - _LEAST_RATE:
-            return _OTHER_WALK
-        factor = float(_BEST_STEP / (-2 * ndtri(self._rate / 2)))
-        variance = float(self._settings.get(_ISOTROPIC, 1.0)) * factor**2
-        widest = self._draws.weights.var(axis=(0, 1)).max()
-        steps = _rounded_up(max(_STEPS * _BEST_STEP**2 * widest / variance, 1.0))
-        change = "lower" if factor < 1 else "raise"
-        setting = f"{_ISOTROPIC} ({_ISOTROPIC}={_two_digits(variance)}, thinning={steps})"
-        return f"{_OTHER_WALK}, or {change} {setting}"
 
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
