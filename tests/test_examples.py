@@ -59,6 +59,10 @@ def moses_lists(count: int) -> NBest:
 WEIGHTS = {"LM0": 0.5, "WordPenalty0": -0.2}
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 900
+
+
 def test_the_model_in_the_readme_is_that_of_adapt() -> None:
     scope: dict[str, Any] = {}
     exec(code_of("README.md")[0], scope)
