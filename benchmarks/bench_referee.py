@@ -150,6 +150,7 @@ def draw_picture(options: argparse.Namespace) -> None:
     chosen = [one for one in drawn if re.search(r'aria-label="(mu|log_tau)"', one)][:4]
     style = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL)).split("@media")[0]
     style += "".join(re.findall(r"^\.(?:plot [.t]|line|band|tick|c\d).*$", html, re.MULTILINE))
+    style = style.replace("font-size: 12px", "font-size: 18px")  # phones show it half as large
     names = [(f"c{k}", name) for k, name in enumerate(scope["candidates"])]
     parts = [
         one.replace(

@@ -15,6 +15,7 @@ from sacrebleu.metrics import BLEU
 from support.html_outline import Outline
 
 import bpa_ppl
+from bpa_ppl.diagnostics.pages.figures import NARROW, WIDTH
 from bpa_ppl.experiments.studies.page import figures_of, verdict_of, write_figures
 from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.study import CANONICAL
@@ -113,6 +114,17 @@ def test_curves_have_bands_and_one_draw_has_no_interval() -> None:
     assert (heights.min(), heights.max()) == (pytest.approx(0.58), pytest.approx(0.62))
     assert not spread.collections
     assert len(axes(interval=np.nan, draw_error=0.0)) == 1
+
+
+def test_curves_of_one_domain_are_below_each_other() -> None:
+    def places(*domains: str) -> tuple[float, list[tuple[int, int]]]:
+        points = [{**point("imh", 0.6, size=n), "domain": d} for d in domains for n in (5, 10)]
+        figure = figures_of(points, [], ["comet"])["comet"]
+        spans = [axes.get_subplotspec() for axes in figure.axes]
+        return figure.get_figwidth(), [(one.rowspan.start, one.colspan.start) for one in spans]
+
+    assert places("d") == (NARROW, [(0, 0), (1, 0)])
+    assert places("d", "e") == (WIDTH, [(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
 def test_precisions_and_brevity_at_every_size(written: list[Path]) -> None:

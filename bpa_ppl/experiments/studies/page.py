@@ -13,7 +13,14 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.messages import has_width, with_spread
-from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
+from bpa_ppl.diagnostics.pages.figures import (
+    FIGURE_KINDS,
+    NARROW,
+    WIDTH,
+    empty_figure,
+    label,
+    write_figure_files,
+)
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Section,
@@ -350,6 +357,8 @@ def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Tab
 def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
     """Draw columns of rows against |A|, one row of axes a domain; means on a linear axis.
 
+    With a single domain, the columns are below each other, so that phones show them whole.
+
     Args:
         rows: of all methods.
         titles: of the columns to draw, by their names.
@@ -357,8 +366,10 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
     from matplotlib.ticker import LogLocator, NullLocator
 
     domains = _distinct(row["domain"] for row in rows)
-    figure, grid = empty_figure(len(domains), len(titles), _HEIGHT)
-    for domain, line in zip(domains, grid, strict=True):
+    alone = len(domains) == 1
+    shape = (len(titles), 1) if alone else (len(domains), len(titles))
+    figure, grid = empty_figure(*shape, _HEIGHT, width=NARROW if alone else WIDTH)
+    for domain, line in zip(domains, grid.T if alone else grid, strict=True):
         of_domain = [row for row in rows if row["domain"] == domain]
         ticks = sorted({row["size"] for row in of_domain})
         for axes, (column, title) in zip(line, titles.items(), strict=True):
@@ -433,7 +444,8 @@ def _styles(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _legend(figure: Figure, axes: Any) -> None:
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize="small")
+    columns = 5 if figure.get_figwidth() == WIDTH else 3
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize="small")
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
