@@ -437,12 +437,14 @@ def check_finite(draws: Draws) -> None:
     Raises:
         DataError: naming the feature and the draw.
     """
-    remedy = "fix the sampler that wrote this file"
+    remedy = "fix the sampler that drew it"
     wrong = ~np.isfinite(draws.weights)
     if wrong.any():
         chain, draw, feature = np.argwhere(wrong)[0].tolist()
-        problem = f"the weight of {draws.features[feature]} is not a finite number in draw {draw} "
-        problem += f"of chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): {remedy}"
+        problem = (
+            f"{draws.features[feature]} is not a finite number in draw {draw} of chain {chain} "
+        )
+        problem += f"({int(wrong.any(axis=2).sum())} draws in total): {remedy}"
         raise DataError(problem, code="bad-number")
     constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in _BY_FEATURE}
     largest = {name: np.max(values, initial=0.0) for name, values in constants.items()}

@@ -180,7 +180,10 @@ def test_variables_are_chosen_and_matched_by_their_labels() -> None:
         ({"zeta": 0}, "no variable in common: a has zeta; the reference has mu, theta"),
         ({"mu": (1500, 4)}, "a has 1500 chains of 4 draws: are chain and draw exchanged?"),
         ({"theta": (4, 1500, 2)}, r"theta has the shape \(2,\) in a, and \(3,\) in the others"),
-        ({"mu": (1500,)}, r"mu of a has the shape \(1500,\): it must begin with \(chains, draws\)"),
+        (
+            {"mu": (1500,)},
+            r"mu of a has the shape \(1500,\): it must begin with \(chains, draws\): join",
+        ),
         ({"mu": np.nan}, "mu is not a finite number in draw 7 of chain 1"),
     ],
 )

@@ -96,7 +96,8 @@ def _opened(data: Any, name: str) -> Draws | InferenceData:
         for key, values in arrays.items():
             if values.ndim < 2:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
-                raise DataError(f"{problem} (chains, draws)", code="wrong-length")
+                remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
+                raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
         return group_tree(labelled_groups({"posterior": arrays}), {})
     return data  # type: ignore[no-any-return]
 
