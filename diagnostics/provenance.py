@@ -166,7 +166,7 @@ def in_words(value: Any) -> str:
     if not isinstance(value, Mapping | list | tuple):
         return str(value)
     items = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
-    parts = []
+    parts: list[str] = []
     for key, one in items:
         text = in_words(one)
         if isinstance(one, Mapping | list | tuple):

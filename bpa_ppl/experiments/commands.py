@@ -16,10 +16,10 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.cli import options as shared
-from bpa_ppl.components import Component, read_value
+from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.sampling.sampler import SAMPLERS
 
 #: The box of the commands in `bpa --help`.
@@ -265,7 +265,7 @@ def _in_words(likelihood: Any, default: str) -> str:
     """Return the name and the settings of a likelihood of the command line, or the default."""
     from bpa_ppl.diagnostics.provenance import in_words
 
-    if not isinstance(likelihood, Component):
+    if not isinstance(likelihood, Likelihood):
         return default
     return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
 

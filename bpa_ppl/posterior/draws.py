@@ -441,10 +441,9 @@ def check_finite(draws: Draws) -> None:
     wrong = ~np.isfinite(draws.weights)
     if wrong.any():
         chain, draw, feature = np.argwhere(wrong)[0].tolist()
-        problem = (
-            f"{draws.features[feature]} is not a finite number in draw {draw} of chain {chain} "
-        )
-        problem += f"({int(wrong.any(axis=2).sum())} draws in total): {remedy}"
+        name, count = draws.features[feature], int(wrong.any(axis=2).sum())
+        problem = f"{name} is not a finite number in draw {draw} of chain {chain} "
+        problem += f"({count} draws in total): {remedy}"
         raise DataError(problem, code="bad-number")
     constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in _BY_FEATURE}
     largest = {name: np.max(values, initial=0.0) for name, values in constants.items()}

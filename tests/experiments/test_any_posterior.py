@@ -208,7 +208,7 @@ def test_misuse_is_refused() -> None:
         compare(arrays(0), arrays(1), var_names=["tau"])
     with raises(UsageError, "wrong-type", parameter="posterior", match="not int"):
         compare(5, arrays(1))
-    with raises(UsageError, "wrong-type", parameter="reference", match="not several by name"):
+    with raises(UsageError, "wrong-type", parameter="reference", match="not several"):
         compare(arrays(0), {"b": as_tree(arrays(1)), "c": as_tree(arrays(2))})
     with raises(DataError, "no-data", match="no run of the reference"):
         compare(arrays(0), [])

@@ -213,8 +213,7 @@ def compare(
     if reference is not None:
         (standard_name, runs), *more = _runs_by_name(reference, _REFERENCE).items()
         if more:
-            problem = "the reference is one posterior, or a list of runs, not several by name"
-            problem += ": draws of variables by name are arrays"
+            problem = "the reference is one posterior, or arrays by name, or runs, not several"
             raise UsageError(problem, parameter="reference", code="wrong-type")
         standard_name = _REFERENCE if standard_name in several else standard_name
         several[standard_name] = runs
