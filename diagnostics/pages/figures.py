@@ -70,8 +70,8 @@ def save(figure: Figure, file: Any, kind: str, dpi: int) -> None:
     from matplotlib import rc_context
 
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    # Matplotlib derives the ids in an SVG file from a random salt unless one is set.
-    with rc_context({"svg.hashsalt": "bpa_ppl"}):
+    # By default, ids in an SVG file come from a random salt, and text is drawn as lines.
+    with rc_context({"svg.hashsalt": "bpa_ppl", "svg.fonttype": "none"}):
         figure.savefig(file, format=kind, dpi=dpi, metadata=no_date.get(kind))
 
 

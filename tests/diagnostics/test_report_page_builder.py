@@ -130,11 +130,12 @@ def test_rows_with_a_verdict_are_marked() -> None:
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
     figure = MatplotlibFigure(figsize=(2, 1))
-    figure.subplots().plot([1, 2])
+    figure.subplots().set(title="<a> & $b")
     html = drawn(figure, "a line", kind=kind)
     found = re.search(r"base64,([^\"]+)\" alt=\"a line\"", html)
     assert found
     assert b64decode(found[1]).startswith(start)
+    assert (b">&lt;a&gt; &amp; $b</text>" in b64decode(found[1])) == (kind == "svg")
 
 
 def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
