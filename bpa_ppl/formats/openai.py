@@ -41,7 +41,8 @@ from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
 
 #: Values of `finish_reason` for complete answers, by server.
-_FINISHED = ("stop", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
+_DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
+_ARRAY = "an array of responses: `jq -c '.[]'` writes one per line"
 _MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
@@ -97,13 +98,18 @@ class Openai(NBestFormat, frozen=True):
             # With -Infinity, or cut off: reading it says what is wrong.
             return b'"choices"' in first_line or b'"custom_id"' in first_line
         batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body", "result"))
-        if batch or not keys or not keys.isdisjoint(("choices", "text")):
-            return batch or "choices" in keys
-        line = msgspec.json.decode(first_line)
+        if batch or not keys.isdisjoint(("choices", "modelOutput")):
+            return True
+        line: Any = {}
+        with suppress(ValueError, RecursionError):
+            line = msgspec.json.decode(first_line) if keys or first_line[:1] == b"[" else {}
+        if isinstance(line, list):
+            return bool(line) and all(choices_of(body) is not None for body in line)
+        if isinstance(line.get("text"), str) and "meta_info" not in keys:
+            return False
         if {"request", "response"} <= keys or "error" in keys or line.get("object") == "error":
             return True
-        bodies = [line, *(line.get(name) for name in ("response", "modelOutput"))]
-        return any(choices_of(body) is not None for body in bodies)
+        return any(choices_of(body) is not None for body in (line, line.get("response")))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -146,6 +152,8 @@ class _Reader:
         if format.requests:
             self._read_requests()
         self._batch = False  # whether lines are those of a batch
+        self._array = 0  # answers in the last line, if it is an array of responses
+        self._together = 0  # completions of several choices and of an unknown prompt
         # Numbers of answers whose tokens are those of more than their texts, or may be.
         self._shortened = self._longer = self._unknown = self._missing = 0
 
@@ -154,6 +162,14 @@ class _Reader:
         for line, number in _decoded(blocks, self._options.origin):
             self._read(line, number)
         samples = self._samples
+        if self._array > 1 and len(self._prompts) == 1:
+            problem = f"{_ARRAY}; or, if all answer one prompt, `jq -c '.[] | "
+            problem += """{custom_id: "0", response: .}'`"""
+            raise self._options.error(problem, 1, "bad-response", "format")
+        if self._together:
+            what = "the choices of a completion are read as answers to one prompt: if requests had "
+            what += "several prompts, add them to the lines as a list in the field prompt, or name "
+            log_info(f"{self._options.origin}: {what}the file of requests by the setting requests")
         self._report_tokens()
         if not any(samples.lines):
             raise self._options.error("empty: there are no responses in it", code="no-data")
@@ -199,7 +215,18 @@ class _Reader:
             return
         choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
         size, rest = divmod(len(choices), len(places))
-        if rest:
+        self._array = len(choices) if line.array else 0
+        if line.array > 1:
+            problem = f"answers to several prompts, {_ARRAY}"
+            raise self._options.error(problem, number, "bad-response", "format")
+        known = self._prompts[places[0]][0] is not None
+        if len(choices) > len(places) == 1 and choices[0].text is not None and not known:
+            if len({choice.start for choice in choices}) > 1:
+                problem = "choices of several prompts: add these to the line, as a list in the "
+                problem += "field prompt, or name the file of requests by the setting requests"
+                raise self._options.error(problem, number, "bad-response", "requests")
+            self._together += 1
+        if rest or (len(places) > 1 and choices[-1].index not in (None, len(choices) - 1)):
             problem = f"{counted(len(choices), 'choice')} of {len(places)} prompts"
             advice = "give the whole response, with as many for each prompt"
             raise self._options.error(f"{problem}: {advice}", number, "bad-response")
@@ -284,7 +311,7 @@ class _Reader:
             statistics = self._statistics(choice, text or "", answer, prompt)
             if choice.answer.is_refusal:
                 self._samples.leave_out("refusals", place, number)
-            elif reason not in _FINISHED:
+            elif reason not in _DONE:
                 self._samples.leave_out(unfinished(choice.finish_reason), place, number)
             elif text is None:
                 self._samples.leave_out("answers without a text", place, number)
@@ -308,20 +335,20 @@ class _Reader:
             answer: the end of the text, without a prompt and reasoning.
             prompt: before the answer, which then begins with its blanks.
         """
-        logprobs = choice.token_logprobs
+        logprobs, mean = choice.token_logprobs, choice.logprobs and choice.logprobs.mean
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
         if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
             place = start_of(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
-            self._longer += is_end and place is None and bool(logprobs)
+            self._longer += is_end and place is None and bool(logprobs or mean)
             logprobs = logprobs[place or 0 :]
         present = [value for value in logprobs if value is not None]
         statistics = token_statistics(present)
         if statistics and len(present) == len(logprobs) and not math.isnan(statistics[0]):
             return statistics
         self._missing += bool(logprobs)
-        mean = None if choice.logprobs is None else choice.logprobs.mean
-        return None if mean is None else (math.nan, mean, math.nan, math.nan)
+        length = (choice.logprobs and choice.logprobs.length) or math.nan
+        return None if mean is None else (mean * length, mean, math.nan, length)
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""

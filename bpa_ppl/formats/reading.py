@@ -45,8 +45,8 @@ _REMEDIES = {
     "reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
     rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
     "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
-    rb"(?s)\s*\[?\s*\{.*\"annotation(s\":\s*\[|_id\")": "this is an export of Label Studio: "
-    "docs/how-to/judge.md shows how to read it",
+    rb"(?s)\s*\[?\s*\{(?!.*\"(choices|output)\":).*\"annotation(s\":\s*\[|_id\")": "this is an "
+    "export of Label Studio: docs/how-to/judge.md shows how to read it",
 }
 _WITHOUT_NAMES = (
     "its first line does not name the columns (id, text, …): put such a line before it, or, if "

@@ -8,8 +8,14 @@ choices here:
     {"candidates": [{"content": {"parts": […]}, "finishReason": "STOP"}]}        Gemini, Vertex AI
     {"message": {"content": "…"}, "done": true}, {"response": "…", "done": true} Ollama
     {"content": "…", "stop": true, "completion_probabilities": […]}              llama.cpp
+    {"text": "…", "meta_info": {"output_token_logprobs": […]}}                   SGLang
+    {"generated_text": "…", "details": {"tokens": […], "best_of_sequences": […]}}  TGI
+    {"prompt": "…", "outputs": [{"text": "…", "finish_reason": "stop"}]}         vLLM in Python
+    {"message": {"content": […]}, "finish_reason": "COMPLETE", "usage": …}       Cohere
+    {"output": {"message": {"content": […]}}, "stopReason": "end_turn"}          Bedrock
 
-Their batches have other names for `custom_id`, `response` and the `body` of a request.
+Their batches have other names for `custom_id`, `response` and the `body` of a request. An array of
+responses has the answers to one prompt.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any
 
@@ -27,9 +33,12 @@ import msgspec
 _FIELDS = {
     "custom_id": ("key", "recordId"),
     "response": ("result", "modelOutput"),
-    "body": ("params", "modelInput"),
+    "body": ("params",),
+    "request": ("modelInput",),
 }
 _THOUGHT = ("</think>", "[/THINK]")
+_CONTENT = ("output", "message", "content")  # of Bedrock
+_TEXT = "generated_text"
 
 
 class Token(msgspec.Struct, gc=False):
@@ -45,6 +54,7 @@ class Part(msgspec.Struct, gc=False):
     text: str | None = None
     refusal: str | None = None
     thought: Any = None
+    thinking: Any = None
 
 
 class Message(msgspec.Struct, gc=False):
@@ -71,7 +81,9 @@ class Message(msgspec.Struct, gc=False):
     @property
     def has_reasoning(self) -> bool:
         """Whether the server has taken reasoning out of the text."""
-        return bool(self.reasoning or self.reasoning_content or self.thinking)
+        parts = self.content if isinstance(self.content, list) else ()
+        thinking = self.thinking or any(part.thinking for part in parts)
+        return bool(self.reasoning or self.reasoning_content or thinking)
 
     @property
     def is_refusal(self) -> bool:
@@ -81,12 +93,17 @@ class Message(msgspec.Struct, gc=False):
 
 
 class Logprobs(msgspec.Struct, gc=False):
-    """The tokens of an answer, objects in chats and two lists in completions; or their mean."""
+    """The tokens of an answer, objects in chats and two lists in completions; or their mean.
+
+    Some servers count the characters from the beginning of the prompt (`text_offset`).
+    """
 
     content: list[Token] | None = None
     tokens: list[str | int | None] | None = None
     token_logprobs: list[float | None] | None = None
+    text_offset: list[int] | None = None
     mean: float | None = None
+    length: int | None = None
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -115,6 +132,11 @@ class Choice(msgspec.Struct, gc=False):
         return [token.logprob for token in logged.content]
 
     @property
+    def start(self) -> int:
+        """Where the text begins, after its prompt; 0 if the server does not write it."""
+        return ((self.logprobs and self.logprobs.text_offset) or [0])[0]
+
+    @property
     def tokens(self) -> list[str]:
         """The tokens; nothing for those that the server does not write as texts."""
         logged = self.logprobs or Logprobs()
@@ -137,6 +159,7 @@ class Line(msgspec.Struct, gc=False):
     usage: Any = None
     error: Any = None
     status_code: int | None = None
+    array: int = 0  # prompts of responses in an array
 
     @property
     def parts(self) -> list[Line | str]:
@@ -172,7 +195,14 @@ def line_of(value: Any) -> Line:
     'a cat'
     >>> line_of({"key": "r-1", "error": {"message": "too slow"}}).custom_id
     'r-1'
+    >>> [choice.answer.text for choice in line_of([{"generated_text": t} for t in "ab"]).choices]
+    ['a', 'b']
     """
+    if value and isinstance(value, list) and all(bodies := list(map(choices_of, value))):
+        paths = (("prompt",), ("meta_info", "prompt_tokens"))
+        prompts = {str([_get(of, *path) for path in paths]) for of in value}
+        shared = {name: _get(value[0], name) for name in ("model", "prompt")}
+        value = {**shared, "choices": list(chain(*bodies)), "array": len(prompts)}
     fields: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
     for usual, names in _FIELDS.items():
         for name in filter(fields.__contains__, names):
@@ -210,7 +240,10 @@ def choices_of(body: Any) -> Any:
     parts = [_get(one, "content", "parts") for one in _list(body, "candidates")]
     if any(parts) or _get(body, "usage_metadata") is not None:
         return _of_candidates(body)
-    return next((of(body) for names, of in _SHAPES if body.keys() >= names), None)
+    if body.keys() == {_TEXT}:
+        return _of_generated(body)
+    shapes = (of(body) for names, of in _SHAPES if body.keys() >= names)
+    return next((choices for choices in shapes if choices is not None), None)
 
 
 def _of_output(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -251,6 +284,52 @@ def _of_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [_choice(body["content"], reason, tokens) if body["stop"] else {"delta": body}]
 
 
+def _of_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answers of TGI, and of pipelines of Transformers, whose texts may be chats."""
+    choices = []
+    others = [(_get(of, _TEXT), of) for of in _list(body, "details", "best_of_sequences")]
+    for text, one in [(body[_TEXT], body.get("details")), *others]:
+        content = _get(text[-1], "content") if isinstance(text, list) and text else text
+        tokens = list(map(_token, _list(one, "tokens")))
+        choices.append(_choice(content, _get(one, "finish_reason"), tokens))
+    return choices
+
+
+def _of_sglang(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of SGLang, whose tokens are lists: log-probability, number and text."""
+    reason, names = _get(body, "meta_info", "finish_reason"), ("logprob", "number", "token")
+    logged = _list(body, "meta_info", "output_token_logprobs")
+    tokens = [dict(zip(names, of, strict=False)) if isinstance(of, list) else of for of in logged]
+    return [_choice(body["text"], _get(reason, "type") or reason, tokens)]
+
+
+def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the answers of vLLM in Python, or of Mistral on Bedrock; None for other outputs."""
+    choices = []
+    for one in _list(body, "outputs"):
+        reason = _get(one, "finish_reason") or _get(one, "stop_reason")
+        if not (isinstance(_get(one, "text"), str) and isinstance(reason, str)):
+            return None
+        ids, total = _list(one, "token_ids"), one.get("cumulative_logprob")
+        at = zip(_list(one, "logprobs"), map(str, ids), strict=False)
+        tokens = [_token(_get(of, number)) for of, number in at]
+        mean = total / len(ids) if ids and type(total) in (int, float) else None
+        choice = _choice(one["text"], reason, tokens, mean)
+        choice["logprobs"]["length"] = len(ids)
+        choices.append(choice)
+    return choices
+
+
+def _of_cohere(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of Cohere, whose entries of log-probabilities have several tokens."""
+    tokens = [
+        {"token": None if place else _get(of, "text"), "logprob": value}
+        for of in _list(body, "logprobs")
+        for place, value in enumerate(_list(of, "logprobs"))
+    ]
+    return [_choice(None, body["finish_reason"], tokens) | {"message": body["message"]}]
+
+
 #: What returns the answers of a server, by the fields that show it.
 _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"choices"}, itemgetter("choices")),
@@ -260,6 +339,12 @@ _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"message", "done"}, _of_message),
     ({"response", "done"}, _of_message),
     ({"content", "stop"}, _of_completion),
+    ({"text", "meta_info"}, _of_sglang),
+    ({_TEXT, "details"}, _of_generated),
+    ({"outputs"}, _of_outputs),
+    ({"message", "finish_reason", "usage"}, _of_cohere),
+    ({"output", "stopReason"}, lambda of: [_choice(_get(of, *_CONTENT), of["stopReason"])]),
+    ({"generation", "stop_reason"}, lambda of: [_choice(of["generation"], of["stop_reason"])]),
 )
 
 
@@ -269,8 +354,9 @@ def _choice(content: Any, reason: Any, tokens: Any = None, mean: Any = None) -> 
 
 
 def _token(one: Any) -> dict[str, Any]:
-    """Return a token of Gemini or llama.cpp, whose older versions write it with alternatives."""
-    token, logprob = _get(one, "token") or _get(one, "content"), _get(one, "logprob")
+    """Return a token of Gemini, TGI, vLLM or llama.cpp, which once wrote it with alternatives."""
+    names = ("token", "content", "text", "decoded_token")
+    token, logprob = next(filter(None, (_get(one, n) for n in names)), None), _get(one, "logprob")
     if logprob is None:
         logprob = _get(one, "log_probability")
     probs = [_get(of, "prob") for of in _list(one, "probs") if _get(of, "tok_str") == token]

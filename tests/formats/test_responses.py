@@ -172,6 +172,77 @@ OLD_LLAMA = {
     ],
 }
 MESSAGE = {"role": "assistant", "content": "a cat"}
+SGLANG = {
+    "text": " a cat",
+    "output_ids": [7, 8],
+    "model": "m",
+    "meta_info": {
+        "id": "1",
+        "finish_reason": {"type": "stop", "matched": 2},
+        "prompt_tokens": 5,
+        "input_token_logprobs": [[None, 1, None], [-3.0, 2, None]],
+        "output_token_logprobs": [[-0.1, 7, None], [-0.2, 8, " cat"]],
+    },
+}
+TGI = {
+    "generated_text": "a cat",
+    "model": "m",
+    "details": {
+        "finish_reason": "eos_token",
+        "generated_tokens": 2,
+        "prefill": [{"id": 1, "text": "x", "logprob": None}],
+        "tokens": [
+            {"id": 7, "text": "a", "logprob": -0.1, "special": False},
+            {"id": 8, "text": " cat", "logprob": -0.2, "special": False},
+        ],
+    },
+}
+#: What `dataclasses.asdict` makes of an answer of vLLM in Python.
+VLLM = {
+    "request_id": "0",
+    "prompt": "eine Katze =",
+    "model": "m",
+    "prompt_logprobs": [None, {"3": {"logprob": -3.0, "rank": 1, "decoded_token": "x"}}],
+    "outputs": [
+        {
+            "index": 0,
+            "text": " a cat",
+            "token_ids": [7, 8],
+            "cumulative_logprob": -0.3,
+            "logprobs": [
+                {
+                    "9": {"logprob": -0.05, "rank": 1, "decoded_token": " the"},
+                    "7": {"logprob": -0.1, "rank": 2, "decoded_token": " a"},
+                },
+                {"8": {"logprob": -0.2, "rank": 1, "decoded_token": " cat"}},
+            ],
+            "finish_reason": "stop",
+            "stop_reason": None,
+        }
+    ],
+}
+COHERE = {
+    "id": "c",
+    "model": "m",
+    "finish_reason": "COMPLETE",
+    "message": {"role": "assistant", "content": [{"type": "text", "text": "a cat"}]},
+    "usage": {"tokens": {"input_tokens": 3}},
+    "logprobs": [{"token_ids": [7, 8], "text": "a cat", "logprobs": [-0.1, -0.2]}],
+}
+CONVERSE = {
+    "model": "m",
+    "output": {
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": "hm"}}},
+                {"text": "a cat"},
+            ],
+        }
+    },
+    "stopReason": "end_turn",
+    "metrics": {"latencyMs": 5},
+}
 #: The answer "a cat" with tokens of log-probability -0.1 and -0.2, or without them.
 ANSWERS = {
     "responses": (OUTPUT, -0.3),
@@ -196,6 +267,20 @@ ANSWERS = {
     ),
     "older llama.cpp": (OLD_LLAMA, -0.3),
     "chat": (json.loads(chat((MESSAGE, CAT), model="m")), -0.3),
+    "sglang": (SGLANG, -0.3),
+    "tgi": (TGI, -0.3),
+    "vllm": (VLLM, -0.3),
+    "vllm without tokens": (
+        {**VLLM, "outputs": [{**VLLM["outputs"][0], "logprobs": None}]},
+        -0.3,
+    ),
+    "cohere": (COHERE, -0.3),
+    "converse": (CONVERSE, None),
+    "llama on bedrock": ({"generation": "a cat", "stop_reason": "stop", "model": "m"}, None),
+    "mistral on bedrock": (
+        {"outputs": [{"text": " a cat", "stop_reason": "stop"}], "model": "m"},
+        None,
+    ),
 }
 #: How the response to the request r-5 stands in the lines of batches.
 WRAPPED: dict[str, Callable[[Any], dict[str, Any]]] = {
@@ -288,6 +373,17 @@ FAILED = {
     "llama.cpp, cut off": ({**LLAMA, "stop_type": "limit"}, "'limit': 1"),
     "older llama.cpp, cut off": ({**OLD_LLAMA, "stopped_limit": True}, "'limit': 1"),
     "empty": ({}, "without choices: 1"),
+    "sglang, cut off": (
+        {"text": "a", "meta_info": {"finish_reason": {"type": "length", "length": 1}}},
+        "'length': 1",
+    ),
+    "tgi, cut off": ({**TGI, "details": {"finish_reason": "length"}}, "'length': 1"),
+    "vllm, cut off": (
+        {"outputs": [{"text": "a", "finish_reason": "length"}]},
+        "'length': 1",
+    ),
+    "cohere, cut off": ({**COHERE, "finish_reason": "MAX_TOKENS"}, "'MAX_TOKENS': 1"),
+    "converse, cut off": ({**CONVERSE, "stopReason": "max_tokens"}, "'max_tokens': 1"),
     "chat, refusal in parts": (
         json.loads(chat(({"content": [{"type": "refusal", "refusal": "No."}]}, None))),
         "refusals: 1",
