@@ -15,7 +15,7 @@ from bpa_ppl._runtime.arguments import one_of, require
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.building import warn_positions
+from bpa_ppl.building import warn_bookkeeping
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
@@ -399,7 +399,7 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
         check_totals(prepared.lists, prepared.match.values)
     elif options.features is None:
         names = prepared.lists.feature_names
-        warn_positions(prepared.lists, filter(nbest.feature_names.__contains__, names))
+        warn_bookkeeping(prepared.lists, filter(nbest.feature_names.__contains__, names))
     return prepared
 
 

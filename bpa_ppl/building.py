@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -208,7 +209,7 @@ def from_records(
     options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin))
     columns = block_of_records(records, options)
     lists = build_lists(columns, references, sources, bad, first_id)
-    warn_positions(lists, lists.feature_names)
+    warn_bookkeeping(lists, lists.feature_names)
     return lists
 
 
@@ -277,33 +278,46 @@ def build_lists(
     return next(Builder(Schema(options, numbers=numbers), lines).lists([columns]))
 
 
-def position_note(nbest: NBest, name: str, least: int = 1) -> str:
-    """Return what to do with a column that counts the candidates of each list, else an empty text.
+def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
+    """Return what to do with a column of positions, times or ids, else an empty text.
 
     Args:
         nbest: the lists.
         name: of a feature.
-        least: the least number of steps from a candidate to the next that show it.
+        least: the least number of steps from a candidate to the next that show positions.
 
     >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]], [[2.0], [3.0]]], ["row"])
-    >>> position_note(lists, "row")
+    >>> values = [[[0.0, 1.7e9], [1.0, 1.6e9]], [[2.0, 1.7e9], [3.0, 1.7e9]]]
+    >>> lists = from_lists([["a", "b"]] * 2, values, ["row", "created"])
+    >>> bookkeeping_note(lists, "row")
     'row counts the candidates of each list: exclude it, unless their order says more'
+    >>> bookkeeping_note(lists, "created")
+    'created seems to have times, in seconds since 1970: exclude it'
     """
     values = feature_of(nbest, name)
-    steps = np.delete(np.diff(() if values is None else values), nbest.offsets[1:-1] - 1)
+    if values is None or not len(values):
+        return ""
+    for unit, what in ((1, "seconds"), (1000, "milliseconds")):
+        if 1e9 * unit < values.min() and values.max() < 2.2e9 * unit:
+            return f"{name} seems to have times, in {what} since 1970: exclude it"
+    if (
+        re.search(r"(?i)(^|[\W_])u?u?ids?$|(?-i:[a-z]Ids?$)", name)
+        and (values == np.floor(values)).all()
+    ):
+        return f"{name} seems to have ids: exclude it"
+    steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
     if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
         return ""
     return f"{name} counts the candidates of each list: exclude it, unless their order says more"
 
 
-def warn_positions(nbest: NBest, names: Iterable[str]) -> None:
-    """Warn of the columns that count the candidates of each list, in four candidates or more.
+def warn_bookkeeping(nbest: NBest, names: Iterable[str]) -> None:
+    """Warn of columns of times and ids, and of positions in lists of four candidates or more.
 
     >>> from bpa_ppl import from_lists
-    >>> warn_positions(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
+    >>> warn_bookkeeping(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
     """
-    for note in filter(None, (position_note(nbest, name, least=_STEPS) for name in names)):
+    for note in filter(None, (bookkeeping_note(nbest, name, least=_STEPS) for name in names)):
         warn_user(f"{locate(nbest.origin)}{note}")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import counted
-from bpa_ppl.building import position_note
+from bpa_ppl.building import bookkeeping_note
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import means_of_lists
@@ -385,7 +385,7 @@ def _warnings(
         if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        note = position_note(nbest, column.name) or judgement_note(nbest, column.name)
+        note = bookkeeping_note(nbest, column.name) or judgement_note(nbest, column.name)
         largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"

@@ -13,6 +13,7 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BayesianRanker, BpaWarning, DataError, UsageError, describe, from_records
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.metrics.column import column_of
 
 TABLE = {
@@ -132,6 +133,33 @@ def test_columns_that_count_the_candidates(name: str) -> None:
         bpa.adapt(lists, gain="gain", sampler="map")
     bpa.adapt(lists, gain="gain", features=["judge", name], sampler="map")  # as was asked for
     bpa.adapt(lists, gain="gain", exclude=[name], sampler="map")
+
+
+#: Times and ids, of which no step from a candidate to the next is 1.
+NUMBERS = {
+    "created_at_utc": ([1636953689, 1636952922, 1636953689, 1700000000, 1, 1.7e9], ""),
+    "tstamp": ([1.68e9, 1.7e9, 1.71e9, 1.65e9, 1.6e9, 1.61e9], "times, in seconds since 1970"),
+    "createdAt": ([1.68e12, 1.7e12, 1.71e12, 1.65e12, 1.6e12, 1.61e12], "in milliseconds since"),
+    "message_id": ([7, 3, 9, 12, 1, 4], "ids"),
+    "userId": ([7, 3, 9, 12, 1, 4], "ids"),
+    "meta.uid": ([7, 3, 9, 12, 1, 4], "ids"),
+    "valid": ([7, 3, 9, 12, 1, 4], ""),
+    "grid": ([7, 3, 9, 12, 1, 4], ""),
+    "fluid_id": ([0.7, 3, 9, 12, 1, 4], ""),
+    "bytes": ([1e8, 1.7e9, 1.71e9, 1.65e9, 1.6e9, 1.61e9], ""),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_times_and_ids_are_noted(name: str) -> None:
+    values, what = NUMBERS[name]
+    with capture_notes() as notes:
+        lists = from_records(frame(**{name: values}))
+    warnings = [of for of in describe(lists).warnings if "seems to have" in of]
+    assert len(notes) == len(warnings) == bool(what)
+    for message in (*(note.message for note in notes), *warnings):
+        assert f"{name} seems to have " in message
+        assert what in message
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3, 1, 2, 4], [4, 3, 1, 5, 4, 2], [0.1, 1.1, 2.2] * 2])
