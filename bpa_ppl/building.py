@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_OF_IDS = re.compile(r"(?i)(^|[\W_])u?u?ids?$|(?-i:[a-z]Ids?$)")
 _STEPS = 3  # between candidates, that show that a column counts them
 
 
@@ -300,10 +301,7 @@ def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
     for unit, what in ((1, "seconds"), (1000, "milliseconds")):
         if 1e9 * unit < values.min() and values.max() < 2.2e9 * unit:
             return f"{name} seems to have times, in {what} since 1970: exclude it"
-    if (
-        re.search(r"(?i)(^|[\W_])u?u?ids?$|(?-i:[a-z]Ids?$)", name)
-        and (values == np.floor(values)).all()
-    ):
+    if _OF_IDS.search(name) and (values == np.floor(values)).all():
         return f"{name} seems to have ids: exclude it"
     steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
     if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):

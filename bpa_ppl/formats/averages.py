@@ -20,6 +20,9 @@ from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
 _ORIGINS = ("system", "model")
+# Of the tables of MQM, in which each row has the text with one of its errors.
+_MARKED = """texts mark errors by <v>…</v>, so the rows of a candidate differ: remove the marks
+(`sed -E 's,</?v>,,g'`), and give each candidate one row, such as their sum""".replace("\n", " ")
 
 
 def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows | None:
@@ -109,6 +112,9 @@ def repeats_note(rows: Rows, origin: str) -> str:
         origin: where they are from.
     """
     count, texts = len(rows.ids), len(rows.strings)
+    first = rows.strings[:100] if rows.extras else ()
+    if 10 * sum("<v>" in text for text in first) > len(first):
+        return _MARKED
     if texts == count:
         return ""
     keys = rows.ids * texts + rows.string_index

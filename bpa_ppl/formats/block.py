@@ -37,7 +37,10 @@ _ALIASES = {
         *("candidate", "prediction", "response", "completion", "sample"),
         *("decoded", "generation", "generated_text", "content"),
     ),
-    CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
+    CANDIDATES: (
+        *("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
+        *("answers", "completions", "generations", "responses"),
+    ),
     "chosen": ("preferred", "better", "accepted", "positive"),
     "rejected": ("dispreferred", "worse", "refused", "negative"),
 }
@@ -165,7 +168,7 @@ class ColumnNames:
         missing = (usual for usual, name in self.names.items() if name not in self._present)
         self.require(missing if self._columns else (), self._columns, None)
         for name in filter(lambda name: name not in self._left_out, self._exclude):
-            columns = quote(", ".join(_names_inside(self._columns)), _SHOWN)
+            columns = quote(", ".join(names_inside(self._columns)), _SHOWN)
             problem = f"no column {name} to exclude (the columns are {columns}): name another one, "
             problem += f"or leave out exclude={name}"
             raise DataError(problem, self._origin, parameter="format", code="missing-column")
@@ -190,7 +193,7 @@ class ColumnNames:
         for usual in required:
             name = self.names.get(usual, usual)
             if usual not in columns or name != named.get(usual, usual):
-                names = list(_names_inside(self._columns)) or columns
+                names = list(names_inside(self._columns)) or columns
                 problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
                 near = nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
@@ -259,11 +262,15 @@ def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any],
     return others | ({first: found[0]} if found[0] else {}), found[1]
 
 
-def _names_inside(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the names of fields, with dots those of objects in them."""
+def names_inside(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the names of fields, with dots those of objects in them.
+
+    >>> list(names_inside({"id": 0, "message": {"role": "user", "content": "a cat"}}))
+    ['id', 'message.role', 'message.content']
+    """
     for name, value in fields.items():
         if isinstance(value, dict) and value:
-            yield from _names_inside(value, f"{prefix}{name}.")
+            yield from names_inside(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
 

@@ -42,7 +42,10 @@ from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
 
 #: Values of `finish_reason` for complete answers, by server.
 _DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
-_ARRAY = "an array of responses: `jq -c '.[]'` writes one per line"
+_ARRAY = """an array of responses: `jq -c '.[]'` writes one per line; or, if all answer one prompt,
+`jq -c '.[] | {custom_id: "0", response: .}'`""".replace("\n", " ")
+_SEVERAL = """several prompts: write these into the line, as a list in the field prompt, or name the
+file of requests by the setting requests""".replace("\n", " ")
 _MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
@@ -163,13 +166,10 @@ class _Reader:
             self._read(line, number)
         samples = self._samples
         if self._array > 1 and len(self._prompts) == 1:
-            problem = f"{_ARRAY}; or, if all answer one prompt, `jq -c '.[] | "
-            problem += """{custom_id: "0", response: .}'`"""
-            raise self._options.error(problem, 1, "bad-response", "format")
+            raise self._options.error(_ARRAY, 1, "bad-response", "format")
         if self._together:
-            what = "the choices of a completion are read as answers to one prompt: if requests had "
-            what += "several prompts, add them to the lines as a list in the field prompt, or name "
-            log_info(f"{self._options.origin}: {what}the file of requests by the setting requests")
+            what = f"choices are read as answers to one prompt; if a request had {_SEVERAL}"
+            log_info(f"{self._options.origin}: {what}")
         self._report_tokens()
         if not any(samples.lines):
             raise self._options.error("empty: there are no responses in it", code="no-data")
@@ -217,13 +217,11 @@ class _Reader:
         size, rest = divmod(len(choices), len(places))
         self._array = len(choices) if line.array else 0
         if line.array > 1:
-            problem = f"answers to several prompts, {_ARRAY}"
-            raise self._options.error(problem, number, "bad-response", "format")
+            raise self._options.error(_ARRAY, number, "bad-response", "format")
         known = self._prompts[places[0]][0] is not None
         if len(choices) > len(places) == 1 and choices[0].text is not None and not known:
-            if len({choice.start for choice in choices}) > 1:
-                problem = "choices of several prompts: add these to the line, as a list in the "
-                problem += "field prompt, or name the file of requests by the setting requests"
+            if len({choice.start for choice in choices} - {None}) > 1:
+                problem = f"choices of {_SEVERAL}"
                 raise self._options.error(problem, number, "bad-response", "requests")
             self._together += 1
         if rest or (len(places) > 1 and choices[-1].index not in (None, len(choices) - 1)):
@@ -335,20 +333,21 @@ class _Reader:
             answer: the end of the text, without a prompt and reasoning.
             prompt: before the answer, which then begins with its blanks.
         """
-        logprobs, mean = choice.token_logprobs, choice.logprobs and choice.logprobs.mean
+        logprobs, logged = choice.token_logprobs, choice.logprobs
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
         if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
             place = start_of(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
-            self._longer += is_end and place is None and bool(logprobs or mean)
+            self._longer += is_end and place is None and bool(logprobs or (logged and logged.mean))
             logprobs = logprobs[place or 0 :]
         present = [value for value in logprobs if value is not None]
         statistics = token_statistics(present)
         if statistics and len(present) == len(logprobs) and not math.isnan(statistics[0]):
             return statistics
         self._missing += bool(logprobs)
-        length = (choice.logprobs and choice.logprobs.length) or math.nan
-        return None if mean is None else (mean * length, mean, math.nan, length)
+        if logged is None or logged.mean is None:
+            return None
+        return logged.mean * (length := logged.length or math.nan), logged.mean, math.nan, length
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""

@@ -47,7 +47,7 @@ from itertools import chain
 from typing import Any
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT
+from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, nearest
 from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, number_or_inf, shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
@@ -61,7 +61,7 @@ WINNERS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
 PREFERENCES, TIES, RANKINGS = JUDGEMENTS
 _SYSTEM = "system"
 # Other names of the prompt, if it is a text or a conversation.
-_PROMPTS = ("instruction", "history", "question", "input", "context", "conversations")
+PROMPTS = (PROMPT, "instruction", "history", "question", "input", "context", "conversations")
 # Who speaks in a turn, and its text: as usual, in ShareGPT, and the parts of a text in Gemini.
 _ROLE, _CONTENT, _FROM, _VALUE, _PARTS = "role", "content", "from", "value", "parts"
 # Who else speaks; turns without a role are answers.
@@ -90,6 +90,8 @@ _WINNERS = {
     ("response1", "response2"): "overall_preference",
     ("response_1", "response_2"): "preference_strength",
 }
+# Other names of the winner, which hold something else in some files.
+_JUDGED = ("label", "preference", "preferred", "verdict", "choice", "better", "decision", "labels")
 # Numbers below 0 for the first answer, and above 0 for the second one.
 _SIGNED = ("overall_preference", "preference_strength")
 # Columns whose values name an answer.
@@ -139,6 +141,7 @@ def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
     if WINNER in names or WINNERS[0] in names:
         for answer in ANSWERS:
             pairs = [(answer + first, answer + second) for first, second in _MARKS]
+            pairs += [(f"model{one}_{answer}", f"model{other}_{answer}") for one, other in _MARKS]
             pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
             if any(name in names for name in pair):
                 return *pair, WINNER
@@ -146,6 +149,36 @@ def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
         if all(name in names for name in (*pair, winner)):
             return *pair, winner
     return None
+
+
+def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[str, str | None]:
+    """Return the columns that may be meant by usual names, and by others that these need.
+
+    Args:
+        missing: the usual names.
+        names: of the columns, those of fields of objects with dots.
+        record: an object, the first record.
+
+    >>> row = {"source": "math", "question": "2+2", "response_A": "4", "response_B": "5"}
+    >>> proposed_names(["chosen", "rejected"], [*row, "label"], row)
+    {'chosen': 'response_A', 'rejected': 'response_B', 'winner': 'label', 'source': 'question'}
+    """
+    near = {field: nearest(field, names) for field in missing}
+    if CHOSEN in near and None in near.values():
+        pairs = ((answer + one, answer + other) for answer in ANSWERS for one, other in _MARKS)
+        judged = next(filter(names.__contains__, _JUDGED), None)
+        both = next((pair for pair in pairs if judged and {*pair} <= {*names}), (None, None))
+        near = dict(zip(SETTINGS, (*both, judged), strict=True))
+    prompt = next(filter(names.__contains__, (*PROMPTS, "user_input", "query")), None)
+    if near.get(ID, "") is None:
+        near[ID] = prompt
+    elif prompt and (SOURCE in names or CANDIDATES in near):
+        near[SOURCE] = prompt
+    candidates = record.get(near.get(CANDIDATES) or "")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    if isinstance(first, dict) and TEXT not in first:
+        near[TEXT] = nearest(TEXT, first) or ("answer" if "answer" in first else None)
+    return near
 
 
 class _Row:
@@ -206,7 +239,7 @@ def pair_of(
     models = [MODEL_A, MODEL_B] if row.judged and {MODEL_A, MODEL_B} & record.keys() else []
     _check_names(row, models, settings)
     prompts = (SOURCE if SOURCE in settings else PROMPT, PROMPT)
-    texts = (n for n in _PROMPTS if isinstance(v := record.get(n), str) or _is_conversation(v))
+    texts = (n for n in PROMPTS[1:] if isinstance(v := record.get(n), str) or _is_conversation(v))
     prompt_field = next((n for n in prompts if n in record), next(texts, PROMPT))
     prompt, sides = _answers_in(row, record.get(prompt_field))
     columns = [{_SYSTEM: record[n]} for n in models] or [{} for side in sides for _ in side]

@@ -12,10 +12,11 @@ from pathlib import Path
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaError, DataError, UsageError, quote
-from bpa_ppl.formats.block import ColumnNames, ReadOptions, is_name, nearest
+from bpa_ppl.formats.block import ColumnNames, ReadOptions, is_name, names_inside
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
+from bpa_ppl.formats.preference_rows import proposed_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.separated import Csv, missing_names
@@ -45,6 +46,9 @@ _REMEDIES = {
     "reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
     rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
     "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
+    rb"\{.*\"answers\":\s*\[\s*\{[^{}]*\"rank\":": "these are ranked answers: `jq -c '{source: "
+    ".prompt, candidates: [.answers[] | {text: .answer, model}], rankings: [[.answers | to_entries "
+    "| sort_by(.value.rank)[].key]]}'` makes lists of them",
     rb"(?s)\s*\[?\s*\{(?!.*\"(choices|output)\":).*\"annotation(s\":\s*\[|_id\")": "this is an "
     "export of Label Studio: docs/how-to/judge.md shows how to read it",
 }
@@ -260,13 +264,6 @@ def _makes_lists(head: bytes, format: str) -> bool:
     return len(lists) == 1 or lists.sizes.max() > 1
 
 
-def _names_inside(line: bytes) -> list[str]:
-    """Return the names, with dots, of the fields of objects in a line that is an object of JSON."""
-    record = json.loads(line) if json_keys(line) else {}
-    objects = {name: value for name, value in record.items() if isinstance(value, dict)}
-    return [f"{name}.{field}" for name, fields in objects.items() for field in fields]
-
-
 def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
@@ -289,7 +286,8 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
-    fits, inside = [], _names_inside(line)
+    record = json.loads(line) if json_keys(line) else {}
+    fits, inside = [], [name for name in names_inside(record) if "." in name]
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
@@ -301,7 +299,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-            near = {field: nearest(field, [*names, *inside]) for field in missing}
+            near = proposed_names(missing, [*names, *inside], record)
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
             may_fit = all(column and hasattr(reader, field) for field, column in near.items())
             table = (

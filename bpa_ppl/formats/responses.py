@@ -101,7 +101,7 @@ class Logprobs(msgspec.Struct, gc=False):
     content: list[Token] | None = None
     tokens: list[str | int | None] | None = None
     token_logprobs: list[float | None] | None = None
-    text_offset: list[int] | None = None
+    text_offset: list[int | None] | None = None
     mean: float | None = None
     length: int | None = None
 
@@ -132,9 +132,9 @@ class Choice(msgspec.Struct, gc=False):
         return [token.logprob for token in logged.content]
 
     @property
-    def start(self) -> int:
-        """Where the text begins, after its prompt; 0 if the server does not write it."""
-        return ((self.logprobs and self.logprobs.text_offset) or [0])[0]
+    def start(self) -> int | None:
+        """Where the text begins, after its prompt; None if the server does not write it."""
+        return ((self.logprobs and self.logprobs.text_offset) or [None])[0]
 
     @property
     def tokens(self) -> list[str]:
@@ -198,11 +198,10 @@ def line_of(value: Any) -> Line:
     >>> [choice.answer.text for choice in line_of([{"generated_text": t} for t in "ab"]).choices]
     ['a', 'b']
     """
-    if value and isinstance(value, list) and all(bodies := list(map(choices_of, value))):
-        paths = (("prompt",), ("meta_info", "prompt_tokens"))
-        prompts = {str([_get(of, *path) for path in paths]) for of in value}
+    if value and isinstance(value, list) and all(answers := list(map(choices_of, value))):
+        prompts = {f"{_get(of, 'prompt')} {_get(of, 'meta_info', 'prompt_tokens')}" for of in value}
         shared = {name: _get(value[0], name) for name in ("model", "prompt")}
-        value = {**shared, "choices": list(chain(*bodies)), "array": len(prompts)}
+        value = {**shared, "choices": list(chain(*answers)), "array": len(prompts)}
     fields: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
     for usual, names in _FIELDS.items():
         for name in filter(fields.__contains__, names):
@@ -255,18 +254,13 @@ def _of_output(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [_choice(content, reason, tokens)]
 
 
-def _of_content(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer of Anthropic."""
-    return [_choice(body["content"], body["stop_reason"])]
-
-
 def _of_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers of Gemini; its packages write names in snake case."""
     choices = []
     for one in _list(body, "candidates"):
         tokens = map(_token, _list(one, "logprobs_result", "chosen_candidates"))
         content, reason = _get(one, "content", "parts"), _get(one, "finish_reason")
-        choices.append(_choice(content, reason, list(tokens), _get(one, "avg_logprobs")))
+        choices.append(_choice(content, reason, list(tokens), mean=_get(one, "avg_logprobs")))
     return choices
 
 
@@ -290,8 +284,8 @@ def _of_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
     others = [(_get(of, _TEXT), of) for of in _list(body, "details", "best_of_sequences")]
     for text, one in [(body[_TEXT], body.get("details")), *others]:
         content = _get(text[-1], "content") if isinstance(text, list) and text else text
-        tokens = list(map(_token, _list(one, "tokens")))
-        choices.append(_choice(content, _get(one, "finish_reason"), tokens))
+        tokens = map(_token, _list(one, "tokens"))
+        choices.append(_choice(content, _get(one, "finish_reason"), list(tokens)))
     return choices
 
 
@@ -314,9 +308,7 @@ def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
         at = zip(_list(one, "logprobs"), map(str, ids), strict=False)
         tokens = [_token(_get(of, number)) for of, number in at]
         mean = total / len(ids) if ids and type(total) in (int, float) else None
-        choice = _choice(one["text"], reason, tokens, mean)
-        choice["logprobs"]["length"] = len(ids)
-        choices.append(choice)
+        choices.append(_choice(one["text"], reason, tokens, mean=mean, length=len(ids)))
     return choices
 
 
@@ -335,7 +327,7 @@ _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"choices"}, itemgetter("choices")),
     ({"output", "object"}, _of_output),
     ({"output", "status"}, _of_output),
-    ({"content", "stop_reason"}, _of_content),
+    ({"content", "stop_reason"}, lambda of: [_choice(of["content"], of["stop_reason"])]),
     ({"message", "done"}, _of_message),
     ({"response", "done"}, _of_message),
     ({"content", "stop"}, _of_completion),
@@ -348,8 +340,8 @@ _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
 )
 
 
-def _choice(content: Any, reason: Any, tokens: Any = None, mean: Any = None) -> dict[str, Any]:
-    logprobs = {"content": tokens, "mean": mean}
+def _choice(content: Any, reason: Any, tokens: Any = None, **means: Any) -> dict[str, Any]:
+    logprobs = {"content": tokens, **means}
     return {"message": {"content": content}, "finish_reason": reason, "logprobs": logprobs}
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -156,6 +157,34 @@ def test_a_row_for_each_error_is_noted_and_not_averaged(write: Write) -> None:
     sums.to_csv(path, index=False)
     lists = read_nbest(path, format="csv:mean_over=rater")
     assert lists.features.tolist() == [[1, -11], [2, -11]]
+
+
+MARKED = """system\tseg\trater\tsource\ttarget\tcategory\tseverity\tscore
+A\t1\tr1\tein Haus\tthe <v>hose</v>\tAccuracy\tMajor\t-5
+A\t1\tr1\tein Haus\t<v>the</v> hose\tStyle\tMinor\t-1
+A\t1\tr2\tein Haus\tthe <v>hose</v>\tAccuracy\tMinor\t-1
+B\t1\tr1\tein Haus\tthe house\tNo-error\tNo-error\t0
+B\t1\tr2\tein Haus\tthe <v>house</v>\tStyle\tMinor\t-1
+"""
+
+
+def test_errors_that_are_marked_in_texts_are_noted(tmp_path: Path) -> None:
+    """As in the tables of MQM of WMT."""
+    path = tmp_path / "mqm.tsv"
+    path.write_text(MARKED)
+    with pytest.warns(BpaWarning, match="<v>…</v>, so the rows of a candidate differ") as notes:
+        assert len(read_nbest(path, format="tsv:id=seg,text=target").features) == 5
+    (command,) = re.findall("`(.*?)`", str(notes[0].message))
+    done = subprocess.run(f"{command} mqm.tsv", shell=True, cwd=tmp_path, stdout=subprocess.PIPE)
+    path.write_bytes(done.stdout)
+    with pytest.warns(BpaWarning, match="repeat the text of another row .* give each candidate"):
+        read_nbest(path, format="tsv:id=seg,text=target")
+    table = pd.read_csv(path, sep="\t")
+    keys = ["system", "seg", "source", "target", "rater"]
+    table.groupby(keys, as_index=False)["score"].sum().to_csv(path, sep="\t", index=False)
+    lists = read_nbest(path, format="tsv:id=seg,text=target,mean_over=rater")
+    assert (lists.texts(0), lists.sources) == (["the hose", "the house"], ("ein Haus",))
+    assert lists.features[:, 0].tolist() == [-3.5, -0.5]
 
 
 @pytest.mark.parametrize(
