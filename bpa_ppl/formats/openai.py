@@ -44,8 +44,8 @@ from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
 _DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
 _ARRAY = """an array of responses: `jq -c '.[]'` writes one per line; or, if all answer one prompt,
 `jq -c '.[] | {custom_id: "0", response: .}'`""".replace("\n", " ")
-_SEVERAL = """several prompts: write these into the line, as a list in the field prompt, or name the
-file of requests by the setting requests""".replace("\n", " ")
+_PROMPTS = """write the prompts into the line, as a list in the field prompt, or name the file of
+requests by the setting requests""".replace("\n", " ")
 _MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
@@ -168,7 +168,7 @@ class _Reader:
         if self._array > 1 and len(self._prompts) == 1:
             raise self._options.error(_ARRAY, 1, "bad-response", "format")
         if self._together:
-            what = f"choices are read as answers to one prompt; if a request had {_SEVERAL}"
+            what = f"choices are read as answers to one prompt; if there were several, {_PROMPTS}"
             log_info(f"{self._options.origin}: {what}")
         self._report_tokens()
         if not any(samples.lines):
@@ -218,10 +218,10 @@ class _Reader:
         self._array = len(choices) if line.array else 0
         if line.array > 1:
             raise self._options.error(_ARRAY, number, "bad-response", "format")
-        known = self._prompts[places[0]][0] is not None
+        known = self._format.requests or request.prompt is not None
         if len(choices) > len(places) == 1 and choices[0].text is not None and not known:
             if len({choice.start for choice in choices} - {None}) > 1:
-                problem = f"choices of {_SEVERAL}"
+                problem = f"choices of several prompts: {_PROMPTS}"
                 raise self._options.error(problem, number, "bad-response", "requests")
             self._together += 1
         if rest or (len(places) > 1 and choices[-1].index not in (None, len(choices) - 1)):

@@ -209,7 +209,7 @@ def line_of(value: Any) -> Line:
     for name in ("body", "request"):
         fields[name] = _request_of(fields.get(name))
     response = fields.get("response")
-    bodies: tuple[Any, ...] = (fields, response, _get(response, "body"), _get(response, "message"))
+    bodies: tuple[Any, ...] = (value, response, _get(response, "body"), _get(response, "message"))
     if any("choices" in body for body in bodies[:3] if isinstance(body, dict)):
         return msgspec.convert(fields, Line)
     for body in bodies:

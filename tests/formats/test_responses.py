@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -660,6 +663,126 @@ def test_several_prompts_in_one_completion(write: Write, n: int, where: str) -> 
     if n > 1:
         with raises(DataError, "bad-response", line=1, match="5 choices of 3 prompts"):
             read(line(**fields), format=format)
+
+
+def test_choices_without_their_prompts() -> None:
+    """One list, with a message: or an error if the prompts have different lengths."""
+    answers = [(f" {text}", [f" {text}"], [-1.0]) for text in ("a", "b", "c", "d")]
+    lists, notes = read(completion(*answers))
+    assert texts(lists) == [["a", "b", "c", "d"]]
+    assert "choices are read as answers to one prompt; if there were several, write" in notes
+    assert read(completion(*answers, prompt="eins"))[1] == ""
+    assert read(completion(answers[0]))[1] == ""
+    body = json.loads(completion(*answers))
+    for choice, start in zip(body["choices"], (5, 5, 9, 9), strict=True):
+        choice["logprobs"]["text_offset"] = [start]
+    several = "choices of several prompts: write"
+    with raises(DataError, "bad-response", line=1, parameter="requests", match=several):
+        read(line(**body))
+    lists, notes = read(line(**body, prompt=["eins", "zwei"]))
+    assert (texts(lists), notes) == ([["a", "b"], ["c", "d"]], "")
+    assert lists.sources == ("eins", "zwei")
+    for choice in body["choices"]:
+        choice["logprobs"] = {"text_offset": [], "tokens": [], "token_logprobs": []}
+    assert texts(read(line(**body))[0]) == [["a", "b", "c", "d"]]
+
+
+def test_choices_that_are_missing_belong_to_unknown_prompts() -> None:
+    answers = [(text, [text], [-1.0]) for text in ("a", "b", "c", "d")]
+    body = json.loads(completion(*answers, prompt=["eins", "zwei"]))
+    del body["choices"][:2]
+    with raises(DataError, "bad-response", line=1, match="2 choices of 2 prompts: give the whole"):
+        read(line(**body))
+
+
+NATIVE = {
+    "sglang": {**SGLANG, "model": None},
+    "tgi": TGI,
+    "pipeline": {"generated_text": "a cat"},
+    "chats of the pipeline": {"generated_text": [{"role": "user", "content": "q"}, MESSAGE]},
+    "llama.cpp": LLAMA,
+    "vllm": VLLM,
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_an_array_has_the_answers_to_one_prompt(name: str, tmp_path: Path) -> None:
+    other = json.loads(json.dumps(NATIVE[name]).replace("a cat", "the cat"))
+    array = json.dumps([NATIVE[name], other])
+    assert format_name([array]) == "openai"
+    lists, _ = read(array, array)
+    assert texts(lists) == [["a cat", "the cat"]] * 2
+    path = tmp_path / "one.json"
+    path.write_text(array)
+    named: dict[str, Any] = {"line": 1, "parameter": "format"}
+    with raises(DataError, "bad-response", **named, match="an array of responses: ") as caught:
+        read_nbest(path)
+    commands = re.findall("`(jq.*?)`", str(caught.value))
+    expected = [[["a cat"], ["the cat"]], [["a cat", "the cat"]]]
+    for command, lists_of in zip(commands, expected, strict=True):
+        if shutil.which("jq") is None:
+            pytest.skip("needs jq")
+        shown = subprocess.run(
+            f"{command} one.json", shell=True, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        )
+        assert texts(read(*shown.stdout.splitlines())[0]) == lists_of
+
+
+def test_an_array_of_one_answer() -> None:
+    """The hub of Hugging Face writes it."""
+    assert texts(read(json.dumps([{"generated_text": " a cat"}]))[0]) == [["a cat"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {**LLAMA, "prompt": "ein Hund ="},
+        {**SGLANG, "meta_info": {**SGLANG["meta_info"], "prompt_tokens": 6}},
+    ],
+)
+def test_an_array_of_several_prompts_is_refused(other: dict[str, Any]) -> None:
+    one = LLAMA if "prompt" in other else SGLANG
+    array = json.dumps([one, other])
+    with raises(DataError, "bad-response", line=1, parameter="format", match="one per line"):
+        read(array, array)
+    with raises(DataError, "bad-line", line=1):
+        read("[]", format="openai")
+
+
+def test_the_best_of_several_sequences_and_the_others() -> None:
+    best = {**TGI["details"], "best_of_sequences": [{**TGI["details"], "generated_text": "cat"}]}
+    lists, _ = read(line(**{**TGI, "details": best}))
+    assert texts(lists) == [["a cat", "cat"]]
+    assert sums(lists) == [pytest.approx(-0.3)] * 2
+
+
+def test_the_settings_of_the_text_of_a_response() -> None:
+    """The Responses API repeats them in a field that is called like a text."""
+    body = {**OUTPUT, "text": {"format": {"type": "text"}, "verbosity": "medium"}}
+    content = line(**body)
+    assert format_name([content]) == "openai"
+    assert texts(read(content)[0]) == [["a cat"]]
+
+
+def test_the_sum_of_tokens_that_are_not_written() -> None:
+    output = {"text": " a cat", "token_ids": [7, 8, 2], "cumulative_logprob": -0.6}
+    output |= {"index": 0, "finish_reason": "stop", "logprobs": None}
+    lists, notes = read(line(outputs=[output]))
+    assert lists.feature_names == ("logprob.sum", "logprob.mean", "length", "count")
+    np.testing.assert_allclose(lists.features, [[-0.6, -0.2, 3, 1]], rtol=1e-6)
+    assert notes == ""
+    lists, notes = read(line(outputs=[{**output, "text": "<think>cat?</think>a cat"}]))
+    assert texts(lists) == [["a cat"]]
+    assert "the log-probabilities of 1 answer are also those of the reasoning" in notes
+
+
+def test_requests_of_bedrock_name_the_sources(write: Write) -> None:
+    request = {"messages": [{"role": "user", "content": [{"text": "eine Katze"}]}]}
+    answers = line(recordId="r-0", modelInput=request, modelOutput=CONVERSE)
+    assert read(answers)[0].sources == ("eine Katze",)
+    path = write(line(recordId="r-0", modelInput=request), name="requests.jsonl")
+    answers = line(recordId="r-0", modelOutput=CONVERSE)
+    assert read(answers, format=Openai(requests=str(path)))[0].sources == ("eine Katze",)
 
 
 def test_prompts_of_tokens() -> None:
