@@ -167,7 +167,7 @@ class _Reader:
         samples = self._samples
         if self._array > 1 and len(self._prompts) == 1:
             raise self._options.error(_ARRAY, 1, "bad-response", "format")
-        if self._together:
+        if self._together and not self._format.requests:
             what = f"choices are read as answers to one prompt; if there were several, {_PROMPTS}"
             log_info(f"{self._options.origin}: {what}")
         self._report_tokens()
@@ -218,8 +218,7 @@ class _Reader:
         self._array = len(choices) if line.array else 0
         if line.array > 1:
             raise self._options.error(_ARRAY, number, "bad-response", "format")
-        known = self._format.requests or request.prompt is not None
-        if len(choices) > len(places) == 1 and choices[0].text is not None and not known:
+        if len(choices) > len(places) == 1 and choices[0].text is not None and not request.prompt:
             if len({choice.start for choice in choices} - {None}) > 1:
                 problem = f"choices of several prompts: {_PROMPTS}"
                 raise self._options.error(problem, number, "bad-response", "requests")
@@ -386,10 +385,8 @@ class _Reader:
             if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
                 return numbers
             if self._batch:
-                what = (
-                    "sentences are counted in the order of the responses, which need not be that "
-                )
-                what += "of the requests: name the file of requests by the setting requests"
+                what = "sentences are counted in the order of the responses, which need not be "
+                what += "that of the requests: name the file of requests by the setting requests"
                 warn_user(f"{self._options.origin}: {what}")
         return list(range(first, first + len(names)))
 

@@ -302,10 +302,8 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
             near = proposed_names(missing, [*names, *inside], record)
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
             may_fit = all(column and hasattr(reader, field) for field, column in near.items())
-            table = (
-                isinstance(reader, TableFormat) and may_fit and _makes_lists(head or line, other)
-            )
-            if table:
+            table = may_fit and isinstance(reader, TableFormat)
+            if table := table and _makes_lists(head or line, other):
                 problem += f"; if it has other names, write them as {other}"
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
             is_shape = name == shape[0] or isinstance(reader, Csv)

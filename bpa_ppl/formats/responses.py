@@ -37,8 +37,8 @@ _FIELDS = {
     "request": ("modelInput",),
 }
 _THOUGHT = ("</think>", "[/THINK]")
-_CONTENT = ("output", "message", "content")  # of Bedrock
-_TEXT = "generated_text"
+_OUTPUT = {"index", "text", "token_ids", "cumulative_logprob", "logprobs", "finish_reason"}
+_OUTPUT |= {"stop_reason", "lora_request", "routed_experts"}
 
 
 class Token(msgspec.Struct, gc=False):
@@ -73,17 +73,15 @@ class Message(msgspec.Struct, gc=False):
         """The text, without reasoning; None if there is none, or only calls of tools."""
         text = self.content
         if isinstance(text, list):
-            shown = [part.text for part in text if not part.thought]
-            texts = [one for one in shown if one is not None]
+            texts = [part.text for part in text if part.text is not None and not part.thought]
             text = "".join(texts) if texts else None
         return None if self.tool_calls and not text else text
 
     @property
     def has_reasoning(self) -> bool:
         """Whether the server has taken reasoning out of the text."""
-        parts = self.content if isinstance(self.content, list) else ()
-        thinking = self.thinking or any(part.thinking for part in parts)
-        return bool(self.reasoning or self.reasoning_content or thinking)
+        parts = isinstance(self.content, list) and any(part.thinking for part in self.content)
+        return bool(parts or self.reasoning or self.reasoning_content or self.thinking)
 
     @property
     def is_refusal(self) -> bool:
@@ -239,10 +237,12 @@ def choices_of(body: Any) -> Any:
     parts = [_get(one, "content", "parts") for one in _list(body, "candidates")]
     if any(parts) or _get(body, "usage_metadata") is not None:
         return _of_candidates(body)
-    if body.keys() == {_TEXT}:
+    if body.keys() == {"generated_text"}:
         return _of_generated(body)
-    shapes = (of(body) for names, of in _SHAPES if body.keys() >= names)
-    return next((choices for choices in shapes if choices is not None), None)
+    shapes = [of for names, of in _SHAPES if body.keys() >= names]
+    if "id" not in body:
+        shapes += [of for path, of in _NATIVE if _get(body, *path) is not None]
+    return shapes[0](body) if shapes else None
 
 
 def _of_output(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -281,8 +281,9 @@ def _of_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
 def _of_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers of TGI, and of pipelines of Transformers, whose texts may be chats."""
     choices = []
-    others = [(_get(of, _TEXT), of) for of in _list(body, "details", "best_of_sequences")]
-    for text, one in [(body[_TEXT], body.get("details")), *others]:
+    first = {"generated_text": body.get("generated_text"), **(_get(body, "details") or {})}
+    for one in (first, *_list(body, "details", "best_of_sequences")):
+        text = _get(one, "generated_text")
         content = _get(text[-1], "content") if isinstance(text, list) and text else text
         tokens = map(_token, _list(one, "tokens"))
         choices.append(_choice(content, _get(one, "finish_reason"), list(tokens)))
@@ -294,7 +295,7 @@ def _of_sglang(body: dict[str, Any]) -> list[dict[str, Any]]:
     reason, names = _get(body, "meta_info", "finish_reason"), ("logprob", "number", "token")
     logged = _list(body, "meta_info", "output_token_logprobs")
     tokens = [dict(zip(names, of, strict=False)) if isinstance(of, list) else of for of in logged]
-    return [_choice(body["text"], _get(reason, "type") or reason, tokens)]
+    return [_choice(body.get("text"), _get(reason, "type") or reason, tokens)]
 
 
 def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -302,14 +303,20 @@ def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
     choices = []
     for one in _list(body, "outputs"):
         reason = _get(one, "finish_reason") or _get(one, "stop_reason")
-        if not (isinstance(_get(one, "text"), str) and isinstance(reason, str)):
+        if not (isinstance(one, dict) and one.keys() <= _OUTPUT and isinstance(reason, str)):
             return None
-        ids, total = _list(one, "token_ids"), one.get("cumulative_logprob")
-        at = zip(_list(one, "logprobs"), map(str, ids), strict=False)
-        tokens = [_token(_get(of, number)) for of, number in at]
+        ids, at = _list(one, "token_ids"), _list(one, "logprobs")
+        tokens = [_token(_get(of, str(number))) for of, number in zip(at, ids, strict=False)]
+        total = one.get("cumulative_logprob")
         mean = total / len(ids) if ids and type(total) in (int, float) else None
-        choices.append(_choice(one["text"], reason, tokens, mean=mean, length=len(ids)))
+        choices.append(_choice(one.get("text"), reason, tokens, mean=mean, length=len(ids)))
     return choices
+
+
+def _of_converse(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answer of models on Bedrock."""
+    content = _get(body, "output", "message", "content") or body.get("generation")
+    return [_choice(content, _get(body, "stop_reason"))]
 
 
 def _of_cohere(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -331,12 +338,15 @@ _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"message", "done"}, _of_message),
     ({"response", "done"}, _of_message),
     ({"content", "stop"}, _of_completion),
-    ({"text", "meta_info"}, _of_sglang),
-    ({_TEXT, "details"}, _of_generated),
-    ({"outputs"}, _of_outputs),
     ({"message", "finish_reason", "usage"}, _of_cohere),
-    ({"output", "stopReason"}, lambda of: [_choice(_get(of, *_CONTENT), of["stopReason"])]),
-    ({"generation", "stop_reason"}, lambda of: [_choice(of["generation"], of["stop_reason"])]),
+)
+#: The same for those without an id, by the path of a field.
+_NATIVE: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], Any]], ...] = (
+    (("meta_info", "finish_reason"), _of_sglang),
+    (("details", "finish_reason"), _of_generated),
+    (("outputs",), _of_outputs),
+    (("output", "message", "content"), _of_converse),
+    (("generation_token_count",), _of_converse),
 )
 
 

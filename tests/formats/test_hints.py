@@ -360,6 +360,122 @@ def test_what_would_not_make_lists_is_not_suggested(tmp_path: Path, first: str) 
     assert not re.search(r"write them as|\w+:\w+=", message_of(path))
 
 
+# --- data sets of preferences and of judgements --------------------------------------------------
+
+PROMPTED = {"source": "lmsys", "prompt": "un chat"}
+#: Rows, what the format is told, the texts of the first list, and its source or id.
+NAMED: dict[str, tuple[list[dict[str, Any]], str, list[str], str]] = {
+    "judgebench": (
+        [
+            {
+                "pair_id": "u1",
+                "source": "mmlu",
+                "question": "un chat",
+                "response_A": "a cat",
+                "response_B": "cat",
+                "label": label,
+            }
+            for label in ("A>B", "B>A")
+        ],
+        "jsonl:chosen=response_A,rejected=response_B,winner=label,source=question",
+        ["a cat", "cat"],
+        "un chat",
+    ),
+    "ultrafeedback": (
+        [
+            {
+                "source": "evol",
+                "instruction": "un chat",
+                "models": ["x", "y"],
+                "completions": [
+                    {"model": "x", "response": "a cat", "overall_score": 8.5},
+                    {"model": "y", "response": "cat", "overall_score": 3},
+                ],
+            }
+        ],
+        "jsonl:candidates=completions,source=instruction,text=response",
+        ["a cat", "cat"],
+        "un chat",
+    ),
+    "distilabel": (
+        [{"instruction": "un chat", "generations": ["a cat", "cat"], "ratings": [5, 2]}],
+        "jsonl:candidates=generations,source=instruction",
+        ["a cat", "cat"],
+        "un chat",
+    ),
+    "helpsteer": (
+        [
+            {"prompt": "un chat", "response": text, "helpfulness": n}
+            for n, text in enumerate(("a cat", "cat"))
+        ],
+        "jsonl:id=prompt,text=response",
+        ["a cat", "cat"],
+        "un chat",
+    ),
+    "unpaired": (
+        [
+            {"prompt": "un chat", "completion": text, "label": text == "a cat"}
+            for text in ("a cat", "cat")
+        ],
+        "jsonl:id=prompt,text=completion",
+        ["a cat", "cat"],
+        "un chat",
+    ),
+    "argilla": (
+        [PROMPTED | {"chosen-response": "a cat", "rejected-response": "cat"}],
+        "jsonl:chosen=chosen-response,rejected=rejected-response,source=prompt",
+        ["a cat", "cat"],
+        "un chat",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.filterwarnings("ignore:.*the column source is left out")
+def test_columns_of_data_sets_are_proposed(tmp_path: Path, name: str) -> None:
+    rows, settings, texts, prompt = NAMED[name]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert f"write them as {settings}: " in message_of(path)
+    lists = read_nbest(path, format=settings)
+    assert lists.texts(0) == texts
+    assert prompt in (lists.ids[0], (lists.sources or ("",))[0])
+    if name == "judgebench":
+        assert lists.sentence_extras["preferences"] == ([[0, 1]], [[1, 0]])
+
+
+def test_answers_of_unknown_preference_have_no_settings(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"question": "q", "answer_0": "a", "score_0": 1, "answer_1": "b"}\n')
+    assert not re.search(r"write them as|\w+:\w+=", message_of(path))
+
+
+def test_ranked_answers_become_rankings(tmp_path: Path) -> None:
+    """As in Nectar."""
+    answers = [{"answer": t, "model": t.upper(), "rank": n} for t, n in (("b", 2.0), ("a", 1.0))]
+    row = {"prompt": "q", "answers": answers, "turns": 1, "source": ["lmsys"]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(2 * (json.dumps(row) + "\n"))
+    run_shell(f"{quoted_command(message_of(path))} rows.jsonl > lists.jsonl", tmp_path)
+    lists = read_nbest(tmp_path / "lists.jsonl")
+    assert (lists.texts(0), lists.sources) == (["b", "a"], ("q", "q"))
+    assert lists.sentence_extras["rankings"] == ([[1, 0]], [[1, 0]])
+    assert lists.extras["model"] == ("B", "A") * 2
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.filterwarnings("ignore:.*no log-probabilities")
+def test_responses_with_annotations_are_no_export(tmp_path: Path, indent: int | None) -> None:
+    message = {"role": "assistant", "content": "a", "annotations": []}
+    response = {"id": "1", "choices": [{"message": message, "finish_reason": "stop"}]}
+    path = tmp_path / "response.json"
+    path.write_text(json.dumps([response, response], indent=indent))
+    assert "`jq -c '.[]'`" in (shown := message_of(path))
+    assert "Label Studio" not in shown
+    run_shell("jq -c '.[]' response.json > lists.jsonl", tmp_path)
+    assert read_nbest(tmp_path / "lists.jsonl").texts(1) == ["a"]
+
+
 # --- all other commands of the readers -----------------------------------------------------------
 
 ONE = '{"id": 0, "candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}'

@@ -139,6 +139,13 @@ def test_the_judged_turn_is_read(turn: int | str | None, which: int) -> None:
         assert outcome(lists) == [[1]]
 
 
+def test_answers_whose_names_begin_with_the_model() -> None:
+    row = {"model_1": "X", "model_2": "Y", "winner": "Y"}
+    lists = read(row | {"model_1_output": "one", "model_2_output": "two"})
+    assert (lists.texts(0), outcome(lists)) == (["one", "two"], [[1]])
+    assert lists.extras["system"] == ("X", "Y")
+
+
 @pytest.mark.parametrize("name", ["messages", "assistant", "text", "candidate", "conversation"])
 def test_the_answers_of_an_arena_are_not_the_names_of_its_models(name: str) -> None:
     row: Row = {"model_a": "X", "model_b": "Y", "winner": "Y"}

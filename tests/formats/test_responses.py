@@ -279,7 +279,10 @@ ANSWERS = {
     ),
     "cohere": (COHERE, -0.3),
     "converse": (CONVERSE, None),
-    "llama on bedrock": ({"generation": "a cat", "stop_reason": "stop", "model": "m"}, None),
+    "llama on bedrock": (
+        {"generation": "a cat", "stop_reason": "stop", "generation_token_count": 3, "model": "m"},
+        None,
+    ),
     "mistral on bedrock": (
         {"outputs": [{"text": " a cat", "stop_reason": "stop"}], "model": "m"},
         None,
@@ -783,6 +786,26 @@ def test_requests_of_bedrock_name_the_sources(write: Write) -> None:
     path = write(line(recordId="r-0", modelInput=request), name="requests.jsonl")
     answers = line(recordId="r-0", modelOutput=CONVERSE)
     assert read(answers, format=Openai(requests=str(path)))[0].sources == ("eine Katze",)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"text": "a", "meta_info": {"finish_reason": {"type": "stop"}}, "score": 1},
+        {"text": "a", "meta_info": {"x": 1}},
+        {"text": "a", "generated_text": "b", "score": 1},
+    ],
+)
+def test_candidates_of_the_user_are_not_responses(row: dict[str, Any]) -> None:
+    rows = [line(id=0, **row), line(id=0, **{**row, "text": "b"})]
+    assert format_name(rows) == "jsonl"
+    assert texts(read(*rows)[0]) == [["a", "b"]]
+
+
+def test_outputs_with_other_fields_are_not_responses() -> None:
+    outputs = [{"text": t, "finish_reason": "stop", "score": 1} for t in "ab"]
+    with raises(DataError, "unknown-format", line=1, parameter="format", match="=outputs"):
+        read(line(prompt="q", outputs=outputs))
 
 
 def test_prompts_of_tokens() -> None:
