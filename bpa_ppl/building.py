@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 _STEPS = 3  # between candidates, that show that a column counts them
+#: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
+_NUMBERS_OF_RUNS = {"index", "level_0", "seed", "random_seed", "random_state", "timestamp"}
 
 
 def from_lists(
@@ -278,7 +280,7 @@ def build_lists(
 
 
 def position_note(nbest: NBest, name: str, least: int = 1) -> str:
-    """Return what to do with a column that counts the candidates of each list, else an empty text.
+    """Return what to do with a column that numbers the candidates of lists, else an empty text.
 
     Args:
         nbest: the lists.
@@ -292,13 +294,20 @@ def position_note(nbest: NBest, name: str, least: int = 1) -> str:
     """
     values = feature_of(nbest, name)
     steps = np.delete(np.diff(() if values is None else values), nbest.offsets[1:-1] - 1)
-    if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
+    if len(steps) < max(least, 1) or not steps.any():
         return ""
-    return f"{name} counts the candidates of each list: exclude it, unless their order says more"
+    is_counter = not np.ptp(steps) and float(steps[0]).is_integer()
+    if is_counter and (abs(steps[0]) == 1 or nbest.sizes.max() > 2):  # or pairs of two ratings
+        return (
+            f"{name} counts the candidates of each list: exclude it, unless their order says more"
+        )
+    if name.lower() in _NUMBERS_OF_RUNS:
+        return f"{name} is a feature: exclude it, if it only numbers rows or runs"
+    return ""
 
 
 def warn_positions(nbest: NBest, names: Iterable[str]) -> None:
-    """Warn of the columns that count the candidates of each list, in four candidates or more.
+    """Warn of the columns that number the candidates of lists, in four candidates or more.
 
     >>> from bpa_ppl import from_lists
     >>> warn_positions(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])

@@ -7,6 +7,7 @@ id,text,worker,rating               {"id": 0, "text": "a cat", "ratings": [4, 5]
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
 _ORIGINS = ("system", "model")
+#: In the names of columns of raters.
+_RATER = re.compile(r"(?i)rater|annotator|worker|judge|user|assessor|evaluator|participant")
 
 
 def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows | None:
@@ -114,7 +117,8 @@ def repeats_note(rows: Rows, origin: str) -> str:
     keys = rows.ids * texts + rows.string_index
     order = np.argsort(keys, kind="stable")
     same = np.append(np.diff(keys[order]) == 0, False)
-    if 2 * np.count_nonzero(same | np.roll(same, 1)) < count or not _may_have_raters(
+    least = count / 2 if not any(map(_RATER.search, (*rows.extras, *rows.numbers))) else 1
+    if np.count_nonzero(same | np.roll(same, 1)) < least or not _may_have_raters(
         rows, order[:-1][same[:-1]], order[1:][same[:-1]]
     ):
         return ""
@@ -128,11 +132,13 @@ def repeats_note(rows: Rows, origin: str) -> str:
         if len(of_candidates) > len(set(zip(rows.ids.tolist(), values, strict=True))):
             raters += [name] if len(of_candidates) == count else []
             names += [name] if name in rows.extras else []
-    if 2 * repeated < count or not (raters or names):
+    if repeated < least or not (raters or names):
         return ""
-    remedy = "give each candidate one row, such as their mean"
+    remedy = "give each candidate one row, such as their sum or mean"
+    likely = list(filter(_RATER.search, raters)) or [n for n in raters if n in names] or raters
     if raters and origin != NBest.origin:
-        remedy = f"name that of the raters in the format, mean_over={raters[0]}, which reads means"
+        rater = likely[0] if len(likely) == 1 else "NAME"
+        remedy = f"name that of the raters in the format, mean_over={rater}, which reads means"
     return (
         f"{repeated} of {count} rows repeat the text of another row of their list, and differ in "
         f"{list_names(columns)}: if these are columns of judgements of one candidate, {remedy}"

@@ -83,15 +83,17 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
         return Column(column=column, negative=column != name)
     if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
         column_of(nbest, column)  # raises an error that names the value that is not a number
+    values = () if nbest is None else nbest.extras.get(column, ())
+    if texts := [value for value in values if isinstance(value, str) and value]:
+        other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
+        problem = f"{column} is a column of texts, such as {quote(other)}, and cannot be the gain: "
+        problem += "write numbers, higher for better candidates, or true and false"
+        raise UsageError(problem, parameter="gain", code="wrong-type")
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
     what = "metric" if nbest is None else "gain"
     message = f"unknown {what} {name!r}: choose one of {metrics}{columns}"
-    values = () if nbest is None else nbest.extras.get(column, ())
-    if texts := [value for value in values if isinstance(value, str) and value]:
-        other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
-        message += f" ({column} is a column of texts, such as {quote(other)})"
-    elif any(isinstance(value, list | tuple) for value in values):
+    if any(isinstance(value, list | tuple) for value in values):
         message += f" ({column} is a column of lists: `bpa lists` or describe shows how to use it)"
     raise UsageError(message, parameter=what, code="unknown-name")
 
