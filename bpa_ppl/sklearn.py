@@ -22,8 +22,9 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.metrics.column import Column, headroom_won, judged_lists
+from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.formats.block import INDEX
+from bpa_ppl.metrics.column import Column, as_verdicts, headroom_won, judged_lists
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
@@ -126,7 +127,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             X: (candidates, features) an array or a data frame of finite numbers. For missing values
                 put an imputer before it: `SimpleImputer(add_indicator=True)`.
             y: (candidates,) how good each is, higher is better: graded gains, or 1 for chosen ones
-                and 0 for others; NaN for those that are not judged.
+                and 0 for others, also as verdicts such as True and False, or "pass" and "fail"; NaN
+                for those that are not judged.
             qid: (candidates,) the list of each, any labels.
             groups: used where `qid` is None.
 
@@ -239,7 +241,14 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         options = {"reset": reset, "dtype": np.float32, "ensure_min_samples": 2 if reset else 1}
         with np.errstate(over="ignore"):  # infinite values are an error anyway
             masked = isinstance(X, np.ma.MaskedArray)
-            return np.asarray(validate_data(self, as_array(X) if masked else X, **options))
+            try:
+                return np.asarray(validate_data(self, as_array(X) if masked else X, **options))
+            except ValueError as error:
+                if "convert string" not in str(error):
+                    raise
+                problem = f"X must be numbers, but scikit-learn {error}: leave out columns of texts"
+                problem += ", or turn them into numbers, as pandas.get_dummies does"
+                raise DataError(problem, parameter="X", code="wrong-type") from error
 
     def _lists(
         self,
@@ -255,6 +264,11 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if "qid" in names:
             problem = "qid is a column of X, so that it is a feature: take it out, "
             raise DataError(f'{problem}qid=X.pop("qid")', parameter="X", code="bad-name")
+        if index := list(filter(INDEX.fullmatch, names)):
+            problem = (
+                f"X has the index of a data frame, {index[0]}, which is no feature: take it out"
+            )
+            raise DataError(f"{problem}, X.drop(columns={index})", parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
             raise _missing_qid(_ROUTING)
@@ -280,10 +294,15 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
     if y is None:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
         raise UsageError(problem, parameter="y", code="missing-setting")
+    values = column_or_1d(as_array(y), warn=True)
+    odd = [value for value in values.tolist() if isinstance(value, str)]
+    if odd and (verdicts := as_verdicts(values.tolist())) is not None:
+        return verdicts
     try:
-        values = to_floats(column_or_1d(as_array(y), warn=True), "y")
+        values = to_floats(values, "y")
     except UsageError as error:
-        problem = f"y must be numbers, higher for better candidates, or NaN: {error}"
+        problem = "y must be numbers, higher for better candidates, verdicts such as True and False"
+        problem += f", or NaN, not {quote(odd[0])}" if odd else f", or NaN: {error}"
         raise DataError(problem, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")
     return values

@@ -31,31 +31,53 @@ OF_SENTENCE = "sentence."
 
 #: What other programs call columns.
 _ALIASES = {
-    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key"),
+    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key", "qid"),
     TEXT: (
         *("hypothesis", "hyp", "hypo", "translation", "mt", "system_output", "output"),
         *("candidate", "prediction", "response", "completion", "sample"),
-        *("decoded", "generation", "generated_text", "content"),
+        *("decoded", "generation", "generated_text", "content", "docno", "passage"),
     ),
     CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
     "chosen": ("preferred", "better", "accepted", "positive"),
     "rejected": ("dispreferred", "worse", "refused", "negative"),
 }
 
+#: What the candidates of a list have in common, and may name it.
+_SHARED = ("prompt", "question", "query", "src", SOURCE, "input", "instruction")
 _USUAL = (ID, TEXT, SOURCE, REFERENCE, "target", "prompt", "system", "model", "score")
 
 #: Words in the names of other columns: `source_text`, `custom_id` of responses, `text_length`.
 _OTHERS = ("source", "src", "reference", "ref", "custom", "model", "system", "lang", "language")
 _NOT_THESE = {
-    ID: (*_ALIASES[TEXT], "message", "choice", "user", "author", "worker", "rater", "annotator"),
+    ID: (
+        *_ALIASES[TEXT],
+        TEXT,
+        "message",
+        "choice",
+        "user",
+        "author",
+        "worker",
+        "rater",
+        "annotator",
+    ),
     TEXT: (
         *("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
-        *("user", "author", "worker", "rater", "annotator", "meta", "metadata"),
+        *(
+            "user",
+            "author",
+            "worker",
+            "rater",
+            "annotator",
+            "meta",
+            "metadata",
+            "quality",
+            "rating",
+        ),
     ),
 }
 _SHOWN = 400  # characters of the names of columns in a message
 #: The index of a data frame that pandas has written as a column, and read again.
-_INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
+INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
 
 
 class ColumnNames:
@@ -136,7 +158,7 @@ class ColumnNames:
         >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
         False
         """
-        if name not in self._exclude and name not in index and not _INDEX.fullmatch(name):
+        if name not in self._exclude and name not in index and not INDEX.fullmatch(name):
             return True
         if name not in self._left_out and name not in self._exclude:
             remedy = (
@@ -218,7 +240,8 @@ def is_name(cell: str) -> bool:
     >>> is_name("Segment_ID"), is_name("-1.5"), is_name("a cat")
     (True, False, False)
     """
-    return cell.lower() in _USUAL or any(nearest(usual, [cell]) for usual in _ALIASES)
+    is_word = " " not in cell  # or a text
+    return cell.lower() in _USUAL or (is_word and any(nearest(of, [cell]) for of in _ALIASES))
 
 
 def nearest(usual: str, names: Iterable[str]) -> str | None:
@@ -235,13 +258,16 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     folded = {name.lower(): name for name in names}
     of_usual = _ALIASES.get(usual, ())
     aliases = [name for name in of_usual if name in folded]
-    words = {name: set(re.split(r"[-_.]", name)) for name in folded}
+    words = {name: set(re.split(r"[-_. ]", name)) for name in folded}
     others = (*_OTHERS, *_NOT_THESE.get(usual, ()))
     allowed = [name for name, of in words.items() if of.isdisjoint(others)]
     parts = [name for name in allowed if usual in words[name]]
     inside = [name for name in allowed if "." in name and name.rpartition(".")[2] in of_usual]
+    titles = [name for name in allowed if " " in name and not words[name].isdisjoint(of_usual)]
     close = difflib.get_close_matches(usual, folded, 1, cutoff=0.8)
-    return next((folded[name] for name in (*aliases, *parts, *inside, *close)), None)
+    shared = [name for name in _SHARED if name in folded and usual == ID]
+    found = (*aliases, *parts, *inside, *titles, *close, *shared)
+    return next((folded[name] for name in found), None)
 
 
 def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:

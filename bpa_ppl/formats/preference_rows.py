@@ -136,15 +136,29 @@ def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
         if WINNER in names and not settings.keys().isdisjoint(SETTINGS):
             winner = WINNER
         return CHOSEN, REJECTED, winner if winner in names else ""
-    if WINNER in names or WINNERS[0] in names:
-        for answer in ANSWERS:
-            pairs = [(answer + first, answer + second) for first, second in _MARKS]
-            pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
-            if any(name in names for name in pair):
-                return *pair, WINNER
+    if (WINNER in names or WINNERS[0] in names) and (pair := named_answers(names, least=1)):
+        return *pair, WINNER
     for pair, winner in _WINNERS.items():
         if all(name in names for name in (*pair, winner)):
             return *pair, winner
+    return None
+
+
+def named_answers(names: Collection[str], least: int = 2) -> tuple[str, str] | None:
+    """Return the fields of two answers whose names end in marks, as in arenas; None without them.
+
+    Args:
+        names: of the fields of a row.
+        least: how many of the two must be there.
+
+    >>> named_answers(["question", "answer1", "answer2"])
+    ('answer1', 'answer2')
+    """
+    for answer in ANSWERS:
+        pairs = [(answer + first, answer + second) for first, second in _MARKS]
+        pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
+        if sum(name in names for name in pair) >= least:
+            return pair
     return None
 
 

@@ -118,7 +118,9 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
         index = [name for name in levels if name is not None]
         if twice := repeated(map(str, (*index, *getattr(frame, "columns", ())))):
             raise _repeated_column(options, twice) from error
-        if hasattr(frame, "reset_index"):  # of pandas, whose columns may have values of any types
+        if hasattr(frame, "reset_index") and hasattr(
+            frame, "columns"
+        ):  # of pandas, whose columns may have values of any types
             frame = frame.reset_index() if index else frame
             return block_of_records(frame.rename(columns=str).to_dict("records"), options)
         reason = str(error).splitlines()[0]
@@ -246,6 +248,10 @@ class RecordReader:
             self._pair = self._pair or answer_fields(record, self._names.names)
             if self._pair is not None:
                 return self._answers(record, line, self._pair)
+        if isinstance(record.get(ID), dict):
+            problem = f"{ID} is {shown(record[ID])}, an object: of a table, write each row as an "
+            problem += "object (pandas: to_json(orient='records', lines=True))"
+            raise self._error(problem, line)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
         if not isinstance(texts, list | tuple):

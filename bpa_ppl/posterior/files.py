@@ -240,7 +240,9 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     if not content.startswith(_HDF5):
         first = content[:1].decode("latin-1")
         remedy = f"{conversion_call(first)}, and save the result by write_posterior"
-        raise _unreadable("not an HDF5 file", remedy if first and first in "#l[{C" else _REMEDY)
+        raise _unreadable(
+            "not an HDF5 file", remedy if first and first in "#l[{CP\x80\x93" else _REMEDY
+        )
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))
