@@ -408,3 +408,5 @@ def _warnings(
             yield f"{name} is of texts because of {quote(others[0])}: leave such cells empty"
     if plan is not None and plan.gain is not None and not plan.judged:
         yield f"no list has two candidates with a value of {plan.gain}: judge more"
+    elif plan is not None and plan.judged == plan.equal > 0:
+        yield f"all candidates of each list are equally good by {plan.gain}: nothing can be learned"

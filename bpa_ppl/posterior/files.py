@@ -141,6 +141,9 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     if not os.path.isfile(path):  # also of a name that no file can have
         what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
+        if any(os.path.exists(os.path.join(path, name)) for name in (".zgroup", "zarr.json")):
+            problem = "a folder of Zarr: call xarray.open_datatree(path, engine='zarr'), and save "
+            problem += "the result by write_posterior"
         raise DataError(problem, path, code="missing-file")
     try:
         return from_bytes(unsealed(Path(path).read_bytes()))

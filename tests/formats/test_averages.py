@@ -88,6 +88,42 @@ def test_rows_of_raters(tmp_path: Path, ending: str, raters: str, order: int) ->
         assert [one["worker"] for one in judgements] == of_text["worker"].tolist()
 
 
+@pytest.mark.parametrize(
+    ("names", "setting"),
+    [
+        (("fluency", "adequacy", "worker_id"), "worker_id"),
+        (("stars", "annotator"), "annotator"),
+        (("stars", "who"), "who"),
+        (("stars", "number"), "NAME"),  # either
+    ],
+)
+def test_ratings_are_no_raters(write: Write, names: tuple[str, ...], setting: str) -> None:
+    """Also where each rater of a candidate gives another rating."""
+    rows = []
+    for n, text in enumerate("abcd"):
+        for rater in (0, 1):
+            name = "xy"[rater] if names[-1] == "who" else 100 + rater
+            cells = (n // 2, text, n / 8, *[n + 2 * rater + 1] * (len(names) - 1), name)
+            rows.append(",".join(map(str, cells)))
+    path = write(f"id,text,comet,{','.join(names)}", *rows)
+    with pytest.warns(BpaWarning, match=f"mean_over={setting}, which reads means"):
+        read_nbest(path)
+    lists = read_nbest(path, format=f"csv:mean_over={names[-1]}")
+    assert lists.feature_names == ("comet", *names[:-1])
+    assert lists.features[:, 1].tolist() == [2, 3, 4, 5]
+
+
+def test_a_few_rows_of_several_errors_are_noted(write: Write) -> None:
+    """As in MQM, where most candidates may have one error, if a column is named like raters."""
+    rows = [f"{n // 4},t{n},0.{n},{'XY'[n % 2]},ann,Minor" for n in range(12)]
+    rows[1:1] = [rows[0].replace("Minor", "Major"), rows[0].replace("Minor", "Critical")]
+    rows[5:5] = [rows[5].replace("Minor", "Major")]
+    header = "id,text,comet,system,{},severity"
+    with pytest.warns(BpaWarning, match="5 of 15 rows .*differ in severity: .*sum or mean$"):
+        read_nbest(write(header.format("annotator"), *rows))
+    read_nbest(write(header.format("style"), *rows))  # samples of a model may be equal
+
+
 def test_parts_of_a_stream(write: Write) -> None:
     path = write(*RATINGS.splitlines())
     whole = read_nbest(path, format="csv:mean_over=worker")
@@ -98,7 +134,7 @@ def test_parts_of_a_stream(write: Write) -> None:
 
 def test_a_data_frame_is_aggregated_as_the_note_says() -> None:
     table = frame()
-    with pytest.warns(BpaWarning, match="differ in rating, worker.*one row, such as their mean$"):
+    with pytest.warns(BpaWarning, match="differ in rating, worker.*such as their sum or mean$"):
         from_records(table)
     means = table.groupby(["id", "text"], as_index=False)[["judge_a", "rating"]].mean()
     lists = from_records(means)

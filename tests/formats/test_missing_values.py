@@ -17,7 +17,14 @@ from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 Write = Callable[..., Path]
-SPELLINGS = ["None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"]
+SPELLINGS = [
+    *("None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"),
+    *(".", "..", "?", "--", "–", "—", "n.a.", "N.A.", "nil", "missing", "Missing", "unknown"),
+    *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "(null)", "undefined", "\\N", "{}"),
+    *("-nan", "-1.#IND", "1.#QNAN", "#NA"),
+]
+#: Which say why there is no number, or are no finite number.
+BAD_SPELLINGS = ["error", "failed", "inf", "-inf", "#1", "n", "no", "3 stars", "1.#", "-1-"]
 READ = "is '{}': read as missing, because other values are numbers"
 
 
@@ -110,8 +117,9 @@ def test_a_stream_whose_first_lists_have_texts_alone(write: Write) -> None:
     np.testing.assert_array_equal(tables[2].extras["mqm"], [4, 5])
 
 
-def test_the_remedies_of_a_bad_cell(write: Write) -> None:
-    rows = ["0,a,1,-5", "0,b,2,?", "0,c,3,-1"]
+@pytest.mark.parametrize("spelling", BAD_SPELLINGS)
+def test_the_remedies_of_a_bad_cell(write: Write, spelling: str) -> None:
+    rows = ["0,a,1,-5", f"0,b,2,{spelling}", "0,c,3,-1"]
     with raises(
         DataError, "bad-number", line=3, parameter="bad", match="leave the cell empty .*bad: drop"
     ):
