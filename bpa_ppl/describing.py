@@ -14,7 +14,7 @@ from bpa_ppl._runtime.messages import counted
 from bpa_ppl.building import position_note
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import means_of_lists
+from bpa_ppl.formats.averages import listed, means_of_lists
 from bpa_ppl.formats.block import ID
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
@@ -283,12 +283,12 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             for name, values in extras
             if as_numbers(values) is None
             and verdicts[name] is None
-            and all(isinstance(v, str | None) for v in values)
+            and all(isinstance(v, str | None) for v in listed(values))
         },
         lists={
-            name: _use_of_lists(name, values, nbest)
+            name: _use_of_lists(name, listed(values), nbest)
             for name, values in extras
-            if any(isinstance(value, list | tuple) for value in values)
+            if _has_lists(listed(values))
         },
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
@@ -305,6 +305,10 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         plan=plan,
         warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
     )
+
+
+def _has_lists(values: Column) -> bool:
+    return any(isinstance(value, list | tuple) for value in values)
 
 
 def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:

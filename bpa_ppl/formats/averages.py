@@ -7,6 +7,7 @@ id,text,worker,rating               {"id": 0, "text": "a cat", "ratings": [4, 5]
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
 _ORIGINS = ("system", "model")
+_NUMBERS = re.compile(r"\s*\[[-+.0-9eE,\s]*\]\s*")
 #: In the names of columns of raters.
 _RATER = re.compile(r"(?i)rater|annotator|worker|judge|user|assessor|evaluator|participant")
 
@@ -41,7 +43,7 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     Raises:
         DataError: if one candidate has two rows with the same value of the column.
     """
-    raters: Any = rows.extras.get(name)
+    raters: Any = listed(rows.extras.get(name))
     if raters is None:
         raters = _printed_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
     if any(isinstance(value, list | tuple) for value in raters):
@@ -68,6 +70,25 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
     extras[name] = [[{n: by[row] for n, by in columns.items()} for row in of] for of in places]
     return kept._replace(numbers=numbers, extras=extras)
+
+
+def listed(values: Any) -> Any:
+    """Return a column of texts that are lists of numbers, as tables have them, as lists.
+
+    Any other column is returned as it is.
+
+    >>> listed(["[4, 5]", ""]), listed(["[1]", "a"])
+    ([[4, 5], ''], ['[1]', 'a'])
+    """
+    texts = [value for value in values or () if isinstance(value, str) and value]
+    if not texts or not all(map(_NUMBERS.fullmatch, texts)):
+        return values
+    try:
+        return [
+            json.loads(value) if isinstance(value, str) and value else value for value in values
+        ]
+    except ValueError:  # as NumPy prints them, without commas
+        return values
 
 
 def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:

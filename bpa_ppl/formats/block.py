@@ -244,11 +244,16 @@ def is_name(cell: str) -> bool:
     return cell.lower() in _USUAL or (is_word and any(nearest(of, [cell]) for of in _ALIASES))
 
 
-def nearest(usual: str, names: Iterable[str]) -> str | None:
+def nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | None:
     """Return the column that may be meant by a usual name; None if there is none.
 
     It is none of those that hold something else in some files, such as `target`, which may be a
     translation or the reference.
+
+    Args:
+        usual: the usual name.
+        names: of the columns.
+        shared: whether an id may be what the candidates of a list have in common, as a prompt.
 
     >>> nearest("text", ["segment", "output"]), nearest("id", ["Sentence_ID"]), nearest("id", ["a"])
     ('output', 'Sentence_ID', None)
@@ -265,8 +270,8 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     inside = [name for name in allowed if "." in name and name.rpartition(".")[2] in of_usual]
     titles = [name for name in allowed if " " in name and not words[name].isdisjoint(of_usual)]
     close = difflib.get_close_matches(usual, folded, 1, cutoff=0.8)
-    shared = [name for name in _SHARED if name in folded and usual == ID]
-    found = (*aliases, *parts, *inside, *titles, *close, *shared)
+    in_common = [name for name in _SHARED if shared and usual == ID and name in folded]
+    found = (*aliases, *parts, *inside, *titles, *close, *in_common)
     return next((folded[name] for name in found), None)
 
 

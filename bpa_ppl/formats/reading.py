@@ -328,7 +328,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
-        usual_names = [nearest(field, names) for field in (ID, TEXT)]
+        usual_names = [nearest(field, names, shared=True) for field in (ID, TEXT)]
         cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
         no_texts = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
         if no_texts and not usual_names[1]:
@@ -341,7 +341,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-            near = {field: nearest(field, [*names, *inside]) for field in missing}
+            near = {of: nearest(of, [*names, *inside], shared=True) for of in missing}
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
             may_fit = all(column and hasattr(reader, field) for field, column in near.items())
             table = (

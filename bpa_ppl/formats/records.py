@@ -248,7 +248,7 @@ class RecordReader:
             self._pair = self._pair or answer_fields(record, self._names.names)
             if self._pair is not None:
                 return self._answers(record, line, self._pair)
-        if isinstance(record.get(ID), dict):
+        if isinstance(record.get(ID), dict) and isinstance(record.get(TEXT), dict):
             problem = f"{ID} is {shown(record[ID])}, an object: of a table, write each row as an "
             problem += "object (pandas: to_json(orient='records', lines=True))"
             raise self._error(problem, line)

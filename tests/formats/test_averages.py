@@ -17,7 +17,7 @@ import pytest
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 Write = Callable[..., Path]
@@ -103,25 +103,49 @@ def test_ratings_are_no_raters(write: Write, names: tuple[str, ...], setting: st
     for n, text in enumerate("abcd"):
         for rater in (0, 1):
             name = "xy"[rater] if names[-1] == "who" else 100 + rater
-            cells = (n // 2, text, n / 8, *[n + 2 * rater + 1] * (len(names) - 1), name)
+            cells = (n // 2, text, n / 8, *[n // 2 + 2 * rater + 1] * (len(names) - 1), name)
             rows.append(",".join(map(str, cells)))
     path = write(f"id,text,comet,{','.join(names)}", *rows)
     with pytest.warns(BpaWarning, match=f"mean_over={setting}, which reads means"):
         read_nbest(path)
     lists = read_nbest(path, format=f"csv:mean_over={names[-1]}")
     assert lists.feature_names == ("comet", *names[:-1])
-    assert lists.features[:, 1].tolist() == [2, 3, 4, 5]
+    assert lists.features[:, 1].tolist() == [2, 2, 3, 3]
 
 
 def test_a_few_rows_of_several_errors_are_noted(write: Write) -> None:
     """As in MQM, where most candidates may have one error, if a column is named like raters."""
-    rows = [f"{n // 4},t{n},0.{n},{'XY'[n % 2]},ann,Minor" for n in range(12)]
-    rows[1:1] = [rows[0].replace("Minor", "Major"), rows[0].replace("Minor", "Critical")]
+    rows = [f"{n // 4},t{n},0.{n},{'XY'[n % 2]},ann,Style,Minor" for n in range(12)]
+    rows[1:1] = [rows[0].replace("Style", "Grammar"), rows[0].replace("Minor", "Major")]
     rows[5:5] = [rows[5].replace("Minor", "Major")]
-    header = "id,text,comet,system,{},severity"
-    with pytest.warns(BpaWarning, match="5 of 15 rows .*differ in severity: .*sum or mean$"):
+    header = "id,text,comet,system,{},category,severity"
+    match = "5 of 15 rows .*differ in category, severity: .*sum or mean$"
+    with pytest.warns(BpaWarning, match=match):
         read_nbest(write(header.format("annotator"), *rows))
     read_nbest(write(header.format("style"), *rows))  # samples of a model may be equal
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_lists_in_the_cells_of_a_table(tmp_path: Path, ending: str) -> None:
+    """As pandas writes columns of lists."""
+    ratings = [[4, 5], [], [1, 2.5], [3]]
+    table = pd.DataFrame({"id": [0, 0, 1, 1], "text": list("abcd"), "ratings": ratings})
+    name = write_table(table, path := tmp_path / f"x.{ending}")
+    described = describe(read_nbest(path))
+    assert described.lists == {
+        "ratings": "lists of numbers: mean_over=ratings in the format adds ratings.mean"
+    }
+    assert described.texts == {}
+    with pytest.warns(BpaWarning, match="ratings.mean is missing for 1 of 4"):
+        lists = read_nbest(path, format=f"{name}:mean_over=ratings")
+    np.testing.assert_array_equal(lists.extras["ratings.mean"], [4.5, np.nan, 1.75, 3])
+
+
+@pytest.mark.parametrize("cell", ["[4 5]", "[a]", "[4, 5", "4, 5"])
+def test_other_cells_are_texts(write: Write, cell: str) -> None:
+    lists = read_nbest(write("id;text;ratings", f"0;a;{cell}", "0;b;[1]"), format="csv")
+    assert lists.extras["ratings"] == (cell, "[1]")
+    assert describe(lists).texts == {"ratings": 2}
 
 
 def test_parts_of_a_stream(write: Write) -> None:

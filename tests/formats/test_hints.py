@@ -478,7 +478,6 @@ def test_other_names_are_set_as_the_message_says(
         "id,prompt_text,lm\n0,a,1\n0,a,2\n",
         "prompt,response,lm\nx,a,1\ny,b,2\n",
         "Segment ID,Translation quality,lm\n0,3,1\n0,4,2\n",
-        "seg,the output of it\n0,1\n0,2\n",
         "id,text_length,lm\n0,3,1\n0,4,2\n",
         "id,test,lm\n0,1,1\n0,0,2\n",
         '{"id": 0, "samples": 3, "lm": 1}\n',

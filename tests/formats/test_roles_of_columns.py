@@ -119,7 +119,10 @@ def test_columns_are_excluded_before_they_are_read(tmp_path: Path) -> None:
 
 
 STEPS = {
-    **{"row": range(6), "rank": [1, 2, 3] * 2, "seed": range(13, 19), "last": [2, 1, 0] * 2},
+    "row": range(6),
+    "rank": [1, 2, 3] * 2,
+    "seed": range(13, 19),
+    "last": [2, 1, 0] * 2,
     "step": [500, 1000, 1500, 100, 600, 1100],
 }
 
