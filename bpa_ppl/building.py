@@ -298,9 +298,8 @@ def position_note(nbest: NBest, name: str, least: int = 1) -> str:
         return ""
     is_counter = not np.ptp(steps) and float(steps[0]).is_integer()
     if is_counter and (abs(steps[0]) == 1 or nbest.sizes.max() > 2):  # or pairs of two ratings
-        return (
-            f"{name} counts the candidates of each list: exclude it, unless their order says more"
-        )
+        problem = f"{name} counts the candidates of each list"
+        return f"{problem}: exclude it, unless their order says more"
     if name.lower() in _NUMBERS_OF_RUNS:
         return f"{name} is a feature: exclude it, if it only numbers rows or runs"
     return ""

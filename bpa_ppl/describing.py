@@ -270,6 +270,8 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     ids = nbest.sentence_ids
     extras = nbest.extras.items()
     verdicts = {name: as_verdicts(column) for name, column in extras}
+    lists = {name: listed(column) for name, column in extras}
+    lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
     numbers = [c.name for c in columns if c.kind != "feature" or judgement_note(nbest, c.name)]
     return Description(
         origin=nbest.origin,
@@ -283,13 +285,10 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             for name, values in extras
             if as_numbers(values) is None
             and verdicts[name] is None
-            and all(isinstance(v, str | None) for v in listed(values))
+            and name not in lists
+            and all(isinstance(v, str | None) for v in values)
         },
-        lists={
-            name: _use_of_lists(name, listed(values), nbest)
-            for name, values in extras
-            if _has_lists(listed(values))
-        },
+        lists={name: _use_of_lists(name, of, nbest) for name, of in lists.items()},
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
             for name, values in verdicts.items()
@@ -305,10 +304,6 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         plan=plan,
         warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
     )
-
-
-def _has_lists(values: Column) -> bool:
-    return any(isinstance(value, list | tuple) for value in values)
 
 
 def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:

@@ -246,8 +246,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             except ValueError as error:
                 if "convert string" not in str(error):
                     raise
-                problem = f"X must be numbers, but scikit-learn {error}: leave out columns of texts"
-                problem += ", or turn them into numbers, as pandas.get_dummies does"
+                problem = f"X must be numbers, but scikit-learn {error}: leave out or encode texts"
                 raise DataError(problem, parameter="X", code="wrong-type") from error
 
     def _lists(
@@ -265,10 +264,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             problem = "qid is a column of X, so that it is a feature: take it out, "
             raise DataError(f'{problem}qid=X.pop("qid")', parameter="X", code="bad-name")
         if index := list(filter(INDEX.fullmatch, names)):
-            problem = (
-                f"X has the index of a data frame, {index[0]}, which is no feature: take it out"
-            )
-            raise DataError(f"{problem}, X.drop(columns={index})", parameter="X", code="bad-name")
+            problem = f"X has the index of a data frame: take it out, X.drop(columns={index})"
+            raise DataError(problem, parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
             raise _missing_qid(_ROUTING)
@@ -295,14 +292,14 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
         raise UsageError(problem, parameter="y", code="missing-setting")
     values = column_or_1d(as_array(y), warn=True)
-    odd = [value for value in values.tolist() if isinstance(value, str)]
-    if odd and (verdicts := as_verdicts(values.tolist())) is not None:
+    if (verdicts := as_verdicts(values.tolist())) is not None:
         return verdicts
     try:
         values = to_floats(values, "y")
     except UsageError as error:
+        texts = [quote(value) for value in values.tolist() if isinstance(value, str)]
         problem = "y must be numbers, higher for better candidates, verdicts such as True and False"
-        problem += f", or NaN, not {quote(odd[0])}" if odd else f", or NaN: {error}"
+        problem += f", or NaN, not {[*texts, error][0]}"
         raise DataError(problem, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")
     return values

@@ -266,7 +266,7 @@ VARIED = np.arange(8.0).reshape(4, 2)
             np.array([["a", "1"]] * 4),
             [1, 0, 1, 0],
             TWO,
-            "X must be numbers, .*'a'.*: leave out col",
+            "X must be numbers, .*'a'.*: leave out or encode",
         ),
         (VARIED, [np.nan] * 4, TWO, "no list has two candidates with a value of y: judge two"),
         (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
@@ -304,7 +304,7 @@ def test_verdicts_are_1_and_0(verdicts: Any) -> None:
 @pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
 def test_the_index_of_a_frame_is_no_feature(name: str) -> None:
     table = pd.DataFrame(VARIED, columns=["a", "b"])
-    with pytest.raises(DataError, match="is no feature: take it out") as error:
+    with pytest.raises(DataError, match="X has the index of a data frame: take it out") as error:
         BayesianRanker().fit(table.assign(**{name: range(4)}), [1, 0, 0, 1], qid=TWO)
     X = table.assign(**{name: range(4)})  # noqa: N806
     taken_out = eval(str(error.value).partition("take it out, ")[2], {"X": X})

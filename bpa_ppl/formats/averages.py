@@ -22,7 +22,8 @@ from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
 _ORIGINS = ("system", "model")
-_NUMBERS = re.compile(r"\s*\[[-+.0-9eE,\s]*\]\s*")
+_NUMBER = r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*"
+_NUMBERS = re.compile(rf"\s*\[(\s*|{_NUMBER}(,{_NUMBER})*)\]\s*")
 #: In the names of columns of raters.
 _RATER = re.compile(r"(?i)rater|annotator|worker|judge|user|assessor|evaluator|participant")
 
@@ -83,12 +84,7 @@ def listed(values: Any) -> Any:
     texts = [value for value in values or () if isinstance(value, str) and value]
     if not texts or not all(map(_NUMBERS.fullmatch, texts)):
         return values
-    try:
-        return [
-            json.loads(value) if isinstance(value, str) and value else value for value in values
-        ]
-    except ValueError:  # as NumPy prints them, without commas
-        return values
+    return [json.loads(of) if isinstance(of, str) and of else of for of in values]
 
 
 def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:

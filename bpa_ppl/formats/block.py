@@ -48,31 +48,12 @@ _USUAL = (ID, TEXT, SOURCE, REFERENCE, "target", "prompt", "system", "model", "s
 
 #: Words in the names of other columns: `source_text`, `custom_id` of responses, `text_length`.
 _OTHERS = ("source", "src", "reference", "ref", "custom", "model", "system", "lang", "language")
+_PEOPLE = ("user", "author", "worker", "rater", "annotator")
 _NOT_THESE = {
-    ID: (
-        *_ALIASES[TEXT],
-        TEXT,
-        "message",
-        "choice",
-        "user",
-        "author",
-        "worker",
-        "rater",
-        "annotator",
-    ),
+    ID: (*_ALIASES[TEXT], TEXT, "message", "choice", *_PEOPLE),
     TEXT: (
         *("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
-        *(
-            "user",
-            "author",
-            "worker",
-            "rater",
-            "annotator",
-            "meta",
-            "metadata",
-            "quality",
-            "rating",
-        ),
+        *("meta", "metadata", "quality", "rating", *_PEOPLE),
     ),
 }
 _SHOWN = 400  # characters of the names of columns in a message

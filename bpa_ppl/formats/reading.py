@@ -19,7 +19,7 @@ from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.preference_rows import named_answers
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.schema import Schema, checked_first_id
-from bpa_ppl.formats.separated import Csv, missing_names
+from bpa_ppl.formats.separated import Csv, Tsv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys, looks_numeric
 from bpa_ppl.nbest import NBest
@@ -238,15 +238,14 @@ def _format_of(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:
     """Return the first format that detects the first line of a file."""
-    kinds = [kind for _, kind in NBEST_FORMATS.loaded()]
-    for kind in kinds:
+    for _, kind in NBEST_FORMATS.loaded():
         if kind().detect(line):
             return kind()
     for regex, problem in _REMEDIES.items():
         if re.match(regex, file.head, re.MULTILINE):
             raise DataError(problem, file.origin, 1, code="unknown-format")
     second = b"".join(file.head.split(b"\n", 2)[1:2])
-    if any(kind().detect(second) for kind in kinds if issubclass(kind, Csv)):
+    if any(kind().detect(second) for kind in (Csv, Tsv)):
         problem = "the first line is not the header, which is in the second one: remove it"
         raise DataError(problem, file.origin, 1, code="unknown-format")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
@@ -275,20 +274,15 @@ def _makes_lists(head: bytes, format: str) -> bool:
 def _table_problem(line: bytes) -> str:
     """Return what to do about a line that is a whole table, as one object; or an empty text."""
     record = json.loads(line) if json_keys(line) else {}
-    objects = [value for value in record.values() if isinstance(value, dict) and value]
-    if len(objects) == len(record) > 0 and all(
-        isinstance(score, int | float) for of in objects for score in of.values()
-    ):
-        return (
-            "it has all lists in one object: `jq -c 'to_entries[] | {id: .key, candidates: [.value "
-            "| to_entries[] | {text: .key, score: .value}]}'` makes a line of each"
-        )
-    is_split = "data" in record and bool(record.keys() & {"columns", "schema"})
-    if is_split or len(objects) == len(record) > 1:
-        return (
-            "it has a whole table in one object: to_json(orient='records', lines=True) of pandas "
-            "writes a line for each row"
-        )
+    objects = [of for of in record.values() if isinstance(of, dict) and of]
+    scores = [score for of in objects for score in of.values()]
+    is_whole = 0 < len(objects) == len(record)
+    if is_whole and all(isinstance(score, int | float) for score in scores):
+        problem = "it has all lists in one object: `jq -c 'to_entries[] | {id: .key, candidates: "
+        return f"{problem}[.value | to_entries[] | {{text: .key, score: .value}}]}}'` writes lines"
+    if (is_whole and len(record) > 1) or ("data" in record and {"columns", "schema"} & {*record}):
+        problem = "it has a whole table in one object: to_json(orient='records', lines=True) of "
+        return f"{problem}pandas writes a line for each row"
     return ""
 
 
@@ -329,9 +323,12 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         reader = kind()
         names = reader.field_names(line)
         usual_names = [nearest(field, names, shared=True) for field in (ID, TEXT)]
-        cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
-        no_texts = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
-        if no_texts and not usual_names[1]:
+        cells = reader.field_names(second) if isinstance(reader, Csv) and names else [""]
+        if (
+            all(map(looks_numeric, cells))
+            and cells
+            and not (usual_names[1] or missing_names(names))
+        ):
             return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
         if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names)):
             is_table = name in (usual, shape[0]) or missing_names([*names[:1], *names[-1:]])
