@@ -330,7 +330,8 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
             and not (usual_names[1] or missing_names(names))
         ):
             return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
-        if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names)):
+        both = named_answers(names)
+        if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names) or both):
             is_table = name in (usual, shape[0]) or missing_names([*names[:1], *names[-1:]])
             if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
                 return name, problem
@@ -346,7 +347,7 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
             )
             if table:
                 problem += f"; if it has other names, write them as {other}"
-            elif both := named_answers(names):
+            elif both:
                 problem += "; if one of two answers is preferred, name them, and the winner: "
                 problem += f"{name}:chosen={both[0]},rejected={both[1]},winner=NAME"
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)

@@ -143,7 +143,7 @@ def test_lists_in_the_cells_of_a_table(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("cell", ["[4 5]", "[a]", "[4, 5", "4, 5"])
 def test_other_cells_are_texts(write: Write, cell: str) -> None:
-    lists = read_nbest(write("id;text;ratings", f"0;a;{cell}", "0;b;[1]"), format="csv")
+    lists = read_nbest(write("id,text,ratings", f'0,a,"{cell}"', "0,b,[1]"))
     assert lists.extras["ratings"] == (cell, "[1]")
     assert describe(lists).texts == {"ratings": 2}
 
