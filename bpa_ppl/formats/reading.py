@@ -272,7 +272,7 @@ def _makes_lists(head: bytes, format: str) -> bool:
 
 
 def _table_problem(line: bytes) -> str:
-    """Return what to do about a line that is a whole table, as one object; or an empty text."""
+    """Return what to do about the only line, if it is a whole table; or an empty text."""
     record = json.loads(line) if json_keys(line) else {}
     objects = [of for of in record.values() if isinstance(of, dict) and of]
     scores = [score for of in objects for score in of.values()]
@@ -315,20 +315,17 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
-    if problem := _table_problem(line):
-        return "jsonl", problem
     second = b"".join(head.split(b"\n", 2)[1:2])
+    if problem := "" if second.strip() else _table_problem(line):
+        return "jsonl", problem
     fits, inside = [], _names_inside(line)
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
         usual_names = [nearest(field, names, shared=True) for field in (ID, TEXT)]
-        cells = reader.field_names(second) if isinstance(reader, Csv) and names else [""]
-        if (
-            all(map(looks_numeric, cells))
-            and cells
-            and not (usual_names[1] or missing_names(names))
-        ):
+        cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
+        has_text = usual_names[1] or missing_names(names) or not all(map(looks_numeric, cells))
+        if cells and not has_text:
             return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
         both = named_answers(names)
         if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names) or both):
@@ -339,7 +336,8 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-            near = {of: nearest(of, [*names, *inside], shared=True) for of in missing}
+            plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
+            near = {of: nearest(of, [*plain, *inside], shared=True) for of in missing}
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
             may_fit = all(column and hasattr(reader, field) for field, column in near.items())
             table = (

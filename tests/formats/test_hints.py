@@ -324,6 +324,16 @@ def test_a_table_that_pandas_wrote_as_one_object(
     assert content(read_nbest(path)) == ([["a", "b"], ["c", "d"]], {"lm": [1, 2, 3, 4]})
 
 
+def test_records_of_objects_are_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "lists.jsonl"
+    record = {"meta": {"id": 7}, "output": {"content": "a"}, "scores": {"lm": 1}}
+    other = {**record, "output": {"content": "b"}}
+    path.write_text(json.dumps(record) + "\n" + json.dumps(other))
+    (setting,) = re.findall(r"write them as (.+?): correct", message_of(path))
+    assert setting == "jsonl:id=meta.id,text=output.content"
+    assert content(read_nbest(path, format=setting)) == ([["a", "b"]], {"scores.lm": [1, 1]})
+
+
 def test_the_output_of_espnet_1_becomes_lists(tmp_path: Path) -> None:
     outputs = [{"name": f"target1[{n}]", "rec_text": t, "score": -n} for n, t in enumerate("ab")]
     path = tmp_path / "data.json"
