@@ -25,7 +25,7 @@ _ORIGINS = ("system", "model")
 _NUMBER = r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*"
 _NUMBERS = re.compile(rf"\s*\[(\s*|{_NUMBER}(,{_NUMBER})*)\]\s*")
 #: In the names of columns of raters.
-_RATER = re.compile(r"(?i)rater|annotator|worker|judge|user|assessor|evaluator|participant")
+_RATER = re.compile(r"(?i)rater|annotator|worker|assessor|evaluator|participant")
 
 
 def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows | None:
