@@ -367,17 +367,20 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     return config.counts(lists, references, **more)[inverse]
 
 
-def no_references(origin: str | None) -> DataError:
+def no_references(nbest: NBest, metric: Metric) -> DataError:
     """Return the error of lists without references where a metric needs them.
 
-    >>> no_references("dev.nbest").code
-    'missing-references'
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
+    >>> print(no_references(lists, resolve("ter")))
+    the lists have no references: ... (--gain column:column=ter, or gain=column:column=ter ...
     """
+    column = f"column:column={metric.key}" if metric.key in numeric_columns(nbest) else "COLUMN"
     message = (
         "the lists have no references: give the references, or name a column of judgements as the "
-        "gain (--gain COLUMN, or gain=COLUMN in Python)"
+        f"gain (--gain {column}, or gain={column} in Python)"
     )
-    return DataError(message, origin, parameter="references", code="missing-references")
+    return DataError(message, nbest.origin, parameter="references", code="missing-references")
 
 
 def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
@@ -388,7 +391,7 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
     if "references" not in metric.needs:
         references = ((),) * len(nbest)
     elif references is None:
-        raise no_references(origin)
+        raise no_references(nbest, metric)
     elif not all(references):
         message = f"sentence {references.index(())} has no reference: give at least one"
         raise DataError(message, origin, parameter="references", code="missing-references")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,15 @@ def test_lists_names_columns_that_may_be_the_gain() -> None:
     described = describe(bpa.read_nbest([json.dumps(named).encode()]))
     assert described.gains == ()
     assert "a column to name as the gain: none here" in str(described)
+
+
+def test_a_column_that_is_called_like_a_metric() -> None:
+    lists = from_records(frame(chrf=[30.5, 10, 2, 20, 50, 10]))
+    with pytest.raises(DataError, match="no references") as error:
+        bpa.adapt(lists, gain="chrf")
+    (gain,) = re.findall(r"--gain (\S+),", str(error.value))
+    record = bpa.as_draws(bpa.adapt(lists, gain=gain, sampler="map")).record
+    assert record.recipe.gain.column == "chrf"  # type: ignore[union-attr]
 
 
 def test_lists_says_that_nothing_can_be_learned() -> None:
