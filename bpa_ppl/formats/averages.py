@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, Int64, is_number
+from bpa_ppl._runtime.arrays import Float32, Int64, is_number, to_float
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
 from bpa_ppl.formats.values import TOO_LARGE, printed
@@ -100,8 +100,8 @@ def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
         numbers: dict[str, list[float]] = {}
         for entry in value if isinstance(value, list | tuple) else ():
             for field, one in (entry if isinstance(entry, dict) else {"mean": entry}).items():
-                if isinstance(one, bool) or (is_number(one) and abs(one) < TOO_LARGE):
-                    numbers.setdefault(f"{name}.{field}", []).append(float(one))
+                if isinstance(one, bool) or (is_number(one) and abs(to_float(one)) < TOO_LARGE):
+                    numbers.setdefault(f"{name}.{field}", []).append(to_float(one))
         for column, of in numbers.items():
             empty = np.full(len(values), np.nan, np.float32)
             means.setdefault(column, empty)[row] = sum(of) / len(of)

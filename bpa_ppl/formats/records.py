@@ -485,6 +485,9 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     if types.is_integer(kind) and not column.null_count:
         return list(values_of(column.cast(kind)).tolist())
     if types.is_string_view(kind):
+        if types.is_dictionary(column.type):
+            texts = column.dictionary.cast(pa.string())
+            column = pa.DictionaryArray.from_arrays(column.indices, texts)
         column, kind = column.cast(pa.string()), pa.string()
     if not (types.is_string(kind) or types.is_large_string(kind)):
         return list(column.to_pylist())

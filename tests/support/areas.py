@@ -822,7 +822,13 @@ def tables(rng: random.Random, folder: Path) -> str:
     if rng.random() < 0.3:
         bad = rng.choice(("error", "drop"))
         return verdict(lambda: from_records(table, bad=bad))
-    pq.write_table(table, path, row_group_size=rng.choice((1, 2, 1000)))
+    size = rng.choice((1, 2, 1000))
+    if any(
+        pa.types.is_dictionary(of) and pa.types.is_string_view(of.value_type)
+        for of in table.schema.types
+    ):
+        return REFUSED  # by Arrow, which does not write it
+    pq.write_table(table, path, row_group_size=size)
     return verdict(lambda: read(path), folder)
 
 
