@@ -296,13 +296,11 @@ def position_note(nbest: NBest, name: str, least: int = 1) -> str:
     steps = np.delete(np.diff(() if values is None else values), nbest.offsets[1:-1] - 1)
     if len(steps) < max(least, 1) or not steps.any():
         return ""
-    is_counter = not np.ptp(steps) and float(steps[0]).is_integer()
-    if is_counter and (abs(steps[0]) == 1 or nbest.sizes.max() > 2):  # or pairs of two ratings
-        problem = f"{name} counts the candidates of each list"
-        return f"{problem}: exclude it, unless their order says more"
-    if name.lower() in _NUMBERS_OF_RUNS:
-        return f"{name} is a feature: exclude it, if it only numbers rows or runs"
-    return ""
+    several = abs(steps[0]) == 1 or nbest.sizes.max() > 2  # else they may be two ratings
+    if np.ptp(steps) or not (several and float(steps[0]).is_integer()):
+        is_number = name.lower() in _NUMBERS_OF_RUNS
+        return f"{name} is a feature: exclude it, if it only numbers rows or runs" * is_number
+    return f"{name} counts the candidates of each list: exclude it, unless their order says more"
 
 
 def warn_positions(nbest: NBest, names: Iterable[str]) -> None:

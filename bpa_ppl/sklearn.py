@@ -260,11 +260,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
         features = self._features(X, reset)
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
-        if "qid" in names:
-            problem = "qid is a column of X, so that it is a feature: take it out, "
-            raise DataError(f'{problem}qid=X.pop("qid")', parameter="X", code="bad-name")
-        if index := list(filter(INDEX.fullmatch, names)):
-            problem = f"X has the index of a data frame: take it out, X.drop(columns={index})"
+        if odd := [name for name in names if name == "qid" or INDEX.fullmatch(name)]:
+            call = 'qid=X.pop("qid")' if "qid" in odd else f"X.drop(columns={odd})"
+            problem = f"{odd[0]} is a column of X, so that it is a feature: take it out, {call}"
             raise DataError(problem, parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:

@@ -304,7 +304,9 @@ def test_verdicts_are_1_and_0(verdicts: Any) -> None:
 @pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
 def test_the_index_of_a_frame_is_no_feature(name: str) -> None:
     table = pd.DataFrame(VARIED, columns=["a", "b"])
-    with pytest.raises(DataError, match="X has the index of a data frame: take it out") as error:
+    with pytest.raises(
+        DataError, match="is a column of X, so that it is a feature: take it out"
+    ) as error:
         BayesianRanker().fit(table.assign(**{name: range(4)}), [1, 0, 0, 1], qid=TWO)
     X = table.assign(**{name: range(4)})  # noqa: N806
     taken_out = eval(str(error.value).partition("take it out, ")[2], {"X": X})

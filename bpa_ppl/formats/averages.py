@@ -81,8 +81,7 @@ def listed(values: Any) -> Any:
     >>> listed(["[4, 5]", ""]), listed(["[1]", "a"])
     ([[4, 5], ''], ['[1]', 'a'])
     """
-    known = () if values is None else values
-    texts = [value for value in known if isinstance(value, str) and value]
+    texts = [] if values is None else [of for of in values if isinstance(of, str) and of]
     if not texts or not all(map(_NUMBERS.fullmatch, texts)):
         return values
     return [json.loads(of) if isinstance(of, str) and of else of for of in values]

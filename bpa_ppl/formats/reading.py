@@ -316,16 +316,16 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
     second = b"".join(head.split(b"\n", 2)[1:2])
-    if problem := "" if second.strip() else _table_problem(line):
-        return "jsonl", problem
+    if whole := "" if second.strip() else _table_problem(line):
+        return "jsonl", whole
     fits, inside = [], _names_inside(line)
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
         usual_names = [nearest(field, names, shared=True) for field in (ID, TEXT)]
         cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
-        has_text = usual_names[1] or missing_names(names) or not all(map(looks_numeric, cells))
-        if cells and not has_text:
+        is_numeric = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
+        if is_numeric and not usual_names[1]:
             return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
         both = named_answers(names)
         if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names) or both):
@@ -339,10 +339,8 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
             plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
             near = {of: nearest(of, [*plain, *inside], shared=True) for of in missing}
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
-            may_fit = all(column and hasattr(reader, field) for field, column in near.items())
-            table = (
-                isinstance(reader, TableFormat) and may_fit and _makes_lists(head or line, other)
-            )
+            fit = all(column and hasattr(reader, field) for field, column in near.items())
+            table = isinstance(reader, TableFormat) and fit and _makes_lists(head or line, other)
             if table:
                 problem += f"; if it has other names, write them as {other}"
             elif both:
