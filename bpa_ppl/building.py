@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _OF_IDS = re.compile(r"(?i)(^|[\W_])u?u?ids?$|(?-i:[a-z]Ids?$)")
 _STEPS = 3  # between candidates, that show that a column counts them
+#: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
+_NUMBERS_OF_RUNS = {"index", "level_0", "seed", "random_seed", "random_state", "timestamp"}
 
 
 def from_lists(
@@ -280,7 +282,7 @@ def build_lists(
 
 
 def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
-    """Return what to do with a column of positions, times or ids, else an empty text.
+    """Return what to do with a column of positions, times, ids or runs, else an empty text.
 
     Args:
         nbest: the lists.
@@ -304,13 +306,17 @@ def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
     if _OF_IDS.search(name) and (values == np.floor(values)).all():
         return f"{name} seems to have ids: exclude it"
     steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
-    if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
+    if len(steps) < max(least, 1) or not steps.any():
         return ""
+    several = abs(steps[0]) == 1 or nbest.sizes.max() > 2  # else they may be two ratings
+    if np.ptp(steps) or not (several and float(steps[0]).is_integer()):
+        is_number = name.lower() in _NUMBERS_OF_RUNS
+        return f"{name} is a feature: exclude it, if it only numbers rows or runs" * is_number
     return f"{name} counts the candidates of each list: exclude it, unless their order says more"
 
 
 def warn_bookkeeping(nbest: NBest, names: Iterable[str]) -> None:
-    """Warn of columns of times and ids, and of positions in lists of four candidates or more.
+    """Warn of columns of times, ids and runs, and of positions in lists of four or more.
 
     >>> from bpa_ppl import from_lists
     >>> warn_bookkeeping(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])

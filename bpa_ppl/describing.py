@@ -14,7 +14,8 @@ from bpa_ppl._runtime.messages import counted
 from bpa_ppl.building import bookkeeping_note
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import means_of_lists
+from bpa_ppl.formats.averages import listed, means_of_lists
+from bpa_ppl.formats.block import ID
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
@@ -111,6 +112,8 @@ class Description(Outcome):
         texts: the number of different values of each column of texts.
         lists: how to use each column of lists.
         verdicts: of each column of verdicts, such as true and false, how many are true, and known.
+        gains: the columns that may be judgements: extras of numbers, columns of verdicts, and
+            features with such a name.
         of_sentences: the names of extras of sentences.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
@@ -135,6 +138,7 @@ class Description(Outcome):
     texts: dict[str, int]
     lists: dict[str, str]
     verdicts: dict[str, tuple[int, int]]
+    gains: tuple[str, ...]
     of_sentences: tuple[str, ...]
     sources: int
     references: int
@@ -206,9 +210,8 @@ class Description(Outcome):
     def _plan_notes(self) -> Iterator[str]:
         plan = self.plan
         if plan is None:
-            extras = [column.name for column in self.columns if column.kind == "extra"]
             use = "adapt needs judgements: preferences, references, or a column to name as the gain"
-            yield f"{use}: {', '.join([*extras, *self.verdicts]) or 'none here'}"
+            yield f"{use}: {', '.join(self.gains) or 'none here'}"
             return
         gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
         yield (
@@ -267,6 +270,9 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     ids = nbest.sentence_ids
     extras = nbest.extras.items()
     verdicts = {name: as_verdicts(column) for name, column in extras}
+    lists = {name: listed(column) for name, column in extras}
+    lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
+    numbers = [c.name for c in columns if c.kind != "feature" or judgement_note(nbest, c.name)]
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),
@@ -279,18 +285,16 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             for name, values in extras
             if as_numbers(values) is None
             and verdicts[name] is None
+            and name not in lists
             and all(isinstance(v, str | None) for v in values)
         },
-        lists={
-            name: _use_of_lists(name, values, nbest)
-            for name, values in extras
-            if any(isinstance(value, list | tuple) for value in values)
-        },
+        lists={name: _use_of_lists(name, of, nbest) for name, of in lists.items()},
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
             for name, values in verdicts.items()
             if values is not None
         },
+        gains=(*filter(ID.__ne__, numbers), *(n for n, of in verdicts.items() if of is not None)),
         of_sentences=tuple(nbest.sentence_extras),
         sources=0 if nbest.sources is None else len(nbest),
         references=len(with_reference),
@@ -385,7 +389,7 @@ def _warnings(
         if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        note = bookkeeping_note(nbest, column.name) or judgement_note(nbest, column.name)
+        note = judgement_note(nbest, column.name) or bookkeeping_note(nbest, column.name)
         largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
@@ -403,3 +407,5 @@ def _warnings(
             yield f"{name} is of texts because of {quote(others[0])}: leave such cells empty"
     if plan is not None and plan.gain is not None and not plan.judged:
         yield f"no list has two candidates with a value of {plan.gain}: judge more"
+    elif plan is not None and plan.judged == plan.equal > 0:
+        yield f"all candidates of each list are equally good by {plan.gain}: nothing can be learned"

@@ -22,8 +22,9 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.metrics.column import Column, headroom_won, judged_lists
+from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.formats.block import INDEX
+from bpa_ppl.metrics.column import Column, as_verdicts, headroom_won, judged_lists
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
@@ -126,7 +127,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             X: (candidates, features) an array or a data frame of finite numbers. For missing values
                 put an imputer before it: `SimpleImputer(add_indicator=True)`.
             y: (candidates,) how good each is, higher is better: graded gains, or 1 for chosen ones
-                and 0 for others; NaN for those that are not judged.
+                and 0 for others, also as verdicts such as True and False, or "pass" and "fail"; NaN
+                for those that are not judged.
             qid: (candidates,) the list of each, any labels.
             groups: used where `qid` is None.
 
@@ -239,7 +241,13 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         options = {"reset": reset, "dtype": np.float32, "ensure_min_samples": 2 if reset else 1}
         with np.errstate(over="ignore"):  # infinite values are an error anyway
             masked = isinstance(X, np.ma.MaskedArray)
-            return np.asarray(validate_data(self, as_array(X) if masked else X, **options))
+            try:
+                return np.asarray(validate_data(self, as_array(X) if masked else X, **options))
+            except ValueError as error:
+                if "convert string" not in str(error):
+                    raise
+                problem = f"X must be numbers, but scikit-learn {error}: leave out or encode texts"
+                raise DataError(problem, parameter="X", code="wrong-type") from error
 
     def _lists(
         self,
@@ -252,9 +260,10 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
         features = self._features(X, reset)
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
-        if "qid" in names:
-            problem = "qid is a column of X, so that it is a feature: take it out, "
-            raise DataError(f'{problem}qid=X.pop("qid")', parameter="X", code="bad-name")
+        if odd := [name for name in names if name == "qid" or INDEX.fullmatch(name)]:
+            call = 'qid=X.pop("qid")' if "qid" in odd else f"X.drop(columns={odd})"
+            problem = f"{odd[0]} is a column of X, so that it is a feature: take it out, {call}"
+            raise DataError(problem, parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
             raise _missing_qid(_ROUTING)
@@ -280,10 +289,15 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
     if y is None:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
         raise UsageError(problem, parameter="y", code="missing-setting")
+    values = column_or_1d(as_array(y), warn=True)
+    if (verdicts := as_verdicts(values.tolist())) is not None:
+        return verdicts
     try:
-        values = to_floats(column_or_1d(as_array(y), warn=True), "y")
+        values = to_floats(values, "y")
     except UsageError as error:
-        problem = f"y must be numbers, higher for better candidates, or NaN: {error}"
+        texts = [quote(value) for value in values.tolist() if isinstance(value, str)]
+        problem = "y must be numbers, higher for better candidates, verdicts such as True and False"
+        problem += f", or NaN, not {[*texts, error][0]}"
         raise DataError(problem, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")
     return values

@@ -259,7 +259,15 @@ VARIED = np.arange(8.0).reshape(4, 2)
     ("rows", "gains", "qid", "message"),
     [
         (VARIED, None, TWO, "requires y to be passed, but the target y is None"),
-        (VARIED, ["good", "bad", "good", "bad"], TWO, "y must be numbers, higher for better .*NaN"),
+        (VARIED, ["A", "B", "A", "C"], TWO, "y must be numbers, higher for better .*, not 'A'$"),
+        (VARIED, ["1", "0", "1", "0"], TWO, "y must be numbers, higher for better .*, not '1'$"),
+        (VARIED, [1, 0, "?", 0], TWO, "y must be numbers, higher for better .*NaN"),
+        (
+            np.array([["a", "1"]] * 4),
+            [1, 0, 1, 0],
+            TWO,
+            "X must be numbers, .*'a'.*: leave out or encode",
+        ),
         (VARIED, [np.nan] * 4, TWO, "no list has two candidates with a value of y: judge two"),
         (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
         (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),
@@ -274,6 +282,35 @@ def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str
     with pytest.raises(ValueError, match=message) as error:
         BayesianRanker().fit(rows, gains, qid=qid)
     assert "\n" not in str(error.value) or "Input" in str(error.value)  # scikit-learn's own
+
+
+@pytest.mark.parametrize(
+    "verdicts",
+    [
+        [True, False, False, True],
+        ["True", "False", "False", "True"],
+        np.array(["pass", "FAIL", "fail", "pass"]),
+        pd.Series(["✓", "✗", "✗", "✓"], dtype="category"),
+        pd.Series(["yes", "no", "no", "yes"], dtype="string"),
+    ],
+)
+def test_verdicts_are_1_and_0(verdicts: Any) -> None:
+    ranker, numbers = BayesianRanker(sampler="map"), [1, 0, 0, 1]
+    coefficients = ranker.fit(VARIED, numbers, qid=TWO).coef_
+    assert ranker.score(VARIED, verdicts, qid=TWO) == ranker.score(VARIED, numbers, qid=TWO)
+    assert ranker.fit(VARIED, verdicts, qid=TWO).coef_.tolist() == coefficients.tolist()
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
+def test_the_index_of_a_frame_is_no_feature(name: str) -> None:
+    table = pd.DataFrame(VARIED, columns=["a", "b"])
+    with pytest.raises(
+        DataError, match="is a column of X, so that it is a feature: take it out"
+    ) as error:
+        BayesianRanker().fit(table.assign(**{name: range(4)}), [1, 0, 0, 1], qid=TWO)
+    X = table.assign(**{name: range(4)})  # noqa: N806
+    taken_out = eval(str(error.value).partition("take it out, ")[2], {"X": X})
+    assert BayesianRanker(sampler="map").fit(taken_out, [1, 0, 0, 1], qid=TWO).n_features_in_ == 2
 
 
 @pytest.mark.parametrize("name", ["qid", "groups"])

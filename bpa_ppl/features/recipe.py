@@ -337,10 +337,11 @@ def _require_all(nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> 
     else:
         names = [name for name, of in numbers.items() if not of[row]]
         problem = _without_number(nbest, names, row)
+    named = "if these number the features, name them by assign_coords of xarray; else "
     raise DataError(
-        f"{problem}; the posterior has weights for {list_names(names)}: give lists with "
-        "the features that the weights were adapted with, or leave out their weights in "
-        f"reranking (without: {names[0]})",
+        f"{problem}; the posterior has weights for {list_names(names)}: "
+        f"{named * all(map(str.isdigit, names))}give lists with the features that the weights "
+        f"were adapted with, or leave out their weights in reranking (without: {names[0]})",
         nbest.origin,
         parameter="without",
         code="missing-feature",

@@ -7,12 +7,14 @@ id,text,worker,rating               {"id": 0, "text": "a cat", "ratings": [4, 5]
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, Int64, is_number
+from bpa_ppl._runtime.arrays import Float32, Int64, is_number, to_float
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
 from bpa_ppl.formats.values import TOO_LARGE, printed
@@ -23,6 +25,10 @@ _ORIGINS = ("system", "model")
 # Of the tables of MQM, in which each row has the text with one of its errors.
 _MARKED = """texts mark errors by <v>…</v>, so the rows of a candidate differ: remove the marks
 (`sed -E 's,</?v>,,g'`), and give each candidate one row, such as their sum""".replace("\n", " ")
+_NUMBER = r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*"
+_NUMBERS = re.compile(rf"\s*\[(\s*|{_NUMBER}(,{_NUMBER})*)\]\s*")
+#: In the names of columns of raters.
+_RATER = re.compile(r"(?i)rater|annotator|worker|assessor|evaluator|participant")
 
 
 def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows | None:
@@ -41,7 +47,7 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     Raises:
         DataError: if one candidate has two rows with the same value of the column.
     """
-    raters: Any = rows.extras.get(name)
+    raters: Any = listed(rows.extras.get(name))
     if raters is None:
         raters = _printed_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
     if any(isinstance(value, list | tuple) for value in raters):
@@ -70,6 +76,20 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     return kept._replace(numbers=numbers, extras=extras)
 
 
+def listed(values: Any) -> Any:
+    """Return a column of texts that are lists of numbers, as tables have them, as lists.
+
+    Any other column is returned as it is.
+
+    >>> listed(["[4, 5]", ""]), listed(["[1]", "a"])
+    ([[4, 5], ''], ['[1]', 'a'])
+    """
+    texts = [] if values is None else [of for of in values if isinstance(of, str) and of]
+    if not texts or not all(map(_NUMBERS.fullmatch, texts)):
+        return values
+    return [json.loads(of) if isinstance(of, str) and of else of for of in values]
+
+
 def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
     """Return the means of the numbers in lists, or in each field of the objects in them.
 
@@ -82,8 +102,8 @@ def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
         numbers: dict[str, list[float]] = {}
         for entry in value if isinstance(value, list | tuple) else ():
             for field, one in (entry if isinstance(entry, dict) else {"mean": entry}).items():
-                if isinstance(one, bool) or (is_number(one) and abs(one) < TOO_LARGE):
-                    numbers.setdefault(f"{name}.{field}", []).append(float(one))
+                if isinstance(one, bool) or (is_number(one) and abs(to_float(one)) < TOO_LARGE):
+                    numbers.setdefault(f"{name}.{field}", []).append(to_float(one))
         for column, of in numbers.items():
             empty = np.full(len(values), np.nan, np.float32)
             means.setdefault(column, empty)[row] = sum(of) / len(of)
@@ -120,7 +140,8 @@ def repeats_note(rows: Rows, origin: str) -> str:
     keys = rows.ids * texts + rows.string_index
     order = np.argsort(keys, kind="stable")
     same = np.append(np.diff(keys[order]) == 0, False)
-    if 2 * np.count_nonzero(same | np.roll(same, 1)) < count or not _may_have_raters(
+    least = count / 2 if not any(map(_RATER.search, (*rows.extras, *rows.numbers))) else 1
+    if np.count_nonzero(same | np.roll(same, 1)) < least or not _may_have_raters(
         rows, order[:-1][same[:-1]], order[1:][same[:-1]]
     ):
         return ""
@@ -134,11 +155,13 @@ def repeats_note(rows: Rows, origin: str) -> str:
         if len(of_candidates) > len(set(zip(rows.ids.tolist(), values, strict=True))):
             raters += [name] if len(of_candidates) == count else []
             names += [name] if name in rows.extras else []
-    if 2 * repeated < count or not (raters or names):
+    if repeated < least or not (raters or names):
         return ""
-    remedy = "give each candidate one row, such as their mean"
+    remedy = "give each candidate one row, such as their sum or mean"
+    likely = list(filter(_RATER.search, raters)) or [n for n in raters if n in names] or raters
     if raters and origin != NBest.origin:
-        remedy = f"name that of the raters in the format, mean_over={raters[0]}, which reads means"
+        rater = likely[0] if len(likely) == 1 else "NAME"
+        remedy = f"name that of the raters in the format, mean_over={rater}, which reads means"
     return (
         f"{repeated} of {count} rows repeat the text of another row of their list, and differ in "
         f"{list_names(columns)}: if these are columns of judgements of one candidate, {remedy}"

@@ -31,11 +31,11 @@ OF_SENTENCE = "sentence."
 
 #: What other programs call columns.
 _ALIASES = {
-    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key"),
+    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key", "qid"),
     TEXT: (
         *("hypothesis", "hyp", "hypo", "translation", "mt", "system_output", "output"),
         *("candidate", "prediction", "response", "completion", "sample"),
-        *("decoded", "generation", "generated_text", "content"),
+        *("decoded", "generation", "generated_text", "content", "docno", "passage"),
     ),
     CANDIDATES: (
         *("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
@@ -45,20 +45,23 @@ _ALIASES = {
     "rejected": ("dispreferred", "worse", "refused", "negative"),
 }
 
+#: What the candidates of a list have in common, and may name it.
+_SHARED = ("prompt", "question", "query", "src", SOURCE, "input", "instruction")
 _USUAL = (ID, TEXT, SOURCE, REFERENCE, "target", "prompt", "system", "model", "score")
 
 #: Words in the names of other columns: `source_text`, `custom_id` of responses, `text_length`.
 _OTHERS = ("source", "src", "reference", "ref", "custom", "model", "system", "lang", "language")
+_PEOPLE = ("user", "author", "worker", "rater", "annotator")
 _NOT_THESE = {
-    ID: (*_ALIASES[TEXT], "message", "choice", "user", "author", "worker", "rater", "annotator"),
+    ID: (*_ALIASES[TEXT], TEXT, "message", "choice", *_PEOPLE),
     TEXT: (
         *("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
-        *("user", "author", "worker", "rater", "annotator", "meta", "metadata"),
+        *("meta", "metadata", "quality", "rating", *_PEOPLE),
     ),
 }
 _SHOWN = 400  # characters of the names of columns in a message
 #: The index of a data frame that pandas has written as a column, and read again.
-_INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
+INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
 
 
 class ColumnNames:
@@ -139,7 +142,7 @@ class ColumnNames:
         >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
         False
         """
-        if name not in self._exclude and name not in index and not _INDEX.fullmatch(name):
+        if name not in self._exclude and name not in index and not INDEX.fullmatch(name):
             return True
         if name not in self._left_out and name not in self._exclude:
             remedy = (
@@ -221,14 +224,20 @@ def is_name(cell: str) -> bool:
     >>> is_name("Segment_ID"), is_name("-1.5"), is_name("a cat")
     (True, False, False)
     """
-    return cell.lower() in _USUAL or any(nearest(usual, [cell]) for usual in _ALIASES)
+    is_word = " " not in cell  # or a text
+    return cell.lower() in _USUAL or (is_word and any(nearest(of, [cell]) for of in _ALIASES))
 
 
-def nearest(usual: str, names: Iterable[str]) -> str | None:
+def nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | None:
     """Return the column that may be meant by a usual name; None if there is none.
 
     It is none of those that hold something else in some files, such as `target`, which may be a
     translation or the reference.
+
+    Args:
+        usual: the usual name.
+        names: of the columns.
+        shared: whether an id may be what the candidates of a list have in common, as a prompt.
 
     >>> nearest("text", ["segment", "output"]), nearest("id", ["Sentence_ID"]), nearest("id", ["a"])
     ('output', 'Sentence_ID', None)
@@ -238,13 +247,16 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     folded = {name.lower(): name for name in names}
     of_usual = _ALIASES.get(usual, ())
     aliases = [name for name in of_usual if name in folded]
-    words = {name: set(re.split(r"[-_.]", name)) for name in folded}
+    words = {name: set(re.split(r"[-_. ]", name)) for name in folded}
     others = (*_OTHERS, *_NOT_THESE.get(usual, ()))
     allowed = [name for name, of in words.items() if of.isdisjoint(others)]
     parts = [name for name in allowed if usual in words[name]]
     inside = [name for name in allowed if "." in name and name.rpartition(".")[2] in of_usual]
+    titles = [name for name in allowed if " " in name and not words[name].isdisjoint(of_usual)]
     close = difflib.get_close_matches(usual, folded, 1, cutoff=0.8)
-    return next((folded[name] for name in (*aliases, *parts, *inside, *close)), None)
+    in_common = [name for name in _SHARED if shared and usual == ID and name in folded]
+    found = (*aliases, *parts, *inside, *titles, *close, *in_common)
+    return next((folded[name] for name in found), None)
 
 
 def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:

@@ -138,13 +138,8 @@ def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
         if WINNER in names and not settings.keys().isdisjoint(SETTINGS):
             winner = WINNER
         return CHOSEN, REJECTED, winner if winner in names else ""
-    if WINNER in names or WINNERS[0] in names:
-        for answer in ANSWERS:
-            pairs = [(answer + first, answer + second) for first, second in _MARKS]
-            pairs += [(f"model{one}_{answer}", f"model{other}_{answer}") for one, other in _MARKS]
-            pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
-            if any(name in names for name in pair):
-                return *pair, WINNER
+    if (WINNER in names or WINNERS[0] in names) and (pair := named_answers(names, least=1)):
+        return *pair, WINNER
     for pair, winner in _WINNERS.items():
         if all(name in names for name in (*pair, winner)):
             return *pair, winner
@@ -163,11 +158,10 @@ def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[st
     >>> proposed_names(["chosen", "rejected"], [*row, "label"], row)
     {'chosen': 'response_A', 'rejected': 'response_B', 'winner': 'label', 'source': 'question'}
     """
-    near = {field: nearest(field, names) for field in missing}
+    near = {field: nearest(field, names, shared=True) for field in missing}
     if CHOSEN in near and None in near.values():
-        pairs = ((answer + one, answer + other) for answer in ANSWERS for one, other in _MARKS)
         judged = next(filter(names.__contains__, _JUDGED), None)
-        both = next((pair for pair in pairs if judged and {*pair} <= {*names}), (None, None))
+        both = (judged and named_answers(names)) or (None, None)
         near = dict(zip(SETTINGS, (*both, judged), strict=True))
     prompt = next(filter(names.__contains__, (*PROMPTS, "user_input", "query")), None)
     if near.get(ID, "") is None:
@@ -179,6 +173,24 @@ def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[st
     if isinstance(first, dict) and TEXT not in first:
         near[TEXT] = nearest(TEXT, first) or ("answer" if "answer" in first else None)
     return near
+
+
+def named_answers(names: Collection[str], least: int = 2) -> tuple[str, str] | None:
+    """Return the fields of two answers whose names end in marks, as in arenas; None without them.
+
+    Args:
+        names: of the fields of a row.
+        least: how many of the two must be there.
+
+    >>> named_answers(["question", "answer1", "answer2"])
+    ('answer1', 'answer2')
+    """
+    for answer in ANSWERS:
+        pairs = [(answer + first, answer + second) for first, second in _MARKS]
+        pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
+        if sum(name in names for name in pair) >= least:
+            return pair
+    return None
 
 
 class _Row:

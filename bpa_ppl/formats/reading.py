@@ -12,16 +12,16 @@ from pathlib import Path
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaError, DataError, UsageError, quote
-from bpa_ppl.formats.block import ColumnNames, ReadOptions, is_name, names_inside
+from bpa_ppl.formats.block import ID, TEXT, ColumnNames, ReadOptions, is_name, names_inside, nearest
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
-from bpa_ppl.formats.preference_rows import proposed_names
+from bpa_ppl.formats.preference_rows import named_answers, proposed_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.schema import Schema, checked_first_id
-from bpa_ppl.formats.separated import Csv, missing_names
+from bpa_ppl.formats.separated import Csv, Tsv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
-from bpa_ppl.formats.values import json_keys
+from bpa_ppl.formats.values import json_keys, looks_numeric
 from bpa_ppl.nbest import NBest
 
 # The beginnings of files that no format reads, and what to do about them.
@@ -33,24 +33,31 @@ _REMEDIES = {
     rb"[^|\n]+(\|[^|\n]+){2,}\n[^|\n]*(\|[^|\n]*){2,}$": "the cells are separated by '|': separate "
     "them by commas, as `pandas.read_csv(FILE, sep='|').to_csv(NEW, index=False)` does in Python "
     "(header=None if the first line has no names)",
-    rb"\"?sep=": "the first line is not the header, but a setting for Excel: remove it",
+    rb"\"[^\"\n]*\"( \"[^\"\n]*\")+\s*$": "the cells are separated by blanks, as R's write.table "
+    "does: use write.csv(DATA, FILE, row.names=FALSE)",
+    rb"([-+.\deE]+\r?\n)+[-+.\deE]*\Z": "these are numbers without texts: scores belong to a file "
+    "of texts, plain:list_size=N,scores=FILE; sizes of lists, as LightGBM takes them, are "
+    "qid=numpy.repeat(range(len(sizes)), sizes) for bpa_ppl.BayesianRanker().fit(X, y, qid=qid)",
     rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
-    rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S+\s*$": "this is a run of TREC: "
+    rb"\S+[ \t]+[Qq]?0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S": "this is a run of TREC: "
     """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` makes a """
     "table of it, with the names of the documents as texts",
     rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?\d+\s*$": "these are judgements of TREC, without scores: "
     """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score", "relevance"} NR == FNR """
     "{of[$1, $3] = $4; next} {print $1, $3, $5, of[$1, $3]}' QRELS RUN` adds them to a run",
-    rb"[-+.\deE]+([ \t]+qid:\S+)?([ \t]+\d+:\S+)+[ \t]*(#.*)?\s*$": "this is a file of SVMlight or "
-    "LETOR, without texts: X, y, qid = sklearn.datasets.load_svmlight_file(FILE, query_id=True) "
-    "reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
+    rb"(#.*\n)*[-+.\deE]+([ \t]+qid:\S+)?([ \t]+\d+:\S+)+[ \t]*(#.*)?\s*$": "this is a file of "
+    "SVMlight or LETOR, without texts: X, y, qid = sklearn.datasets.load_svmlight_file(FILE, "
+    "query_id=True) reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
     rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
     "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
     rb"\{.*\"answers\":\s*\[\s*\{[^{}]*\"rank\":": "these are ranked answers: `jq -c '{source: "
     ".prompt, candidates: [.answers[] | {text: .answer, model}], rankings: [[.answers | to_entries "
     "| sort_by(.value.rank)[].key]]}'` makes lists of them",
-    rb"(?s)\s*\[?\s*\{(?!.*\"(choices|output)\":).*\"annotation(s\":\s*\[|_id\")": "this is an "
-    "export of Label Studio: docs/how-to/judge.md shows how to read it",
+    rb"(?s)\s*\[?\s*\{(?!.*\"(choices|output)\":).*\"annotation(s\":\s*\[|_id\")"
+    rb"|[^\n{]*\bannotation_id\b": "this is an export of Label Studio: docs/how-to/judge.md shows "
+    "how to read its JSON",
+    rb"\s*\{\s*\"utts\":": "this is an export of ESPnet 1: `jq -c '.utts | to_entries[] | "
+    "{id: .key, candidates: [.value.output[] | {text: .rec_text, score}]}'` makes lists of it",
 }
 _WITHOUT_NAMES = (
     "its first line does not name the columns (id, text, …): put such a line before it, or, if "
@@ -241,6 +248,10 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     for regex, problem in _REMEDIES.items():
         if re.match(regex, file.head, re.MULTILINE):
             raise DataError(problem, file.origin, 1, code="unknown-format")
+    second = b"".join(file.head.split(b"\n", 2)[1:2])
+    if any(kind().detect(second) for kind in (Csv, Tsv)):
+        problem = "the first line is not the header, which is in the second one: remove it"
+        raise DataError(problem, file.origin, 1, code="unknown-format")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
     nearest, problem = nearest_format(line, suffix, file.head)
     raise DataError(
@@ -262,6 +273,21 @@ def _makes_lists(head: bytes, format: str) -> bool:
     except BpaError as error:
         return error.code == "no-data"  # a header alone
     return len(lists) == 1 or lists.sizes.max() > 1
+
+
+def _table_problem(line: bytes) -> str:
+    """Return what to do about the only line, if it is a whole table; or an empty text."""
+    record = json.loads(line) if json_keys(line) else {}
+    objects = [of for of in record.values() if isinstance(of, dict) and of]
+    scores = [score for of in objects for score in of.values()]
+    is_whole = 0 < len(objects) == len(record)
+    if is_whole and all(isinstance(score, int | float) for score in scores):
+        problem = "it has all lists in one object: `jq -c 'to_entries[] | {id: .key, candidates: "
+        return f"{problem}[.value | to_entries[] | {{text: .key, score: .value}}]}}'` writes lines"
+    if (is_whole and len(record) > 1) or ("data" in record and {"columns", "schema"} & {*record}):
+        problem = "it has a whole table in one object: to_json(orient='records', lines=True) of "
+        return f"{problem}pandas writes a line for each row"
+    return ""
 
 
 def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
@@ -286,12 +312,21 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
+    second = b"".join(head.split(b"\n", 2)[1:2])
+    if whole := "" if second.strip() else _table_problem(line):
+        return "jsonl", whole
     record = json.loads(line) if json_keys(line) else {}
     fits, inside = [], [name for name in names_inside(record) if "." in name]
     for name, kind in NBEST_FORMATS.loaded():
         reader = kind()
         names = reader.field_names(line)
-        if isinstance(reader, Csv) and not any(map(is_name, names)):
+        usual_names = [nearest(field, names, shared=True) for field in (ID, TEXT)]
+        cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
+        is_numeric = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
+        if is_numeric and not usual_names[1]:
+            return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
+        both = named_answers(names)
+        if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names) or both):
             is_table = name in (usual, shape[0]) or missing_names([*names[:1], *names[-1:]])
             if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
                 return name, problem
@@ -299,12 +334,16 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-            near = proposed_names(missing, [*names, *inside], record)
+            plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
+            near = proposed_names(missing, [*plain, *inside], record)
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
             may_fit = all(column and hasattr(reader, field) for field, column in near.items())
             table = may_fit and isinstance(reader, TableFormat)
             if table := table and _makes_lists(head or line, other):
                 problem += f"; if it has other names, write them as {other}"
+            elif both:
+                problem += "; if one of two answers is preferred, name them, and the winner: "
+                problem += f"{name}:chosen={both[0]},rejected={both[1]},winner=NAME"
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
             is_shape = name == shape[0] or isinstance(reader, Csv)
             fits.append((table, share, suffix in kind.suffixes, is_shape, name, problem))

@@ -10,7 +10,6 @@ installed; that takes longer than reading most files.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 # Fields with lists that are not parallel to the texts of the candidates.
 _LISTS = (REFERENCE, REFERENCES)
-# What pandas calls an index without a name, which is not a column of the user's.
-_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def block_of_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
@@ -118,13 +115,15 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
         index = [name for name in levels if name is not None]
         if twice := repeated(map(str, (*index, *getattr(frame, "columns", ())))):
             raise _repeated_column(options, twice) from error
-        if hasattr(frame, "reset_index"):  # of pandas, whose columns may have values of any types
+        # Columns of pandas may have values of any types.
+        if hasattr(frame, "columns") and hasattr(frame, "reset_index"):
             frame = frame.reset_index() if index else frame
             return block_of_records(frame.rename(columns=str).to_dict("records"), options)
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}: convert it to numbers "
         raise DataError(f"{problem}or texts", parameter="records") from error
-    unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
+    # What pandas calls an index without a name, which is no column of the user's.
+    unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
     return block_of_table(options, table.drop_columns(unnamed))
 
 
@@ -248,6 +247,12 @@ class RecordReader:
                 return self._answers(record, line, self._pair)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
+        kinds: Any = dict if isinstance(texts, dict) else list | tuple
+        # A whole table, or single values in brackets.
+        if isinstance(texts, kinds) and isinstance(record.get(ID), kinds):
+            problem = f"{ID} is {shown(record[ID])}, not a single one: write each row as an object "
+            problem += "(pandas: to_json(orient='records', lines=True); R: toJSON, auto_unbox=TRUE)"
+            raise self._error(problem, line)
         if not isinstance(texts, list | tuple):
             return record
         if name == CANDIDATES and not (texts and all(isinstance(text, str) for text in texts)):
@@ -259,10 +264,6 @@ class RecordReader:
                 numbers = counted(len(values), "number")
                 problem = f"{numbers} in {field} for {counted(len(texts), 'candidate')}"
                 raise self._error(f"{problem}: give each candidate one", line)
-        if ID in lists:  # a whole table in one object, or single values in brackets
-            problem = f"{ID} is {shown(record[ID])}, a list: give each sentence one {ID}; of a "
-            problem += "table, write each row as an object (toJSON of R: auto_unbox=TRUE)"
-            raise self._error(problem, line)
         lists[TEXT] = lists.pop(name)
         rows = zip(*lists.values(), strict=True)
         candidates = [dict(zip(lists, row, strict=True)) for row in rows]
@@ -479,6 +480,9 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     if types.is_integer(kind) and not column.null_count:
         return list(values_of(column.cast(kind)).tolist())
     if types.is_string_view(kind):
+        if types.is_dictionary(column.type):
+            texts = column.dictionary.cast(pa.string())
+            column = pa.DictionaryArray.from_arrays(column.indices, texts)
         column, kind = column.cast(pa.string()), pa.string()
     if not (types.is_string(kind) or types.is_large_string(kind)):
         return list(column.to_pylist())

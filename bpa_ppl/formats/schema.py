@@ -76,6 +76,7 @@ _LIKE_NUMBER = re.compile(
     r"\s*[-+\u2212\u2013]?(?=.*[0-9])([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?"
     r"([eE][-+]?[0-9]+)?\s*%?\s*"
 )
+_ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")  # a long number in a spreadsheet
 _SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
@@ -208,6 +209,7 @@ class Schema:
             if len(again):
                 identifier = block.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
+                problem += self.options.names.or_exclude(ID)
                 raise self._error(problem, block.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(block)
@@ -415,6 +417,9 @@ class Schema:
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
+        if isinstance(value, str) and _ROUNDED.fullmatch(value) and not self._typed:
+            problem = f"sentence id {quote(value)} was rounded by a spreadsheet: write the column "
+            raise self._error(f"{problem}as texts there", line)
         if not (value is None or isinstance(value, str) or integer):
             raise self._odd_id(entry, line)
         if integer and abs(int(value)) > _LARGEST_ID:

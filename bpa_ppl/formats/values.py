@@ -30,7 +30,10 @@ NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 #: A text, or no text, where there is no number; also a regular expression of Arrow.
-NO_NUMBER = r"\s*(?i:none|null|nan|na|n/a|#n/a|<na>|-)?\s*"
+NO_NUMBER = (
+    r"\s*(?i:none|null|nil|\(null\)|[-+]?nan|n/?a|n\.a\.|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)|"
+    r"#(div/0!|value!|ref!|num!|null!|name\?)|missing|unknown|undefined|\\n|\{\}|[-–—]+|[.?]+)?\s*"
+)
 _NO_NUMBER = re.compile(NO_NUMBER)
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
@@ -224,7 +227,7 @@ def looks_numeric(text: str | bytes) -> bool:
 def means_missing(text: str) -> bool:
     """Return whether a text says that there is no number, as programs and people write it.
 
-    >>> means_missing("None"), means_missing("N/A"), means_missing(""), means_missing("no")
+    >>> means_missing("None"), means_missing("#DIV/0!"), means_missing(""), means_missing("no")
     (True, True, True, False)
     """
     return _NO_NUMBER.fullmatch(text) is not None

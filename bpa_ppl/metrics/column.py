@@ -19,8 +19,10 @@ from bpa_ppl.nbest import NBest, feature_of
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
 #: What verdicts say, in any case, and the numbers that they are as a gain.
 _VERDICTS = {
-    **dict.fromkeys(("true", "t", "pass", "passed", "yes", "y", "correct"), 1.0),
-    **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong"), 0.0),
+    **dict.fromkeys(("true", "t", "pass", "passed", "yes", "y", "correct", "right", "good"), 1.0),
+    **dict.fromkeys(("success", "accept", "accepted", "✓", "✔", "✔️", "✅", "☑", "👍"), 1.0),
+    **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong", "bad"), 0.0),
+    **dict.fromkeys(("failure", "reject", "rejected", "✗", "✘", "✖", "✖️", "❌", "☐", "👎"), 0.0),
 }
 #: Words that name them, too, where the values are on a scale of at most so many halves.
 _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21

@@ -83,15 +83,17 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
         return Column(column=column, negative=column != name)
     if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
         column_of(nbest, column)  # raises an error that names the value that is not a number
+    values = () if nbest is None else nbest.extras.get(column, ())
+    if texts := [value for value in values if isinstance(value, str) and value]:
+        other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
+        problem = f"{column} is a column of texts, such as {quote(other)}, and cannot be the gain: "
+        problem += "write numbers, higher for better candidates, or true and false"
+        raise UsageError(problem, parameter="gain", code="wrong-type")
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
     what = "metric" if nbest is None else "gain"
     message = f"unknown {what} {name!r}: choose one of {metrics}{columns}"
-    values = () if nbest is None else nbest.extras.get(column, ())
-    if texts := [value for value in values if isinstance(value, str) and value]:
-        other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
-        message += f" ({column} is a column of texts, such as {quote(other)})"
-    elif any(isinstance(value, list | tuple) for value in values):
+    if any(isinstance(value, list | tuple) for value in values):
         message += f" ({column} is a column of lists: `bpa lists` or describe shows how to use it)"
     raise UsageError(message, parameter=what, code="unknown-name")
 
@@ -365,17 +367,20 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     return config.counts(lists, references, **more)[inverse]
 
 
-def no_references(origin: str | None) -> DataError:
+def no_references(nbest: NBest, metric: Metric) -> DataError:
     """Return the error of lists without references where a metric needs them.
 
-    >>> no_references("dev.nbest").code
-    'missing-references'
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
+    >>> print(no_references(lists, resolve("ter")))
+    the lists have no references: ... (--gain column:column=ter, or gain=column:column=ter ...
     """
+    column = f"column:column={metric.key}" if metric.key in numeric_columns(nbest) else "COLUMN"
     message = (
         "the lists have no references: give the references, or name a column of judgements as the "
-        "gain (--gain COLUMN, or gain=COLUMN in Python)"
+        f"gain (--gain {column}, or gain={column} in Python)"
     )
-    return DataError(message, origin, parameter="references", code="missing-references")
+    return DataError(message, nbest.origin, parameter="references", code="missing-references")
 
 
 def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
@@ -386,7 +391,7 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
     if "references" not in metric.needs:
         references = ((),) * len(nbest)
     elif references is None:
-        raise no_references(origin)
+        raise no_references(nbest, metric)
     elif not all(references):
         message = f"sentence {references.index(())} has no reference: give at least one"
         raise DataError(message, origin, parameter="references", code="missing-references")

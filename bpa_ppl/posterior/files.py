@@ -141,6 +141,9 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     if not os.path.isfile(path):  # also of a name that no file can have
         what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
+        if any(os.path.exists(os.path.join(path, name)) for name in (".zgroup", "zarr.json")):
+            call = "call xarray.open_datatree(path, engine='zarr')"
+            problem = f"a folder of Zarr: {call}, and save the result by write_posterior"
         raise DataError(problem, path, code="missing-file")
     try:
         return from_bytes(unsealed(Path(path).read_bytes()))
@@ -240,7 +243,8 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     if not content.startswith(_HDF5):
         first = content[:1].decode("latin-1")
         remedy = f"{conversion_call(first)}, and save the result by write_posterior"
-        raise _unreadable("not an HDF5 file", remedy if first and first in "#l[{C" else _REMEDY)
+        known = bool(first) and first in "#l[{CP\x80\x93"
+        raise _unreadable("not an HDF5 file", remedy if known else _REMEDY)
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))

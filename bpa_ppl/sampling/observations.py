@@ -392,7 +392,7 @@ def require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> No
     """
     needs = "references" in gain.needs and likelihood.observes != "preferences"
     if needs and len(lists) and lists.references is None:
-        raise no_references(lists.origin)
+        raise no_references(lists, gain)
 
 
 def _compared(lists: NBest, likelihood: Likelihood) -> Compared:

@@ -18,8 +18,9 @@ import pytest
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.averages import means_of_lists
 
 Write = Callable[..., Path]
 RATINGS = """id,text,judge_a,worker,rating
@@ -89,6 +90,73 @@ def test_rows_of_raters(tmp_path: Path, ending: str, raters: str, order: int) ->
         assert [one["worker"] for one in judgements] == of_text["worker"].tolist()
 
 
+@pytest.mark.parametrize(
+    ("names", "setting"),
+    [
+        (("fluency", "adequacy", "worker_id"), "worker_id"),
+        (("stars", "annotator"), "annotator"),
+        (("stars", "who"), "who"),
+        (("stars", "number"), "NAME"),  # either
+    ],
+)
+def test_ratings_are_no_raters(write: Write, names: tuple[str, ...], setting: str) -> None:
+    """Also where each rater of a candidate gives another rating."""
+    rows = []
+    for n, text in enumerate("abcd"):
+        for rater in (0, 1):
+            name = "xy"[rater] if names[-1] == "who" else 100 + rater
+            cells = (n // 2, text, n / 8, *[n // 2 + 2 * rater + 1] * (len(names) - 1), name)
+            rows.append(",".join(map(str, cells)))
+    path = write(f"id,text,comet,{','.join(names)}", *rows)
+    with pytest.warns(BpaWarning, match=f"mean_over={setting}, which reads means"):
+        read_nbest(path)
+    lists = read_nbest(path, format=f"csv:mean_over={names[-1]}")
+    assert lists.feature_names == ("comet", *names[:-1])
+    assert lists.features[:, 1].tolist() == [2, 2, 3, 3]
+
+
+def test_a_few_rows_of_several_errors_are_noted(write: Write) -> None:
+    """As in MQM, where most candidates may have one error, if a column is named like raters."""
+    rows = [f"{n // 4},t{n},0.{n},{'XY'[n % 2]},ann,Style,Minor" for n in range(12)]
+    rows[1:1] = [rows[0].replace("Style", "Grammar"), rows[0].replace("Minor", "Major")]
+    rows[5:5] = [rows[5].replace("Minor", "Major")]
+    header = "id,text,comet,system,{},category,severity"
+    match = "5 of 15 rows .*differ in category, severity: .*sum or mean$"
+    with pytest.warns(BpaWarning, match=match):
+        read_nbest(write(header.format("annotator"), *rows))
+    read_nbest(write(header.format("style"), *rows))  # samples of a model may be equal
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_lists_in_the_cells_of_a_table(tmp_path: Path, ending: str) -> None:
+    """As pandas writes columns of lists."""
+    ratings = [[4, 5], [], [1, 2.5], [3]]
+    table = pd.DataFrame({"id": [0, 0, 1, 1], "text": list("abcd"), "ratings": ratings})
+    name = write_table(table, path := tmp_path / f"x.{ending}")
+    described = describe(read_nbest(path))
+    assert described.lists == {
+        "ratings": "lists of numbers: mean_over=ratings in the format adds ratings.mean"
+    }
+    assert described.texts == {}
+    with pytest.warns(BpaWarning, match="ratings.mean is missing for 1 of 4"):
+        lists = read_nbest(path, format=f"{name}:mean_over=ratings")
+    np.testing.assert_array_equal(lists.extras["ratings.mean"], [4.5, np.nan, 1.75, 3])
+
+
+def test_numbers_that_are_too_large_do_not_count() -> None:
+    ratings = [[1, 10**400], [-(10**400)], [2, float("inf"), float("nan")]]
+    lists = from_records([{"id": 0, "text": "a", "lm": 1, "by": of} for of in ratings])
+    assert describe(lists).lists["by"].startswith("lists of numbers")
+    np.testing.assert_array_equal(means_of_lists("by", ratings)["by.mean"], [1, np.nan, 2])
+
+
+@pytest.mark.parametrize("cell", ["[4 5]", "[a]", "[4, 5", "4, 5"])
+def test_other_cells_are_texts(write: Write, cell: str) -> None:
+    lists = read_nbest(write("id,text,ratings", f'0,a,"{cell}"', "0,b,[1]"))
+    assert lists.extras["ratings"] == (cell, "[1]")
+    assert describe(lists).texts == {"ratings": 2}
+
+
 def test_parts_of_a_stream(write: Write) -> None:
     path = write(*RATINGS.splitlines())
     whole = read_nbest(path, format="csv:mean_over=worker")
@@ -99,7 +167,7 @@ def test_parts_of_a_stream(write: Write) -> None:
 
 def test_a_data_frame_is_aggregated_as_the_note_says() -> None:
     table = frame()
-    with pytest.warns(BpaWarning, match="differ in rating, worker.*one row, such as their mean$"):
+    with pytest.warns(BpaWarning, match="differ in rating, worker.*such as their sum or mean$"):
         from_records(table)
     means = table.groupby(["id", "text"], as_index=False)[["judge_a", "rating"]].mean()
     lists = from_records(means)

@@ -144,9 +144,14 @@ SCORES = [13.5, 12.0, 9.5, 8.0, 7.5]
 
 @pytest.mark.parametrize("name", ["RUN", "run.trec", "run.tsv"])
 @pytest.mark.parametrize("separator", [" ", "\t"])
-def test_a_run_of_trec_becomes_a_table(tmp_path: Path, name: str, separator: str) -> None:
+@pytest.mark.parametrize("column", ["Q0", "0"])
+@pytest.mark.parametrize("tag", ["bm25", "run 1"])
+def test_a_run_of_trec_becomes_a_table(
+    tmp_path: Path, name: str, separator: str, column: str, tag: str
+) -> None:
     path = tmp_path / name
-    path.write_text(RUN.replace(" ", separator))
+    run = RUN.replace(" ", separator).replace("Q0", column).replace("bm25", tag)
+    path.write_text(run)
     message = message_of(path)
     assert "run of TREC" in message
     run_shell(quoted_command(message).replace("RUN", name) + " > out.tsv", tmp_path)
@@ -203,6 +208,7 @@ def test_judgements_of_trec_are_added_to_a_run(tmp_path: Path, separator: str) -
         "{y} qid:{q} 1:{a} 2:{b} #docid = GX001",
         "{y} qid:{q} 1:{a} 2:{b}",
         "{y}  qid:{q}\t1:{a} 2:{b} ",
+        "# query {q}\n#\n{y} qid:{q} 1:{a} 2:{b}",
     ],
 )
 def test_svmlight_and_letor_are_read_by_scikit_learn(tmp_path: Path, line: str) -> None:
@@ -258,12 +264,137 @@ def test_choices_of_the_harness_have_no_command(tmp_path: Path) -> None:
         '[\n  {\n    "id": 1,\n    "annotations": [\n      {"id": 10}]}]\n',
         '{"id":1,"data":{"first":"a"},"annotations":[]}\n{"id":2,"data":{},"annotations":[]}\n',
         '[{"id":1,"first":"a","better":"left","annotator":1,"annotation_id":10}]',
+        "annotation_id,annotator,better,first,id,lead_time\n10,1,left,a,1,2.5\n",
     ],
 )
 def test_an_export_of_label_studio_is_named(tmp_path: Path, export: str) -> None:
     path = tmp_path / "export.json"
     path.write_text(export)
     assert "docs/how-to/judge.md" in message_of(path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".csv"])
+def test_sizes_of_lists_are_repeated(tmp_path: Path, suffix: str) -> None:
+    """As in the files .query of LightGBM and .group of XGBoost."""
+    path = tmp_path / f"train.query{suffix}"
+    path.write_text("2\n3\n")
+    (call,) = re.findall(r"qid=(numpy\.\S+ \S+)", message := message_of(path))
+    assert "BayesianRanker" in message
+    qid = eval(call, {"numpy": np, "sizes": np.loadtxt(path, int)})
+    assert qid.tolist() == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("header", ["qid,label,f1", "label,f1,f2", "y,a,b"])
+def test_a_table_without_texts_is_for_the_estimator(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "train.csv"
+    path.write_text(f"{header}\n0,0.5,1\n1,0.25,3\n")
+    message = message_of(path)
+    assert "it has no texts: use bpa_ppl.BayesianRanker" in message
+    assert "put such a line before it" not in message
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_run_of_ranx_becomes_lists(tmp_path: Path, indent: int | None) -> None:
+    run = {"q1": {"d1": 1.5, "d2": 0.5}, "q2": {"d2": 2, "d3": -1e-3}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run, indent=indent))
+    if indent:
+        run_shell(f"{quoted_command(message_of(path))} run.json > new.json", tmp_path)
+        path = tmp_path / "new.json"
+    run_shell(f"{quoted_command(message_of(path))} {path.name} > lists.jsonl", tmp_path)
+    lists = read_nbest(tmp_path / "lists.jsonl")
+    expected = {"score": np.float32([1.5, 0.5, 2, -1e-3]).tolist()}
+    assert content(lists) == ([["d1", "d2"], ["d2", "d3"]], expected)
+    assert lists.ids == ("q1", "q2")
+
+
+@pytest.mark.parametrize("orient", ["split", "index", "columns", "table"])
+@pytest.mark.parametrize("ids", [[0, 0, 1, 1], list("xxyy")])
+def test_a_table_that_pandas_wrote_as_one_object(
+    tmp_path: Path, orient: Any, ids: list[Any]
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "lists.json"
+    table = pandas.DataFrame({"id": ids, "text": list("abcd"), "lm": [1.0, 2, 3, 4]})
+    table.to_json(path, orient=orient)
+    message = message_of(path)
+    (arguments,) = re.findall(r"to_json\((.*?)\)", message)
+    assert not re.search(r"jsonl:\w+=|rename", message)
+    table.to_json(path, **eval(f"dict({arguments})"))
+    assert content(read_nbest(path)) == ([["a", "b"], ["c", "d"]], {"lm": [1, 2, 3, 4]})
+
+
+def test_records_of_objects_are_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "lists.jsonl"
+    record = {"meta": {"id": 7}, "output": {"content": "a"}, "scores": {"lm": 1}}
+    other = {**record, "output": {"content": "b"}}
+    path.write_text(json.dumps(record) + "\n" + json.dumps(other))
+    (setting,) = re.findall(r"write them as (.+?): correct", message_of(path))
+    assert setting == "jsonl:id=meta.id,text=output.content"
+    assert content(read_nbest(path, format=setting)) == ([["a", "b"]], {"scores.lm": [1, 1]})
+
+
+def test_the_output_of_espnet_1_becomes_lists(tmp_path: Path) -> None:
+    outputs = [{"name": f"target1[{n}]", "rec_text": t, "score": -n} for n, t in enumerate("ab")]
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps({"utts": {"u1": {"output": outputs}, "u2": {"output": outputs}}}))
+    run_shell(f"{quoted_command(message_of(path))} data.json > lists.jsonl", tmp_path)
+    lists = read_nbest(tmp_path / "lists.jsonl")
+    assert content(lists) == ([["a", "b"]] * 2, {"score": [0, -1, 0, -1]})
+    assert lists.ids == ("u1", "u2")
+
+
+def test_tables_of_r(tmp_path: Path) -> None:
+    """By write.table with its defaults, and separated by tabs."""
+    path = tmp_path / "lists.txt"
+    path.write_text('"id" "text" "lm"\n"1" 0 "a cat" 1\n"2" 0 "cat" 2\n')
+    assert "write.csv(DATA, FILE, row.names=FALSE)" in message_of(path)
+    path.write_text("id\ttext\tlm\n1\t0\ta\t1\n2\t0\tb\t2\n")
+    assert "names of rows (R: row.names=FALSE)" in message_of(path)
+    path.write_text('"id","text","lm"\n0,"a",1\n0,"b",2\n')
+    assert content(read_nbest(path)) == TWO
+
+
+@pytest.mark.parametrize("first", ["# exported in May", "Ratings of May,,", "a table"])
+def test_a_title_before_the_header(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "lists.csv"
+    path.write_text(f"{first}\nid,text,lm\n0,a,1\n0,b,2\n")
+    assert "is in the second one: remove it" in message_of(path)
+    path.write_text(path.read_text().partition("\n")[2])
+    assert content(read_nbest(path)) == TWO
+
+
+def test_ids_that_a_spreadsheet_rounded(tmp_path: Path) -> None:
+    path = tmp_path / "lists.csv"
+    path.write_text("id,text,lm\n1.23457E+12,a,1\n1.23457E+12,b,2\n")
+    assert "rounded by a spreadsheet" in message_of(path)
+    path.write_text("id,text,lm\n1234567890123,a,1\n1234567890124,b,2\n")
+    assert len(read_nbest(path)) == 2
+
+
+@pytest.mark.parametrize(
+    "names", [("answer1", "answer2"), ("response_a", "response_b"), ("output_1", "output_2")]
+)
+@pytest.mark.parametrize("name", ["pairs.jsonl", "pairs.csv"])
+def test_two_answers_with_a_judgement(tmp_path: Path, name: str, names: tuple[str, str]) -> None:
+    path = tmp_path / name
+    row = {"question": "?", names[0]: "a", names[1]: "b", "better_one": names[1]}
+    text = (
+        json.dumps(row) if name.endswith("jsonl") else f"{','.join(row)}\n{','.join(row.values())}"
+    )
+    path.write_text(text)
+    (setting,) = re.findall(r"the winner: (\w+:\S+=NAME)", message_of(path))
+    lists = read_nbest(path, format=setting.replace("NAME", "better_one"))
+    assert lists.texts(0) == ["a", "b"]
+    assert lists.sentence_extras["preferences"] == ([[1, 0]],)
+
+
+def test_several_judgements_of_a_pair_with_an_id(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("id,response_a,response_b,winner\n7,x,y,A\n7,x,y,B\n")
+    (setting,) = re.findall(r"exclude=\w+", message_of(path))
+    lists = read_nbest(path, format=f"csv:{setting}")
+    assert lists.sentence_extras["preferences"] == ([[0, 1]], [[1, 0]])
 
 
 # --- the output of fairseq without ids -----------------------------------------------------------
@@ -326,6 +457,15 @@ def test_numbered_lines_are_no_lines_of_the_hub(tmp_path: Path) -> None:
         ("ID\tgenerated_text\tlm\n0\ta\t1\n0\tb\t2\n", [["a", "b"]]),
         ('{"idx": 3, "hyp": "a", "lm": 1}\n{"idx": 3, "hyp": "b", "lm": 2}\n', [["a", "b"]]),
         ('{"id": 0, "outputs": ["a", "b"], "lm": [1, 2]}\n', [["a", "b"]]),
+        ("qid,docno,lm\n0,a,1\n0,b,2\n", [["a", "b"]]),
+        ("src\tmt\tlm\nx\ta\t1\nx\tb\t2\n", [["a", "b"]]),
+        (
+            '{"prompt": "x", "response": "a", "lm": 1}\n'
+            '{"prompt": "x", "response": "b", "lm": 2}\n',
+            [["a", "b"]],
+        ),
+        ("Segment ID,MT output,lm\n0,a,1\n0,b,2\n", [["a", "b"]]),
+        ("Sentence,Source text,Translation text,lm\n0,x,a,1\n0,x,b,2\n", [["a", "b"]]),
     ],
 )
 def test_other_names_are_set_as_the_message_says(
@@ -333,7 +473,7 @@ def test_other_names_are_set_as_the_message_says(
 ) -> None:
     path = tmp_path / "lists"
     path.write_text(first)
-    (setting,) = re.findall(r"write them as (\S+?): correct", message_of(path))
+    (setting,) = re.findall(r"write them as (.+?): correct", message_of(path))
     found, columns = content(read_nbest(path, format=setting))
     assert (found, columns["lm"]) == (texts, [1, 2])
 
@@ -346,6 +486,8 @@ def test_other_names_are_set_as_the_message_says(
         "index,translation,lm\n0,a,1\n1,b,2\n2,c,3\n",  # the number of a row
         "response_id,response,lm\n0,a,1\n1,b,2\n",
         "id,prompt_text,lm\n0,a,1\n0,a,2\n",
+        "prompt,response,lm\nx,a,1\ny,b,2\n",
+        "Segment ID,Translation quality,lm\n0,3,1\n0,4,2\n",
         "id,text_length,lm\n0,3,1\n0,4,2\n",
         "id,test,lm\n0,1,1\n0,0,2\n",
         '{"id": 0, "samples": 3, "lm": 1}\n',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,15 @@ from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 Write = Callable[..., Path]
-SPELLINGS = ["None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"]
-READ = "is '{}': read as missing, because other values are numbers"
+SPELLINGS = [
+    *("None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"),
+    *(".", "..", "?", "--", "–", "—", "n.a.", "N.A.", "nil", "missing", "Missing", "unknown"),
+    *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "(null)", "undefined", "\\N", "{}"),
+    *("-nan", "-1.#IND", "1.#QNAN", "#NA"),
+]
+#: Which say why there is no number, or are no finite number.
+BAD_SPELLINGS = ["error", "failed", "inf", "-inf", "#1", "n", "no", "3 stars", "1.#", "-1-"]
+READ = "is {!r}: read as missing, because other values are numbers"
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -33,7 +41,7 @@ def test_texts_for_missing_cells(write: Write, spelling: str, place: int, separa
         lists = read_nbest(write(*lines))
     texts = [str(note.message) for note in notes if "separated by" not in str(note.message)]
     assert READ.format(f" {spelling}") in texts[0]
-    assert f":{place + 2}: mqm is" in texts[0]
+    assert re.search(f":{place + 2}: mqm is|mqm of record {place + 2} is", texts[0])
     assert "mqm is missing for 1 of 120" in texts[1]
     expected = np.where(np.arange(120) == place, np.nan, np.arange(120))
     np.testing.assert_array_equal(lists.extras["mqm"], expected)
@@ -110,8 +118,9 @@ def test_a_stream_whose_first_lists_have_texts_alone(write: Write) -> None:
     np.testing.assert_array_equal(tables[2].extras["mqm"], [4, 5])
 
 
-def test_the_remedies_of_a_bad_cell(write: Write) -> None:
-    rows = ["0,a,1,-5", "0,b,2,?", "0,c,3,-1"]
+@pytest.mark.parametrize("spelling", BAD_SPELLINGS)
+def test_the_remedies_of_a_bad_cell(write: Write, spelling: str) -> None:
+    rows = ["0,a,1,-5", f"0,b,2,{spelling}", "0,c,3,-1"]
     with raises(
         DataError, "bad-number", line=3, parameter="bad", match="leave the cell empty .*bad: drop"
     ):

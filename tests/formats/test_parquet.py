@@ -13,7 +13,7 @@ from pyarrow import parquet
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import NBest, from_lists, read_nbest, write_nbest
+from bpa_ppl import NBest, from_lists, from_records, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases.table_files import read_table
 
@@ -50,6 +50,22 @@ def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
     path = written(tmp_path, NESTED)
     assert_nested(read_nbest(path))
     assert_nested(read_nbest(path.read_bytes()))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_kinds_of_texts(kind: pa.DataType) -> None:
+    """Polars exports categories as dictionaries of string views."""
+    columns = {
+        "id": pa.array(["p", "p", "q"], kind),
+        "text": pa.array(["a", "b", "a"], kind),
+        "by": pa.array(["me", None, "you"], kind),
+    }
+    encoded = {name: column.dictionary_encode() for name, column in columns.items()}
+    for table in (pa.table(columns), pa.table(encoded)):
+        nbest = from_records(table)
+        assert (nbest.ids, nbest.texts(0), nbest.texts(1)) == (("p", "q"), ["a", "b"], ["a"])
+        assert nbest.extras["by"] == ("me", None, "you")
+        assert from_records(table.slice(1)).extras["by"] == (None, "you")
 
 
 def test_kinds_of_numbers(tmp_path: Path) -> None:

@@ -345,7 +345,7 @@ def test_ids_in_a_list_are_refused(ids: list[int]) -> None:
     """A table in one object, and the single values of R in brackets."""
     for name in ("text", "candidates"):
         record = {"id": ids, name: TEXTS[: len(ids)], "lm": [1.5, 2][: len(ids)]}
-        with raises(DataError, "bad-data", line=1, match="a list: give each sentence one id"):
+        with raises(DataError, "bad-data", line=1, match="not a single one: write each row"):
             from_records([record])
         with raises(DataError, "bad-data", line=1):
             read_nbest([json.dumps(record)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,13 @@ def test_columns_are_excluded_before_they_are_read(tmp_path: Path) -> None:
         bpa.read_nbest(lines, format="jsonl:exclude=nothing")
 
 
-STEPS = {"row": range(6), "rank": [1, 2, 3] * 2, "seed": range(13, 19), "last": [2, 1, 0] * 2}
+STEPS = {
+    "row": range(6),
+    "rank": [1, 2, 3] * 2,
+    "seed": range(13, 19),
+    "last": [2, 1, 0] * 2,
+    "step": [500, 1000, 1500, 100, 600, 1100],
+}
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -167,6 +174,27 @@ def test_columns_that_do_not_count_them(values: list[float]) -> None:
     assert describe(from_records(frame(mark=values))).warnings == ()
 
 
+@pytest.mark.parametrize("name", ["seed", "index", "level_0", "Timestamp"])
+@pytest.mark.filterwarnings("error::bpa_ppl.BpaWarning")
+def test_numbers_of_runs(name: str) -> None:
+    note = f"{name} is a feature: exclude it, if it only numbers rows or runs"
+    with pytest.warns(BpaWarning, match=note):
+        lists = from_records(frame(**{name: [1234, 7, 99, 3, 77, 5]}))
+    assert note in describe(lists).warnings
+    lists = lists.with_extras(gain=[1.0, 0, 0, 0, 1, 0])
+    bpa.adapt(lists, gain="gain", exclude=[name], sampler="map")
+    constant = from_records(frame(**{name: [1234] * 3 + [7] * 3}))
+    assert note not in describe(constant).warnings
+
+
+def test_ratings_of_pairs_do_not_count_them() -> None:
+    """Where the better one of two has five stars, and the other has one."""
+    lists = bpa.from_lists([["a", "b"]] * 3, [[[5.0], [1.0]]] * 3, ["stars"])
+    (warning,) = describe(lists).warnings
+    assert warning == "stars is a feature: if people judged so, name it as the gain"
+    assert describe(bpa.from_lists([["a", "b"]] * 3, [[[5.5], [1]]] * 3, ["lm"])).passed
+
+
 def test_qid_in_the_frame_of_the_estimator() -> None:
     table, y = frame(qid=TABLE["id"]).drop(columns=["id", "text"]), [1, 0, 0, 0, 1, 0]
     for qid in (None, TABLE["id"]):
@@ -183,6 +211,11 @@ VERDICTS: dict[str, list[Any]] = {
     "pass": ["pass", "fail", "fail", "fail", "PASS", "fail"],
     "yes": ["yes", "no", "no", "no", "yes", "no"],
     "numpy": list(np.array([1, 0, 0, 0, 1, 0], bool)),
+    "✓": ["✓", "✗", "✗", "✗", "✓", "✗"],
+    "✅": ["✅", "❌", "❌", "❌", "✅", "❌"],
+    "good": ["good", "bad", "bad", "bad", "Good", "bad"],
+    "accepted": ["accepted", "rejected", "rejected", "rejected", "accepted", "rejected"],
+    "success": ["success", "failure", "failure", "failure", "success", "failure"],
 }
 
 
@@ -221,6 +254,11 @@ def test_verdicts_that_are_missing_and_parallel_lists() -> None:
         bpa.gains(lists.with_extras(t=[[1, 2], [2], [4, 5]]), "t")
     with pytest.raises(UsageError, match=r"ok is a column of texts, such as 'maybe'"):
         bpa.gains(lists.with_extras(ok=["yes", "maybe", "no"]), "ok")
+    for other in (["A", "B", "C"], ["4 stars", "5 stars", ""], ["3/5", "1/5", "5/5"]):
+        with raises(UsageError, "wrong-type", parameter="gain", match="ok is a .*write numbers"):
+            bpa.gains(lists.with_extras(ok=other), "-ok")
+        numbers = lists.with_extras(ok=[3, 1, 2])  # as the message says
+        assert bpa.gains(numbers, "-ok").tolist() == [-3, -1, -2]
     for other in (["yes", "maybe", "no"], [True, "cat", False], [True, 2.0, False]):
         with pytest.raises((DataError, UsageError), match="ok"):
             bpa.gains(lists.with_extras(ok=other), "ok")
@@ -260,6 +298,41 @@ def test_a_number_as_a_text_is_an_extra() -> None:
         with pytest.raises((DataError, UsageError), match="answer"):
             bpa.adapt(lists, **use)
     assert bpa.read_nbest([line(answer="42")], format="jsonl:exclude=answer").extras == {}
+
+
+def test_lists_names_columns_that_may_be_the_gain() -> None:
+    """Not the names of candidates."""
+    table = frame(human=[3, 1, 2, 2, 5, 1], ok=VERDICTS["pass"], mt=[0.5, None, 1, 1, 1, 1])
+    with pytest.warns(BpaWarning, match="mt is missing for 1 of 6"):
+        lists = from_records(table)
+    assert describe(lists).gains == ("human", "mt", "ok")
+    for gain in describe(lists).gains:
+        bpa.adapt(lists, gain=gain, sampler="map")
+    named = {
+        "id": 0,
+        "candidates": [{"id": 7, "text": "a", "x": 1}, {"id": 9, "text": "b", "x": 3}],
+    }
+    described = describe(bpa.read_nbest([json.dumps(named).encode()]))
+    assert described.gains == ()
+    assert "a column to name as the gain: none here" in str(described)
+
+
+def test_a_column_that_is_called_like_a_metric() -> None:
+    lists = from_records(frame(chrf=[30.5, 10, 2, 20, 50, 10]))
+    with pytest.raises(DataError, match="no references") as error:
+        bpa.adapt(lists, gain="chrf")
+    (gain,) = re.findall(r"--gain (\S+),", str(error.value))
+    record = bpa.as_draws(bpa.adapt(lists, gain=gain, sampler="map")).record
+    assert record.recipe.gain.column == "chrf"  # type: ignore[union-attr]
+
+
+def test_lists_says_that_nothing_can_be_learned() -> None:
+    lists = from_records(frame(human=[3] * 6))
+    problem = "all candidates of each list are equally good by human: nothing can be learned"
+    assert problem in describe(lists, "human").warnings
+    with pytest.raises(DataError, match="nothing can be learned"):
+        bpa.adapt(lists, gain="human")
+    assert problem not in describe(from_records(frame(human=[3] * 5 + [4])), "human").warnings
 
 
 def test_lists_says_what_adapt_does() -> None:

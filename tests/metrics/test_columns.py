@@ -40,7 +40,7 @@ class TestColumns:
         assert by_name("ter").key == "ter"
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
-    @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
+    @pytest.mark.parametrize("name", ["Comet", "-", "", "--comet"])
     def test_unknown_name_lists_the_choices(self, name: str) -> None:
         with raises(UsageError, "unknown-name", parameter="gain", match="ter, .* comet, LM0, mqm"):
             oracles(LISTS, name)
@@ -48,7 +48,11 @@ class TestColumns:
     def test_invalid_values_are_located(self) -> None:
         with raises(DataError, "missing-column", match="bleurt: .* comet, LM0, mqm"):
             oracles(LISTS, Column(column="bleurt"))
-        with raises(UsageError, "unknown-name", parameter="gain", match="texts, such as '1'"):
+        with raises(
+            UsageError, "wrong-type", parameter="gain", match="system is a column of texts"
+        ):
+            oracles(LISTS, "system")
+        with raises(UsageError, "wrong-type", parameter="gain", match="texts, such as '1'"):
             oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
         for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
             where = "mqm of candidate 0 of sentence 1 is ('4'|True|inf)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,33 @@ def test_a_file_of_netcdf_3_is_converted_as_the_error_says(tmp_path: Path) -> No
     dataset(feature=FEATURES).to_netcdf(path, engine="scipy")
     with raises(DataError, "damaged", match=r"old\.nc.*NetCDF 3"):
         read_posterior(path)
+
+
+@pytest.mark.parametrize("mark", [".zgroup", "zarr.json"])
+def test_a_folder_of_zarr_is_named(tmp_path: Path, mark: str) -> None:
+    with raises(DataError, "missing-file", match="a folder: give the posterior"):
+        read_posterior(tmp_path)
+    (tmp_path / mark).touch()
+    with raises(DataError, "missing-file", match=r"xarray.open_datatree\(path, engine='zarr'\)"):
+        read_posterior(tmp_path)
+
+
+def test_arrays_of_numpy_and_pickles_have_a_call(tmp_path: Path) -> None:
+    np.savez(tmp_path / "arrays.npz", **SAMPLES)
+    np.save(tmp_path / "weights.npy", WEIGHTS)
+    (tmp_path / "samples.pkl").write_bytes(pickle.dumps(SAMPLES))
+    for name in ("arrays.npz", "weights.npy", "samples.pkl"):
+        with pytest.raises(DataError) as caught:
+            read_posterior(tmp_path / name)
+        assert_right(follow(caught.value, samples=SAMPLES))
+
+
+def test_numbered_features_can_be_named() -> None:
+    """As ArviZ numbers them, if they have no names."""
+    data = DataTree.from_dict({"posterior": dataset(feature=[0, 1])})
+    with pytest.raises(DataError, match="if these number the features, name them by assign_coords"):
+        rerank(LISTS, data, unchecked=True)
+    assert_right(data["posterior"].to_dataset().assign_coords(feature=FEATURES))
 
 
 def test_a_path_and_an_array_are_refused() -> None:

@@ -7,6 +7,7 @@ import bz2
 import gzip
 import json
 import lzma
+import math
 import random
 import re
 from collections.abc import Callable
@@ -340,8 +341,14 @@ def sorted_lines(rng: random.Random, folder: Path) -> str:
 
 
 _OTHER_NAMES = {
-    "id": ("id", "seg", "segment_id", "idx", "prompt_id", "question-id", "Sentence", "key", "qid"),
-    "text": ("text", "hyp", "output", "Response", "generated_text", "mt", "utterance", "candidate"),
+    "id": (
+        *("id", "seg", "segment_id", "idx", "prompt_id", "question-id", "Sentence", "key", "qid"),
+        *("Segment ID", "Sentence no"),
+    ),
+    "text": (
+        *("text", "hyp", "output", "Response", "generated_text", "mt", "utterance", "candidate"),
+        *("MT output", "docno"),
+    ),
     "lm": ("lm", "score", "text_length", "7", "response_score"),
 }
 #: Columns next to these, which are neither: their names and their values by row.
@@ -355,6 +362,8 @@ _DECOYS: list[tuple[str, Callable[[int], Any]]] = [
     ("test", lambda row: row % 2),
     ("samples", lambda row: 3),
     ("model_id", "m{}".format),
+    ("Source text", lambda row: "un chat"),
+    ("Translation quality", lambda row: row % 5),
 ]
 
 
@@ -382,7 +391,7 @@ def hints(rng: random.Random, folder: Path) -> str:
     path.write_text("".join(f"{line}\n" for line in lines))
     result = outcome(lambda: (bpa.read_nbest(path),))
     if isinstance(result, str):
-        if setting := re.search(r"write them as (\S+?): correct", result):
+        if setting := re.search(r"write them as (.+?): correct", result):
             result = (bpa.read_nbest(path, format=setting[1]),)
         elif "put a line with their names before it" in result:
             usual = {name: usual for usual, name in names.items()}
@@ -813,7 +822,13 @@ def tables(rng: random.Random, folder: Path) -> str:
     if rng.random() < 0.3:
         bad = rng.choice(("error", "drop"))
         return verdict(lambda: from_records(table, bad=bad))
-    pq.write_table(table, path, row_group_size=rng.choice((1, 2, 1000)))
+    size = rng.choice((1, 2, 1000))
+    if any(
+        pa.types.is_dictionary(of) and pa.types.is_string_view(of.value_type)
+        for of in table.schema.types
+    ):
+        return REFUSED  # by Arrow, which does not write it
+    pq.write_table(table, path, row_group_size=size)
     return verdict(lambda: read(path), folder)
 
 
@@ -937,12 +952,18 @@ def columns_of_users(rng: random.Random, folder: Path) -> str:
     return verdict(use, folder)
 
 
+_VERDICTS = ("FALSE TRUE", "No yes", "fail PASS", "✗ ✓", "❌ ✅", "bad Good", "rejected accepted")
+_MISSING = ("", "None", "N/A", "-", "nan", ".", "?", "missing", "#DIV/0!", "—", "unknown", " n.a. ")
+
+
 @area("roles of columns", 2_000)
 def roles_of_columns(rng: random.Random, folder: Path) -> str:
-    """The index of a data frame, verdicts, numbers as texts, and a column that is left out."""
+    """The index of a data frame, verdicts, missing numbers, and a column that is left out."""
     name, count = rng.choice(("jsonl", "csv", "tsv", "parquet", "records")), rng.randrange(1, 9)
     gains = rng.choices((0.0, 1.0), k=count)
-    verdicts = rng.choice(((False, True), ("FALSE", "TRUE"), ("No", "yes"), ("fail", "PASS")))
+    verdicts = rng.choice([(False, True), *map(str.split, _VERDICTS)])
+    ratings = [rng.choice((float(row), math.nan)) for row in range(count)]
+    spelling = None if name == "parquet" else rng.choice(_MISSING)
     index = rng.choice(("Unnamed: 0", "Unnamed: 0.1", "__index_level_0__", "row"))
     columns: dict[str, list[Any]] = {
         "id": [row // 3 for row in range(count)],
@@ -950,6 +971,8 @@ def roles_of_columns(rng: random.Random, folder: Path) -> str:
         "lm": [rng.random() for _ in range(count)],
         "ok": [verdicts[int(gain)] for gain in gains],
     }
+    if len(set(map(math.isnan, ratings))) == 2:  # of some candidates
+        columns["mqm"] = [spelling if math.isnan(value) else value for value in ratings]
     if index != "row" or name == "parquet":
         columns[index] = rng.sample(range(99), count)
     if name not in ("csv", "tsv"):  # which have no quotation marks around texts
@@ -984,6 +1007,8 @@ def roles_of_columns(rng: random.Random, folder: Path) -> str:
             raise Failure("an unknown column is excluded")
         if lists.feature_names != ("lm",) or bpa.gains(lists, "ok").tolist() != gains:
             raise Failure(f"{lists!r} of {rows}")
+        if "mqm" in columns and not np.array_equal(lists.extras["mqm"], ratings, equal_nan=True):
+            raise Failure(f"{lists.extras['mqm']} of {rows}")
 
     return verdict(use, folder)
 
