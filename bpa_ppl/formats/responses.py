@@ -308,7 +308,7 @@ def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
         ids, at = _list(one, "token_ids"), _list(one, "logprobs")
         tokens = [_token(_get(of, str(number))) for of, number in zip(at, ids, strict=False)]
         total = one.get("cumulative_logprob")
-        mean = total / len(ids) if ids and type(total) in (int, float) else None
+        mean = total / len(ids) if ids and isinstance(total, int | float) else None
         choices.append(_choice(one.get("text"), reason, tokens, mean=mean, length=len(ids)))
     return choices
 
