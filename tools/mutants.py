@@ -32,6 +32,7 @@ exclude-operators = [
   'core/ReplaceBinaryOperator_\w+_(RShift|LShift|BitAnd|BitOr|BitXor|Mod|FloorDiv|Pow)$',
   'core/ReplaceBinaryOperator_BitOr_',  # mostly in type hints
   'core/ReplaceUnaryOperator_\w+_(Invert|Not|UAdd)$',
+  'core/ReplaceComparisonOperator_(Eq|NotEq|Lt|LtE|Gt|GtE)_Is',
 ]
 """
 
