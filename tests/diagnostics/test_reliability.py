@@ -182,5 +182,5 @@ def test_an_agreement_out_of_reach_is_warned_about() -> None:
     draws = posterior_of(((0.9, 1.0),) * 10)
     with pytest.warns(BpaWarning, match=r"0\.99"):
         assert choose_threshold(draws, None, 0.99) == np.inf
-    assert choose_threshold(draws, 0.7, None) == 0.7
+    assert [choose_threshold(draws, p, None) for p in (0.7, 1.0)] == [0.7, 1.0]
     assert choose_threshold(draws, None, None) is None

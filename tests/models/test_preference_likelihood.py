@@ -266,8 +266,17 @@ def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
         calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
 
 
-@pytest.mark.parametrize("judgements", [{"ties": True}, {"ties": False, "raters": True}], ids=str)
-def test_rejects_model_without_the_parameters(lists: NBest, judgements: dict[str, bool]) -> None:
+@pytest.mark.parametrize(
+    ("judgements", "site", "setting"),
+    [
+        ({"ties": True}, "log_nu", "nu"),
+        ({"ties": False, "raters": True}, "slip_location", "slip"),
+    ],
+)
+def test_rejects_model_without_the_parameters(
+    lists: NBest, judgements: dict[str, bool], site: str, setting: str
+) -> None:
     named = with_judgements(lists, **judgements).with_sentence_extras(domain=list("abab"))
-    with raises(UsageError, "not-supported", parameter="model"):
+    message = rf"has the parameter {site}: .* or set {setting}\b"
+    with raises(UsageError, "not-supported", parameter="model", match=message):
         adapt(named, CANONICAL, model=by_domain, sampler="nuts")
