@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from support.browser import Browser
 from support.raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, write_posterior
@@ -27,7 +28,6 @@ serve = pytest.importorskip("bpa_ppl.serving.app", reason="no extra `serve`").se
 
 listen = pytest.importorskip("bpa_ppl.serving.web").listen
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
 
 
@@ -155,15 +155,11 @@ def test_silent_connections_are_no_obstacle(posterior: Path) -> None:
         assert server.process.wait(20) in (0, -signal.SIGTERM)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_the_page_in_a_browser(server: Server) -> None:
-    options = "--headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000"
-    command = [str(CHROMIUM), *options.split(), "--enable-logging=stderr", "--dump-dom"]
-    command.append(f"{server.url}/")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "Features: lm, tm" in done.stdout
-    assert '<tr class="chosen"><td>0.' in done.stdout
-    assert "CONSOLE" not in done.stderr
+def test_the_page_in_a_browser(server: Server, browser: Browser) -> None:
+    page = browser.open(f"{server.url}/")
+    page.wait("document.querySelector('tr.chosen td')?.textContent.startsWith('0.')")
+    assert "Features: lm, tm" in page.get("document.body.textContent")
+    assert page.messages == []
 
 
 def test_requests_go_on_during_reloads(server: Server) -> None:
