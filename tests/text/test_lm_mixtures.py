@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support.raising import raises
 
+from bpa_ppl.errors import DataError
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.lm_mixtures import MixtureModel
 
@@ -36,6 +39,12 @@ def test_a_model_of_weight_zero_has_no_effect() -> None:
     mixed, alone = MixtureModel([ONE, TWO], [1.0, 0.0]).by_word(DEV), ONE.by_word(DEV)
     np.testing.assert_allclose(mixed[0], alone[0], rtol=1e-15)
     assert mixed[1].tolist() == alone[1].tolist()
+
+
+def test_files_without_a_sentence_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with raises(DataError, "no-data", match=r"empty\.txt"):
+        MixtureModel.fit_files([ONE, TWO], [tmp_path / "empty.txt"])
 
 
 @pytest.mark.parametrize("models", [(ONE, TWO), (TWO, ONE), (ONE, TWO, THREE)])
