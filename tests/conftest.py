@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.browser import CHROMIUM, Browser
 
 from bpa_ppl import NBest, from_lists, read_nbest
 from bpa_ppl._runtime.messages import LOGGER, WarningsHandler
@@ -98,6 +99,15 @@ def toy() -> NBest:
     features = [rng.normal(size=(len(t), 3)) for t in texts]
     references = [("the cat sat down",), ("hello world",), ("one two three",)]
     return from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A running Chromium."""
+    if CHROMIUM is None:
+        pytest.skip("needs chromium, which is not installed")
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
-"""Print constraints for `make lowest`: each requirement at its lowest version."""
+"""Print constraints for `make lowest`: each requirement, also of `serve`, at its lowest version."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+PATH = Path(__file__).resolve().parent.parent / "pyproject.toml"
+PROJECT = tomllib.loads(PATH.read_text("utf-8"))["project"]
 
-for requirement in tomllib.loads(PROJECT.read_text("utf-8"))["project"]["dependencies"]:
+for requirement in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["serve"]:
     print(requirement.replace(">=", "==", 1))

@@ -56,16 +56,14 @@ class MixtureModel(TextModel):
             models: at least two.
             sentences: the words of each sentence of other text of the domain.
         """
-        logs = np.array([model.by_word(sentences)[0] for model in models])
-        # Relative to the best model of each word, so that nothing underflows.
-        p = np.exp(logs - logs.max(axis=0))
+        p = np.exp([model.by_word(sentences)[0] for model in models])
         weights = np.full(len(models), 1 / len(models))
         for _ in range(_ITERATIONS):
             before, mixed = weights, weights @ p
             weights = (weights[:, None] * p / mixed).mean(axis=1)
             if np.abs(weights - before).max() < _CHANGE:
                 break
-        return cls(models, weights / weights.sum())
+        return cls(models, weights)
 
     @classmethod
     def fit_files(cls, models: Sequence[TextModel], paths: Sequence[AnyPath]) -> MixtureModel:

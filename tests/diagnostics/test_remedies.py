@@ -56,20 +56,28 @@ def alternatives(sampler: str, settings: dict[str, Any], advice: str) -> Iterato
             yield other, json.dumps(values, sort_keys=True)
 
 
+#: One case of each sampler, and longer ones.
+QUICK: list[tuple[str, str, dict[str, Any]]] = [
+    ("risk", "rwm-isotropic", {}),
+    ("oracle", "rwm-isotropic", {"proposal_variance": 9.0}),
+    ("oracle", "rwm", {"scale": 30.0}),
+    ("oracle", "imh", {"draws": 60}),
+    ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
+]
+LONG: list[tuple[str, str, dict[str, Any]]] = [
+    ("oracle", "rwm-isotropic", {}),
+    ("preference", "rwm-isotropic", {}),
+    ("oracle", "rwm-isotropic", {"proposal_variance": 1e-4}),
+    ("oracle", "rwm", {"thinning": 1}),
+    ("oracle", "rwm", {"scale": 0.1}),
+    ("preference", "nuts", {"draws": 60}),
+]
+
+
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")  # of draws that are no posterior
 @pytest.mark.parametrize(
     ("kind", "sampler", "settings"),
-    [
-        *((kind, "rwm-isotropic", {}) for kind in ("oracle", "risk", "preference")),
-        ("oracle", "rwm-isotropic", {"proposal_variance": 1e-4}),
-        ("oracle", "rwm-isotropic", {"proposal_variance": 9.0}),
-        ("oracle", "rwm", {"thinning": 1}),
-        ("oracle", "rwm", {"scale": 0.1}),
-        ("oracle", "rwm", {"scale": 30.0}),
-        ("oracle", "imh", {"draws": 60}),
-        ("preference", "nuts", {"draws": 60}),
-        ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
-    ],
+    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG)],
 )
 def test_every_advice_followed_once_gives_draws_that_pass(
     kind: str, sampler: str, settings: dict[str, Any]

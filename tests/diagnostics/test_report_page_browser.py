@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-from html import unescape
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support.browser import CHROMIUM, OPTIONS
+from support.browser import Browser, Page
 from support.external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
@@ -19,65 +15,33 @@ from bpa_ppl.diagnostics.baselines import SYSTEM, Baselines
 from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
 from bpa_ppl.diagnostics.report import posterior_page
 
-#: Measures the page, and writes what it finds into it.
-MEASURE = """<script>window.onload = () => {
+#: Measures the page.
+MEASURE = """(() => {
   const width = e => e.getBoundingClientRect().width;
-  const all = name => [...document.querySelectorAll(name)];
-  const images = [...document.images].map(i => [i.naturalWidth, width(i)]);
-  const cut = all(".wide").map(e => e.scrollWidth - e.clientWidth);
   const root = document.documentElement;
-  const found = {images, cut, sideways: root.scrollWidth - root.clientWidth,
-    dark: getComputedStyle(document.body).color,
-    picture: document.images[0] ? getComputedStyle(document.images[0]).filter : ""};
-  document.body.innerHTML = "<code>" + JSON.stringify(found) + "</code>";
-};</script>"""
+  return {
+    images: [...document.images].map(i => [i.naturalWidth, width(i)]),
+    cut: [...document.querySelectorAll(".wide")].map(e => e.scrollWidth - e.clientWidth),
+    sideways: root.scrollWidth - root.clientWidth,
+    colour: getComputedStyle(document.body).color.match(/\\d+/g).slice(0, 3).map(Number),
+    picture: getComputedStyle(document.images[0]).filter,
+  };
+})()"""
 NAMES = ("LM0", "<img src=http://example.org/x>", "TranslationModel0[2]", "$x$ & y")
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not installed")
+
+def opened(browser: Browser, html: str, folder: Path) -> Page:
+    """Open a page from a file, and wait until it is loaded."""
+    path = folder / "report.html"
+    path.write_text(html, "utf-8")
+    page = browser.open(path.as_uri())
+    page.wait("location.protocol == 'file:' && document.readyState == 'complete'")
+    return page
 
 
-class Visit(NamedTuple):
-    """What the browser made of a page: its elements, its messages, and what it asked for."""
-
-    dom: str
-    messages: list[str]
-    requests: set[str]
-
-
-def visit(page: Path, *more: str) -> Visit:
-    folder = page.parent
-    log = folder / "net.json"
-    options = [
-        *OPTIONS,
-        "--enable-logging=stderr",
-        "--window-size=1280,900",
-        *more,
-        f"--user-data-dir={folder / 'profile'}",
-        f"--log-net-log={log}",
-    ]
-    done = subprocess.run(
-        [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    messages = [line for line in done.stderr.splitlines() if ":CONSOLE:" in line]
-    return Visit(done.stdout, messages, _requests(json.loads(log.read_text("utf-8"))))
-
-
-def _requests(log: dict[str, Any]) -> set[str]:
-    """Return the addresses that the page asked for; what the browser does of itself has no origin.
-
-    The page itself is a file, and its pictures are in it: neither is a request.
-    """
-    events = [event.get("params", {}) for event in log["events"]]
-    return {
-        event["url"]
-        for event in events
-        if event.get("initiator", "not an origin") != "not an origin"
-        and not event["url"].startswith(("file:", "data:"))
-    }
+def requests(page: Page) -> list[str]:
+    """Return what a page asked for: neither the file itself nor the pictures in it."""
+    return [url for url in page.requests if not url.startswith(("file:", "data:"))]
 
 
 def of_posterior() -> str:
@@ -103,67 +67,49 @@ def of_posterior() -> str:
     return posterior_page(posterior, answer=(Verdict("Yes, it helped."), [section]))
 
 
-LAST = "How it was made"  # the last section
-
-
 @pytest.fixture(scope="module")
 def html() -> str:
     return of_posterior()
 
 
-def test_the_page_opens_without_messages_and_requests(html: str, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(html, "utf-8")
-    seen = visit(page)
-    assert LAST in seen.dom
-    assert seen.messages == []
-    assert seen.requests == set()
+def test_the_page_opens_without_messages_and_requests(
+    browser: Browser, html: str, tmp_path: Path
+) -> None:
+    page = opened(browser, html, tmp_path)
+    assert "How it was made" in page.get("document.body.textContent")  # the last section
+    assert (page.messages, requests(page)) == ([], [])
 
 
-def test_messages_and_requests_would_be_seen(tmp_path: Path) -> None:
-    page = tmp_path / "bad.html"
+def test_messages_and_requests_would_be_seen(browser: Browser, tmp_path: Path) -> None:
     address = "http://127.0.0.1:9/x.png"
-    page.write_text(f'<img src="{address}"><script>console.error("boom")</script>', "utf-8")
-    seen = visit(page)
-    assert any("boom" in message for message in seen.messages)
-    assert seen.requests == {address}
+    bad = f'<img src="{address}"><script>console.error("boom")</script>'
+    page = opened(browser, bad, tmp_path)
+    assert any("boom" in message for message in page.messages)
+    assert requests(page) == [address]
 
 
-def with_script(html: str) -> str:
-    """Return a page that measures itself, without the policy that forbids scripts."""
-    without_policy = re.sub(r"<meta http-equiv[^>]*>", "", html)
-    return without_policy.replace("</body>", f"{MEASURE}</body>")
-
-
-def measured(html: str, folder: Path, *options: str) -> dict[str, Any]:
-    """Return what the script of a page finds."""
-    page = folder / "measured.html"
-    page.write_text(html, "utf-8")
-    found = re.search(r"<code>(\{.*\})</code>", visit(page, *options).dom)
-    assert found
-    return json.loads(unescape(found[1]))
-
-
-def test_every_picture_is_shown_in_full_and_dark_on_a_dark_page(html: str, tmp_path: Path) -> None:
+def test_every_picture_is_shown_in_full_and_dark_on_a_dark_page(
+    browser: Browser, html: str, tmp_path: Path
+) -> None:
     """All pages have the same style sheet."""
-    light, dark = (
-        measured(with_script(html), tmp_path, f"--blink-settings=preferredColorScheme={scheme}")
-        for scheme in (1, 0)  # by which Chromium knows them
-    )
+    page = opened(browser, html, tmp_path)
+    page.resize(1280, 900)
+    found = []
+    for scheme in ("light", "dark"):
+        page.prefer(scheme)
+        found.append(page.get(MEASURE))
+    light, dark = found
     assert len(light["images"]) == html.count("<img ") == 3
     assert all(natural > 400 and 500 < width < 1280 for natural, width in light["images"])
     assert light["cut"] == [0] * html.count('class="wide')
     assert light["sideways"] == 0
-    colours = [re.findall(r"\d+", one["dark"])[:3] for one in (light, dark)]  # to 255
-    on_light, on_dark = (sum(map(int, colour)) for colour in colours)
-    assert on_light < 200 < 600 < on_dark  # the text
+    assert sum(light["colour"]) < 200 < 600 < sum(dark["colour"])  # the text, to 3 × 255
     assert (light["picture"], dark["picture"]) == ("none", "invert(0.9) hue-rotate(180deg)")
 
 
-def test_the_policy_stops_what_would_run(html: str, tmp_path: Path) -> None:
+def test_the_policy_stops_what_would_run(browser: Browser, html: str, tmp_path: Path) -> None:
     """All pages have the same one."""
-    page = tmp_path / "injected.html"
-    page.write_text(html.replace("</body>", f"{MEASURE}</body>"), "utf-8")
-    seen = visit(page)
-    assert LAST in seen.dom
-    assert any("Content Security Policy" in message for message in seen.messages)
+    script = "<script>document.title = 'ran'</script>"
+    page = opened(browser, html.replace("</body>", f"{script}</body>"), tmp_path)
+    assert page.get("document.title") != "ran"
+    assert any("Content Security Policy" in message for message in page.messages)

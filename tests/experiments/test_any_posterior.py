@@ -18,7 +18,6 @@ from support.external_posterior import autoregressive, inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
 
-import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, UsageError, compare
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.pages.plots import Layer
@@ -57,14 +56,16 @@ def test_every_form_of_data_has_the_same_verdict() -> None:
     forms = {"dict": dict, "data": as_tree, "set": as_dataset, "tree": as_datatree}
     several: Arrays = {name: form(wrong) for name, form in forms.items()}
     several["right"] = [as_tree(arrays(0, 700)), as_dataset(arrays(2, 700))]
-    for form, labels in ((dict, range(3)), (as_tree, [f"school={name}" for name in SCHOOLS])):
-        found = compare(several, form(arrays(1)))
-        results = [found[name] for name in forms]
-        assert {result.verdict for result in results} == {DIFFERS}
-        assert len({result.bound for result in results}) == 1
-        assert found["right"].verdict == AGREES
-        assert f"of theta[{labels[1]}]: by +0.3" in results[0].reason
-        names = {row["variable"] for row in results[0].discrepancies}
+    found = compare(several, arrays(1))
+    results = [found[name] for name in forms]
+    labelled = compare(as_tree(wrong), as_tree(arrays(1)))["a"]
+    assert {result.verdict for result in (*results, labelled)} == {DIFFERS}
+    assert len({result.bound for result in (*results, labelled)}) == 1
+    assert found["right"].verdict == AGREES
+    schools = [f"school={name}" for name in SCHOOLS]
+    for result, labels in ((results[0], range(3)), (labelled, schools)):
+        assert f"of theta[{labels[1]}]: by +0.3" in result.reason
+        names = {row["variable"] for row in result.discrepancies}
         assert names == {"mu", *(f"theta[{label}]" for label in labels)}
 
 
@@ -282,8 +283,3 @@ def test_the_command_compares_files(
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
     with raises(UsageError, parameter="weights", match="a second posterior"):
         run_command(["compare", "a.nc"])
-
-
-def test_the_functions_are_those_of_the_package() -> None:
-    assert bpa.compare.__module__ == "bpa_ppl.experiments.comparison.comparison"
-    assert bpa.compare_samplers.__module__ == "bpa_ppl.experiments.comparison.samplers"

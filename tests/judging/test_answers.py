@@ -157,7 +157,7 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
     weights, probability = over_scales(
         answers, lambda scale: of_scale(typical * scale), degrees, slip=slip
     )
-    grid, log_nus = np.linspace(-12, 12, 401), np.linspace(-8, 4, 49)
+    grid, log_nus = np.linspace(-12, 12, 201), np.linspace(-8, 4, 33)
     values = np.array(
         [
             [log_density(answers, of_scale(1e6), np.array([x, log_nu]), slip) for log_nu in log_nus]

@@ -161,7 +161,8 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         gain = column_of(lists, "gain")[:, None]
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
     adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
-    succeed(*adapt, "--model", "hierarchical", "--draws", 100, "--chains", 2)
+    nuts = ("--sampler", "nuts", "--draws", 50, "--chains", 2)
+    succeed(*adapt, "--model", "hierarchical", *nuts)
     draws = bpa.as_draws(bpa.read_posterior("post.nc"))
     assert draws.domains == tuple(WEIGHTS)
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--unchecked").out.splitlines()

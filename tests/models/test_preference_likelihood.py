@@ -24,6 +24,7 @@ from support.targets import by_domain, moments_of
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting import log_density as density_of
 from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
+from bpa_ppl.models.hierarchical import hierarchical
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.target import Target, evaluate, potential
@@ -179,6 +180,40 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
         np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
 
 
+def test_slips_of_so_many_answers_that_the_table_is_padded() -> None:
+    """Of 17 answers: the table has 18 rows, and the last one no answer."""
+    features = np.random.default_rng(2).normal(size=(17, 2, 2))
+    pairs = from_lists([["a", "b"]] * 17, features, NAMES[:2])
+    pairs = pairs.with_sentence_extras(preferences=[[[0, 1]]] * 17)
+    zero = dict.fromkeys(NAMES[:2], 0.0)
+    prior = Isotropic(variance=VARIANCE)
+    target = density_of(pairs, zero, likelihood=Preference(slip=0.3), prior=prior)
+    assert (np.asarray(target.lists.sentence) < 0).sum() == 1
+    score = (features[:, 0] - features[:, 1]) @ WEIGHTS
+    expected = np.log(0.7 * expit(score) + 0.15).sum() + log_prior(WEIGHTS, [0.0, 0.0], VARIANCE)
+    assert float(target(WEIGHTS)) == pytest.approx(expected, rel=2e-5)
+
+
+def test_ties_of_domains_with_weights_of_their_own(lists: NBest) -> None:
+    named = with_judgements(lists, ties=True).with_sentence_extras(domain=list("abab"))
+    options: dict[str, Any] = {"likelihood": Preference(slip=0.2), "model": hierarchical}
+    target = density_of(named, CANONICAL, prior=Isotropic(variance=VARIANCE), **options)
+    offset = np.array([[1.0, -0.5], [-2.0, 0.3]])
+    z = {"shared": WEIGHTS, "scale": np.array(np.log(0.8)), "offset": offset}
+    z |= {"offset_of_new": np.zeros(2), "log_nu": np.array(0.3)}
+    _, found = evaluate(target, {name: value[None, None] for name, value in z.items()})
+    own = WEIGHTS + 0.8 * np.sqrt(VARIANCE) * offset
+    expected = [
+        reference_log_likelihood(named[s : s + 1], own[s % 2], np.exp(0.3), 0.2) for s in range(4)
+    ]
+    np.testing.assert_allclose(found["oracle"][0, 0], np.concatenate(expected), rtol=2e-5)
+
+
+def test_a_judge_does_not_always_slip() -> None:
+    with raises(UsageError, "invalid-setting", parameter="slip"):
+        Preference(slip=1.0)
+
+
 def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     """Of one weight and the rates of two raters; m is integrated out analytically."""
     rng = np.random.default_rng(3)
@@ -266,8 +301,17 @@ def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
         calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
 
 
-@pytest.mark.parametrize("judgements", [{"ties": True}, {"ties": False, "raters": True}], ids=str)
-def test_rejects_model_without_the_parameters(lists: NBest, judgements: dict[str, bool]) -> None:
+@pytest.mark.parametrize(
+    ("judgements", "site", "setting"),
+    [
+        ({"ties": True}, "log_nu", "nu"),
+        ({"ties": False, "raters": True}, "slip_location", "slip"),
+    ],
+)
+def test_rejects_model_without_the_parameters(
+    lists: NBest, judgements: dict[str, bool], site: str, setting: str
+) -> None:
     named = with_judgements(lists, **judgements).with_sentence_extras(domain=list("abab"))
-    with raises(UsageError, "not-supported", parameter="model"):
+    message = rf"has the parameter {site}: .* or set {setting}\b"
+    with raises(UsageError, "not-supported", parameter="model", match=message):
         adapt(named, CANONICAL, model=by_domain, sampler="nuts")

@@ -14,7 +14,7 @@ from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, Weights, from_arrays, point_weights, read_weights
-from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, undecided_pairs
+from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, formula, undecided_pairs
 from bpa_ppl.posterior.record import FeatureScale, RecipeRecord, Record, SourceRecord
 
 NAMES = ("am", "judge b", "length")
@@ -130,6 +130,42 @@ def test_differences_are_those_of_standardised_weights() -> None:
     assert describe_undecided(posterior_with([1.0, 1.0, 2.0])) == ""
     raw = Draws(draws.values, NAMES)
     assert undecided_pairs(raw) == []
+
+
+@pytest.mark.parametrize(
+    ("means", "named"),
+    [
+        ((0.0, 1.2, 2.4), "of a and b; of b and c"),
+        ((0.0, 0.0, 0.0), "of a and b; of a and c; of b and c"),
+        ((0.0, 0.0, 0.0, 0.0), "of a and b; of a and c; of a and d; and of 3 more pairs"),
+    ],
+)
+def test_several_differences_are_named_or_counted(means: tuple[float, ...], named: str) -> None:
+    """Differences have a standard deviation of 0.71: those above 1.39 are decided."""
+    weights = np.random.default_rng(0).normal(means, 0.5, (4, 2500, len(means)))
+    sentence = describe_undecided(Draws({"weights": weights}, tuple("abcd"[: len(means)])))
+    assert sentence == f"these differences are not decided by your labels: {named}"
+
+
+def test_a_feature_without_a_recorded_scale_is_not_normalised() -> None:
+    scales = {"am": FeatureScale(spread=2.0), "length": FeatureScale(spread=4.0)}
+    draws = Draws({"weights": np.ones((1, 4, 3))}, NAMES, record=Record(feature_scales=scales))
+    text = formula(draws, "opensearch", Weights(dict.fromkeys(NAMES, 1.0)))
+    model = json.loads(text)["model"]["model"]
+    assert json.loads(model["definition"]) == pytest.approx(
+        {"am": 2 / 3, "judge b": 1 / 3, "length": 4 / 3}
+    )
+    normalisers = {name: one["standard"] for name, one in model["feature_normalizers"].items()}
+    assert normalisers == {
+        "am": {"mean": 0.0, "standard_deviation": 2.0},
+        "length": {"mean": 0.0, "standard_deviation": 4.0},
+    }
+
+
+def test_a_weight_of_zero_is_a_weight() -> None:
+    weights = Weights({"am": 0.0, "judge b": 1.0, "length": 3.0})
+    text = formula(posterior_with([1.0, 1.0, 1.0]), "trulens", weights)
+    assert "weights = [0, 0.25, 0.75]\n" in text
 
 
 def test_what_a_program_cannot_compute_is_refused() -> None:

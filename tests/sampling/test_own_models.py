@@ -87,6 +87,11 @@ def discrete_of_each_sentence(lists: Any, prior: Any, likelihood: Any) -> None:
         likelihood.observe(lists, weights)
 
 
+def discrete_of_all_sentences(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("group", dist.Bernoulli(0.5))
+    observe(lists, likelihood, numpyro.sample("weights", prior.distribution()))
+
+
 def not_a_number(lists: Any, prior: Any, likelihood: Any) -> None:
     weights = numpyro.sample("weights", prior.distribution())
     numpyro.factor("bound", jnp.log(-1.0 - weights[0] ** 2))
@@ -177,6 +182,7 @@ def with_an_error(lists: Any, prior: Any, likelihood: Any) -> None:
         (subsampled, "not-supported", "subsample_size"),
         (plate_of_another_size, "mismatch", "sentence"),
         (discrete_of_each_sentence, "not-supported", "group"),
+        (discrete_of_all_sentences, "not-supported", "group"),
         (a_site_for_each_weight, "bad-usage", r'sites lm, tm.*numpyro\.deterministic\("weights"'),
         (not_a_number, "bad-number", "log density of the site bound .* not a number .*weights = "),
         (zero_below(0.9), "bad-number", "density of the site bound of the model is 0 .*weights = "),

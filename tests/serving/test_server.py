@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from support.browser import Browser
 from support.raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, write_posterior
@@ -28,7 +28,6 @@ serve = pytest.importorskip("bpa_ppl.serving.app", reason="no extra `serve`").se
 
 listen = pytest.importorskip("bpa_ppl.serving.web").listen
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
 
 
@@ -144,46 +143,23 @@ def test_silent_connections_are_closed(posterior: Path) -> None:
 
 
 def test_silent_connections_are_no_obstacle(posterior: Path) -> None:
+    """Neither to requests nor to the end, although the last has sent a part of a body."""
     with Impatient(posterior, 60) as server, httpx.Client(base_url=server.url) as client:
         assert client.get("/health").status_code == 200
         for count in range(20):
             server.connect(HEAD[: count % 2 * 30])
         assert client.get("/health").status_code == 200
-        assert httpx.get(f"{server.url}/health").status_code == 200
-
-
-def test_the_end_does_not_wait_for_a_body(posterior: Path) -> None:
-    with Impatient(posterior, 60) as server:
-        server.connect()
         server.connect(HEAD + b"Content-Length: 100\r\n\r\n{")
         assert httpx.get(f"{server.url}/health").status_code == 200
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(20) in (0, -signal.SIGTERM)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_the_page_in_a_browser(server: Server) -> None:
-    options = "--headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000"
-    command = [str(CHROMIUM), *options.split(), "--enable-logging=stderr", "--dump-dom"]
-    command.append(f"{server.url}/")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "Features: lm, tm" in done.stdout
-    assert '<tr class="chosen"><td>0.' in done.stdout
-    assert "CONSOLE" not in done.stderr
-
-
-def test_the_newest_file_is_served(server: Server, path: Path) -> None:
-    """The first of two files takes longer to load than the pause between them."""
-    url, process, lines = server
-    rng = np.random.default_rng(0)
-    for draws in (100_000, 250):
-        write_posterior(Draws({"weights": rng.normal(size=(4, draws, 2))}, ("lm", "tm")), path)
-        process.send_signal(signal.SIGHUP)
-        time.sleep(0.08)
-    for _ in range(2):
-        while json.loads(lines.get(timeout=60)) != {"event": "reload", "status": "done"}:
-            pass
-    assert httpx.get(f"{url}/model").json()["draws"] == 1000
+def test_the_page_in_a_browser(server: Server, browser: Browser) -> None:
+    page = browser.open(f"{server.url}/")
+    page.wait("document.querySelector('tr.chosen td')?.textContent.startsWith('0.')")
+    assert "Features: lm, tm" in page.get("document.body.textContent")
+    assert page.messages == []
 
 
 def test_requests_go_on_during_reloads(server: Server) -> None:

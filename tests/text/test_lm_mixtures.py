@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support.raising import raises
 
+from bpa_ppl.errors import DataError
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.lm_mixtures import MixtureModel
 
@@ -31,6 +34,19 @@ def test_probabilities_agree_with_the_equation() -> None:
     assert mixture.unknown(DEV).tolist() == [0, 0, 1, 0]
 
 
+def test_a_model_of_weight_zero_has_no_effect() -> None:
+    """Its words are unknown as well: d is known to the second model alone."""
+    mixed, alone = MixtureModel([ONE, TWO], [1.0, 0.0]).by_word(DEV), ONE.by_word(DEV)
+    np.testing.assert_allclose(mixed[0], alone[0], rtol=1e-15)
+    assert mixed[1].tolist() == alone[1].tolist()
+
+
+def test_files_without_a_sentence_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with raises(DataError, "no-data", match=r"empty\.txt"):
+        MixtureModel.fit_files([ONE, TWO], [tmp_path / "empty.txt"])
+
+
 @pytest.mark.parametrize("models", [(ONE, TWO), (TWO, ONE), (ONE, TWO, THREE)])
 def test_weights_maximise_the_likelihood(models: tuple[NgramModel, ...]) -> None:
     fitted = MixtureModel.fit(models, DEV)
@@ -42,4 +58,5 @@ def test_weights_maximise_the_likelihood(models: tuple[NgramModel, ...]) -> None
     grid = grid[:, grid[-1] >= -1e-12].clip(0)
     values = np.log(grid.T @ p).sum(axis=1)
     assert fitted.weights == pytest.approx(grid[:, values.argmax()], abs=0.011)
+    assert fitted.weights.sum() == pytest.approx(1.0, abs=1e-14)
     assert fitted.log_probabilities(DEV).sum() >= values.max()
