@@ -1,6 +1,6 @@
 """Choose, or ask a person: the agreement of choices that are not asked about, and their share.
 
-    python benchmarks/bench_asking.py [--tables NAME ...] [--draws 100] [--size 50]
+    python benchmarks/bench_asking.py [--tables NAME ...] [--draws 400] [--size 50]
 
 Tables:
     promises   pairs of answers: the probability below which to ask is learned from `--size` labels
@@ -197,4 +197,4 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
     tables = (promises, lists)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=100, size=50)
+    run_tables(__doc__, {table.__name__: table for table in tables}, draws=400, size=50)

@@ -3,11 +3,14 @@
     python benchmarks/bench_groups.py [--tables NAME ...] [--draws 5]
 
 Tables:
-    customers  six simulated customers with weights of five judges that differ, 5, 20 and 60 labels
-               of each; accuracy on 500 new pairs of each
-    sections   the four sections of RewardBench (Chat, Chat Hard, Safety, Reasoning) with nine
-               reward models, 3, 5, 15 and 50 labels of each; macro accuracy and log loss on the
-               other half, and the section that differs most from the pooled posterior
+    customers     six simulated customers with weights of five judges that differ, 5, 20 and 60
+                  labels of each; accuracy on 500 new pairs of each
+    sections      the four sections of RewardBench (Chat, Chat Hard, Safety, Reasoning) with nine
+                  reward models, 3, 5, 15 and 50 labels of each; macro accuracy and log loss on all
+                  other pairs, and the section that loses most against the pooled posterior
+    translations  two candidates of each list of WMT 2023 (en-de and zh-en), in seven domains, with
+                  18 metrics that need no reference; 5 and 15 labels of each domain, which are the
+                  same judgements (MQM), so that the domains need hardly different weights
 
 Hierarchical is `model="hierarchical"`, pooled is one posterior of all labels, separate one for each
 group. All rows have the same labels. Sampled by NUTS, 2 chains of 500 draws.
@@ -20,12 +23,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from bench_judged import reward_halves
+from bench_judged import DATA, WMT23, reward_halves
 from measuring import Table, run_tables
 from sklearn.metrics import log_loss
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, from_arrays
+from bpa_ppl import NBest, concatenate, from_arrays
 from bpa_ppl.metrics.column import column_of
 
 CUSTOMERS, JUDGES, TESTED = 6, 5, 500
@@ -66,16 +69,40 @@ def section_of(subset: str) -> str:
 
 def sections(size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
     """Yield pairs of each section to adapt on, and those to test on."""
-    for half in reward_halves():
-        pool, test = (
-            lists.with_sentence_extras(domain=[*map(section_of, lists.sentence_extras["domain"])])
-            for lists in (half.pool, half.test)
-        )
-        names = np.array(pool.sentence_extras["domain"])
-        for seed in range(draws):
-            rng = np.random.default_rng(seed)
-            drawn = [rng.choice(np.flatnonzero(names == n), size, replace=False) for n in SECTIONS]
-            yield pool.select(np.concatenate(drawn)), test
+    half = reward_halves()[0]
+    lists = concatenate([half.pool, half.test])
+    names = np.array([section_of(subset) for subset in lists.sentence_extras["domain"]])
+    lists = lists.with_sentence_extras(domain=names.tolist())
+    yield from draw_groups(lists.with_sentence_extras(domain=names.tolist()), size, draws)
+
+
+def draw_groups(lists: NBest, size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
+    """Yield pairs of each group to adapt on, and all other pairs."""
+    names = np.array(lists.sentence_extras["domain"])
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
+        rows = np.concatenate([rng.choice(group, size, replace=False) for group in groups])
+        yield lists.select(rows), lists.select(np.setdiff1d(np.arange(len(lists)), rows))
+
+
+def translations(size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
+    """Yield pairs of translations of each domain to adapt on, and those to test on."""
+    files = [bpa.read_nbest(DATA / "judged" / f"{file}.jsonl.gz") for file in WMT23]
+    names = [n for n in files[0].feature_names if n.startswith(("qe_", "consensus"))]
+    names = [name for name in names if name in files[1].feature_names]
+    rng, scores, domains = np.random.default_rng(0), [], list[str]()
+    for file, lists in zip(WMT23, files, strict=True):
+        mqm, columns = column_of(lists, "mqm"), [lists.feature_names.index(n) for n in names]
+        drawn = np.array([rng.choice(n, 2, replace=False) for n in lists.sizes])
+        pairs = lists.offsets[:-1, None] + drawn
+        pairs = np.take_along_axis(pairs, np.argsort(-mqm[pairs], axis=1), axis=1)
+        differ = np.flatnonzero(mqm[pairs[:, 0]] > mqm[pairs[:, 1]])
+        scores.append(lists.features[pairs[differ].ravel()][:, columns])
+        domains += [f"{file[6:]} {lists.sentence_extras['domain'][k]}" for k in differ]
+    pairs = from_arrays([""] * (2 * len(domains)), np.concatenate(scores), names, 2)
+    pairs = pairs.with_extras(gain=np.tile([1.0, 0.0], len(domains)))
+    yield from draw_groups(pairs.with_sentence_extras(domain=domains), size, draws)
 
 
 def score(posterior: Any, test: NBest) -> tuple[float, float]:
@@ -140,9 +167,16 @@ def sections_table(options: Any) -> None:
         compare(f"RewardBench, {size} labels of each section", sections(size, options.draws))
 
 
+def translations_table(options: Any) -> None:
+    """Print the table of the domains of WMT 2023."""
+    for size in (5, 15):
+        compare(f"WMT 2023, {size} labels of each domain", translations(size, options.draws))
+
+
 TABLES: dict[str, Callable[[Any], None]] = {
     "customers": customers_table,
     "sections": sections_table,
+    "translations": translations_table,
 }
 
 if __name__ == "__main__":

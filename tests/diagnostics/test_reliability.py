@@ -60,7 +60,7 @@ def test_the_posterior_of_the_curves_is_that_of_plain_loops() -> None:
     result = Reliability(p, right.astype(float), np.ones(12))
     log_p = []
     for slope, random in zip(SLOPES.tolist(), RANDOM.tolist(), strict=True):
-        total = norm.logpdf(np.log(slope), 0, 0.25) - random / 0.05
+        total = norm.logpdf(np.log(slope), 0, 0.17) - random / 0.03
         for probability, agrees in zip(p.tolist(), right.tolist(), strict=True):
             odds = (probability / (1 - probability)) ** slope
             total += binom.logpmf(agrees, 1, random / 2 + (1 - random) * odds / (1 + odds))
