@@ -85,8 +85,7 @@ import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.baseline_table import ADAPTED
-from bpa_ppl.diagnostics.baselines import LOGISTIC, MEAN
+from bpa_ppl.diagnostics.baseline_table import Way
 from bpa_ppl.metrics.column import column_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import StartingWeights
@@ -299,7 +298,7 @@ def left_out(options: Any) -> None:
 
 def left_out_cells(halves: Sequence[Half], size: int) -> dict[str, str]:
     """Return the cells of one column, by the name of the row."""
-    names = (ADAPTED, MEAN, LOGISTIC)
+    names = (Way.ADAPTED, Way.MEAN, Way.LOGISTIC)
     pairs, warned = [], 0
     for half, seed in product(halves, range(LEFT_OUT_DRAWS)):
         with capture_notes() as notes:

@@ -20,8 +20,7 @@ from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
 from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
-from bpa_ppl.diagnostics.baseline_table import ADAPTED
-from bpa_ppl.diagnostics.baselines import MEAN
+from bpa_ppl.diagnostics.baseline_table import Way
 from bpa_ppl.diagnostics.check import Report, check_and_record
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest
@@ -135,7 +134,8 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         write_texts(result, paths[1])
     comparison = compare_baselines(new, posterior, choice=result.choice)
     accuracy = {row.name: f"{row.gain:.1%}" for row in comparison.rows}
-    by_mean = new.chosen(comparison.baselines.choice(new, MEAN))
+    mean = next(row for row in comparison.rows if row.name == Way.MEAN)
+    by_mean = new.chosen(mean.choose(new))
     triples = zip(new.sources or (), by_mean, result.texts, strict=True)
     changed = [
         f"{question}\n  mean of the judges  {before}\n  adapted             {after}"
@@ -145,8 +145,8 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
     parts = [
         str(report),
         str(judges(posterior, judged)),
-        f"right choices from {len(new)} new pairs: mean of the judges {accuracy[MEAN]}, "
-        f"adapted {accuracy[ADAPTED]}\n{len(changed)} of {len(new)} choices changed",
+        f"right choices from {len(new)} new pairs: mean of the judges {accuracy[Way.MEAN]}, "
+        f"adapted {accuracy[Way.ADAPTED]}\n{len(changed)} of {len(new)} choices changed",
         *changed[:_SHOWN],
         "\n".join(f"wrote {path}" for path in paths),
     ]

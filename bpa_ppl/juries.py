@@ -19,9 +19,9 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes, counted
 from bpa_ppl.adapting import adapt_draws, build_problem
-from bpa_ppl.diagnostics.baseline_comparison import leave_one_out, predict_answers
-from bpa_ppl.diagnostics.baseline_table import ACCURACY
-from bpa_ppl.diagnostics.baselines import BEST, RANDOM, Answers, Gains, judge
+from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
+from bpa_ppl.diagnostics.baseline_table import ACCURACY, Way
+from bpa_ppl.diagnostics.baselines import Answers, Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -334,7 +334,7 @@ def _judged(problem: Problem) -> Gains | Answers:
     judged = judge(lists, observed.gain, observed.gains)
     if isinstance(judged, Answers):
         return judged
-    random, best = (judged.bounds()[name] for name in (RANDOM, BEST))
+    random, best = (judged.bounds()[name] for name in (Way.RANDOM, Way.BEST))
     shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
     return replace(judged, gains=shares)
 
@@ -377,9 +377,7 @@ class _Refits:
 
     def gains(self, draws: Draws) -> Float64:
         """Return the gain of each list by leave-one-out, (lists,)."""
-        lists, by_mean = self.judged.lists, not draws.record.canonical
-        scores = leave_one_out(draws, lists, by_mean=by_mean)[0]
-        return self.judged.of_scores(np.concatenate(scores))
+        return self.judged.of_scores(score_left_out(draws, self.judged.lists)[0])
 
     def lost(self, kept: Kept) -> tuple[float, float, float]:
         """Return the gain that is lost with fewer features, its standard error, and evidence."""

@@ -21,8 +21,8 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.diagnostics.baseline_comparison import (
     read_comparison,
     record_comparison,
-    record_comparison_without_indicators,
 )
+from bpa_ppl.diagnostics.baseline_table import ACCURACY, LEFT_OUT
 from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.drift import feature_scales
@@ -172,9 +172,10 @@ class Problem:
         Args:
             draws: from `sample`, with the comparison with simple baselines.
         """
-        if self.without_indicators is None or draws.kind == "point":
+        recorded = read_comparison(draws)
+        if self.without_indicators is None or recorded is None or recorded.unit == ACCURACY:
             return draws
-        if read_comparison(draws) is None:
+        if recorded.evaluation != LEFT_OUT:
             return draws
         with NUMPYRO_LOCK, jax.enable_x64(True):
             target = self.without_indicators()
@@ -183,9 +184,7 @@ class Problem:
             sampled = SAMPLERS.resolve("laplace").sample(target)
         observed = self.observed
         without = replace(self, target=target).plain_draws(sampled, SamplerRecord())
-        return record_comparison_without_indicators(
-            draws, without, observed.lists, observed.gain, observed.gains
-        )
+        return record_comparison(draws, observed.lists, observed.gain, observed.gains, without)
 
     def plain_draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
         """Return the result of a sampler with everything that `adapt` records but comparisons.

@@ -18,21 +18,13 @@ from bpa_ppl.diagnostics.baseline_comparison import (
 )
 from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
-    ADAPTED,
     SAME_SIGNS,
     TIE,
     BaselineComparison,
     BaselineRow,
+    Way,
 )
-from bpa_ppl.diagnostics.baselines import (
-    CANONICAL,
-    FIRST,
-    RANDOM,
-    Baselines,
-    find_indicators,
-    find_system_column,
-    lacks_canonical,
-)
+from bpa_ppl.diagnostics.baselines import find_indicators, find_system_column, lacks_canonical
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.explanations import (
     ChoiceChanges,
@@ -167,7 +159,7 @@ class Improvement:
     def __str__(self) -> str:
         if self.unknown:
             return f"It is unknown whether it helped: {self.unknown}."
-        against = "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
+        against = "" if self.baseline == Way.CANONICAL else f" compared with the {self.baseline}"
         if not self.changed:
             return f"No: none of {self.sentences} choices changed{against}.{self._than_random}"
         deciding = [change for change in self.changes if change.verdict]
@@ -195,9 +187,9 @@ class Improvement:
     @property
     def _random(self) -> BaselineRow | None:
         """The comparison with a random candidate; None if there are canonical weights."""
-        if self.baseline == CANONICAL or self.comparison is None:
+        if self.baseline == Way.CANONICAL or self.comparison is None:
             return None
-        return self.comparison.row(RANDOM)
+        return self.comparison.row(Way.RANDOM)
 
     @property
     def _than_others(self) -> str:
@@ -214,7 +206,7 @@ class Improvement:
         verdict = "not clearly better" if row.verdict == TIE else row.verdict
         return (
             f" The choices are {verdict} than a random candidate ({comparison.measure} "
-            f"{row.difference_in_words()})."
+            f"{row.difference_in_words})."
         )
 
 
@@ -299,8 +291,10 @@ def evaluate_improvement(
 
 def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
     """Return the change of the accuracy on the preferences of the lists."""
-    row = comparison.row(CANONICAL) if choices.baseline == CANONICAL else comparison.baseline
-    adapted = comparison.row(ADAPTED)
+    row = (
+        comparison.row(Way.CANONICAL) if choices.baseline == Way.CANONICAL else comparison.baseline
+    )
+    adapted = comparison.row(Way.ADAPTED)
     if row is None or adapted is None:
         return Improvement(choices, unknown="the preferred candidate is the first of each list")
     compared = compared_lists(choices.lists)[1].sentences
@@ -318,16 +312,17 @@ def _find_changes(
     """Return the choices before and after, and their comparison with all baselines if needed."""
     draws, chosen = reranker.draws, reranker(nbest)
     before, after = chosen.canonical, chosen.choice
-    baseline, recorded, comparison = CANONICAL, read_comparison(draws), None
+    baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws), None
     unknown = lacks_canonical(draws)
     by_answers = goal is None and has_preferences(nbest)
     if by_answers or (goal is not None and (unknown or recorded is not None)):
         comparison = compare_with_recorded(draws, chosen.lists, after, goal)
     if unknown:
         compared = comparison or recorded
-        selected = Baselines(best=FIRST) if compared is None else compared.baselines
-        before = selected.choice(chosen.lists, selected.best)
-        baseline = selected.named(selected.best)
+        row = None if compared is None else compared.baseline
+        if row is None or row.scores(chosen.lists) is None:
+            row = BaselineRow(Way.FIRST)
+        baseline, before = row.label, row.choose(chosen.lists)
     column = find_system_column(nbest, [source.column for source in find_indicators(draws)])
     why = explanations(chosen.lists, draws, after, before)
     shares = system_shares(nbest, before, after, column=column)

@@ -6,8 +6,9 @@ The metric None stands for preferences, whose gain is the accuracy.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import structs
@@ -17,27 +18,24 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
-    ADAPTED,
     IN_SAMPLE,
     LEFT_OUT,
     WORSE,
     BaselineComparison,
-    make_rows,
-    sum_gains,
+    BaselineRow,
+    Key,
+    Way,
+    estimate_rows,
 )
 from bpa_ppl.diagnostics.baselines import (
-    FIRST,
-    MEAN,
-    WITHOUT,
     Answers,
-    Baselines,
     Gains,
     find_indicators,
-    find_prior_signs,
     judge,
     lacks_canonical,
-    score_by_canonical,
     select_baselines,
+    simple_ways,
+    sum_gains,
 )
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, criterion_of
@@ -109,23 +107,24 @@ def compare_baselines(
     ...     extras={"mqm": [[-1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, -1.0]]},
     ... )
     >>> result = compare_baselines(lists, gain="mqm")
-    >>> result.baselines.feature, result.row("best single feature").gain
-    ('Length', -0.25)
+    >>> result.row("best single feature").label, result.row("best single feature").gain
+    ('best single feature (Length)', -0.25)
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
-        lacking = nbest.references is None and has_preferences(nbest)
         default = resolve(gain or default_metric(nbest, canonical=False), nbest)
-        if gain is None and lacking and "references" in default.needs:
-            return _compare(nbest, None, None)
-        return _compare(demote_to_extras(nbest, default.columns), default, None)
+        lacking = gain is None and nbest.references is None and has_preferences(nbest)
+        if lacking and "references" in default.needs:
+            return _compare(judge(nbest, None), None)
+        lists = demote_to_extras(nbest, default.columns)
+        return _compare(judge(lists, default), default)
     draws = as_draws(posterior)
     metric = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
     if metric is None and not has_preferences(nbest):
         raise explain_missing_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(recipe.for_training(nbest).nbest, metric, draws)
+        return _compare(judge(recipe.for_training(nbest).nbest, metric), metric, draws)
     comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), metric)
     if not comparison.rows:
         raise explain_missing_gains(nbest, draws)
@@ -133,7 +132,11 @@ def compare_baselines(
 
 
 def record_comparison(
-    draws: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
+    draws: Draws,
+    lists: NBest,
+    metric: Metric | None,
+    gains: Float64 | None,
+    without: Draws | None = None,
 ) -> Draws:
     """Return a posterior with its comparison recorded, and log the result.
 
@@ -146,48 +149,27 @@ def record_comparison(
         lists: the adaptation sentences, prepared, with their preferences.
         metric: of the gains; None for preferences.
         gains: (candidates,) if they are available.
+        without: the posterior of the same lists where the weights of indicators are 0. Then only
+            the comparison with it is logged, as a warning if its choices are clearly better.
     """
     given = isinstance(metric, Column) or (gains is not None and lacks_canonical(draws))
-    if draws.domains:  # the weights are those of a new domain
+    if draws.domains or not (given or uses_preferences(draws)):  # domains: of a new domain
         return draws
-    if not (given or uses_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
+    judged = judge(lists, metric, gains)
+    if len(judged.lists) < 2:
         return draws
-    comparison = _compare(lists, metric, draws, gains)
-    if comparison.warning:
+    comparison = _compare(judged, metric, draws, without)
+    if without is not None:
+        row = comparison.row(Way.WITHOUT)
+        log = warn_user if row is not None and row.verdict == WORSE else log_info
+        log(comparison.of_indicators)
+    elif comparison.warning:
         warn_user(comparison.warning)
-    if message := comparison.share_of_best if comparison.warning else comparison.summary:
-        log_info(message)
-    return _record(draws, comparison)
-
-
-def record_comparison_without_indicators(
-    draws: Draws, without: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
-) -> Draws:
-    """Return a posterior whose comparison has a row of the weights without indicators.
-
-    Both are evaluated by leave-one-out. The result is logged: it is a warning if the choices
-    without indicators are clearly better.
-
-    Args:
-        draws: from `record_comparison`.
-        without: the posterior of the same lists where the weights of indicators are 0.
-        lists: the adaptation sentences, prepared.
-        metric: of the gains.
-        gains: (candidates,) if they are available.
-    """
-    recorded = read_comparison(draws)
-    if recorded is None or metric is None or recorded.evaluation != LEFT_OUT:
-        return draws
-    comparison = _compare(lists, metric, draws, gains, without)
-    row = comparison.row(WITHOUT)
-    log = warn_user if row is not None and row.verdict == WORSE else log_info
-    log(comparison.of_indicators)
-    return _record(draws, comparison)
-
-
-def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
-    """Return the posterior with the comparison in its record."""
-    return replace(draws, record=structs.replace(draws.record, comparison=comparison.record()))
+        log_info(comparison.share_of_best)
+    else:
+        log_info(comparison.summary)
+    recorded = msgspec.to_builtins(comparison)
+    return replace(draws, record=structs.replace(draws.record, comparison=recorded))
 
 
 def describe_left_out(indicators: IndicatorsRecord) -> str:
@@ -216,8 +198,13 @@ def read_comparison(draws: Draws) -> BaselineComparison | None:
     Raises:
         DataError: if it cannot be read.
     """
-    record = draws.record.comparison
-    return None if record is None else BaselineComparison.from_record(record)
+    if draws.record.comparison is None:
+        return None
+    try:
+        return msgspec.convert(draws.record.comparison, BaselineComparison)
+    except msgspec.ValidationError as error:
+        message = f"the comparison with baselines cannot be read ({error}): adapt again"
+        raise DataError(message, code="damaged") from error
 
 
 def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
@@ -259,76 +246,66 @@ def has_inputs(nbest: NBest, metric: Metric) -> bool:
 
 def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_gain`."""
-    gain, code = criterion_of(draws.record), "missing-references"
-    message = "the lists have no references, and the posterior has no column of judgements: "
-    message += "give references or preferences"
+    gain, wanted = criterion_of(draws.record), "a column of judgements"
     if uses_preferences(draws):
-        message = "the lists have no preferences or rankings, and no references: add one of them"
+        wanted = "preferences or rankings"
     elif gain is not None and gain.columns:
-        columns = ", ".join(gain.columns)
-        message = f"the lists have neither references nor the column {columns}: add one"
+        wanted = f"the column {', '.join(gain.columns)}"
     elif gain is not None and "sources" in gain.needs and nbest.sources is None:
-        message, code = f"{gain.key} needs the source of each sentence", "missing-sources"
-    return DataError(message, nbest.origin, parameter=code.partition("-")[2], code=code)
+        message = f"{gain.key} needs the source of each sentence"
+        return DataError(message, nbest.origin, parameter="sources", code="missing-sources")
+    message = f"the lists have neither references nor {wanted}: add one of them"
+    return DataError(message, nbest.origin, parameter="references", code="missing-references")
 
 
 def _compare(
-    lists: NBest,
+    judged: Gains | Answers,
     metric: Metric | None,
-    draws: Draws | None,
-    gains: Float64 | None = None,
+    draws: Draws | None = None,
     without: Draws | None = None,
 ) -> BaselineComparison:
     """Return the comparison on adaptation sentences, by leave-one-out.
 
     Args:
-        lists: the adaptation sentences, prepared.
+        judged: the adaptation sentences, prepared.
         metric: of the gains; None for preferences.
         draws: the posterior; None compares only the baselines.
-        gains: (candidates,) if they are available.
         without: the posterior whose weights of indicators are 0, if that is compared too.
 
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    judged, unit = judge(lists, metric, gains), name_gain(metric)
-    nbest = judged.lists
-    if len(nbest) < 2:
+    if len(judged.lists) < 2:
         message = "baselines need at least two lists with two judged candidates each"
-        raise DataError(message, lists.origin, code="no-data")
-    baselines, ways, log_loss = select_baselines(judged, draws)
-    in_sample, doubtful, related, best, predictions = False, 0, None, None, []
+        raise DataError(message, judged.lists.origin, code="no-data")
+    found, log_loss = select_baselines(judged, draws)
+    details: dict[str, Any] = {"evaluation": LEFT_OUT, "unjudged": judged.left_out}
     if draws is not None:
         in_sample = draws.kind == "point" or draws.pointwise is None
-        scores, k_hat = _scores(draws, nbest, in_sample=in_sample)
-        doubtful = int(np.sum(k_hat > POOR_PARETO_K))
-        ways["adapted", ADAPTED] = judged.of_scores(scores)
+        scores, k_hat = score_left_out(draws, judged.lists, in_sample=in_sample)
+        details["doubtful"] = int(np.sum(k_hat > POOR_PARETO_K))
+        found.append((BaselineRow(Way.ADAPTED, "adapted"), judged.of_scores(scores)))
         predicted = predict_answers(draws, judged, in_sample=in_sample)
-        if isinstance(judged, Answers):
-            log_loss |= _log_loss(judged, predicted[:, 0])
-        if not in_sample:
-            predictions = [(p, weight) for p, weight in predicted.round(6).tolist()]
-            best = judged.count_best(scores)
-            related = judged.association(scores) if len(nbest) >= _MIN_LISTS else None
+        log_loss |= _log_loss(judged, predicted)
+        if in_sample:
+            details["evaluation"] = IN_SAMPLE
+        else:
+            details["predictions"] = tuple(map(tuple, predicted.round(6).tolist()))
+            details["best"] = judged.count_best(scores)
+            if len(judged.lists) >= _MIN_LISTS:
+                details["association"] = judged.association(scores)
     if draws is not None and without is not None:
-        ways["baseline", WITHOUT] = judged.of_scores(_scores(without, nbest, in_sample=False)[0])
         weights = {name: w for name, w in without.at_point("mean").items() if w}
         columns = ", ".join(source.column for source in find_indicators(draws))
-        baselines = replace(baselines, indicators=columns, without=weights)
-    sums = sum_gains(ways, judged.bounds(), judged.weight, log_loss)
-    evaluation = IN_SAMPLE if in_sample else LEFT_OUT
-    rows, left_out = make_rows(sums, accuracy=metric is None), judged.left_out
-    counts = left_out, doubtful, related, best, tuple(predictions)
-    return BaselineComparison(rows, baselines, unit, evaluation, *counts)
-
-
-def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
-    """Return (candidates,) scores by the posterior, as `rerank` chooses, and k̂ of each list."""
-    by_mean = not draws.record.canonical
-    if in_sample and by_mean:
-        return lists.scores(draws.aligned(lists, draws.mean[None])[0]), np.zeros(len(lists))
-    by_list, k_hat = leave_one_out(draws, lists, in_sample=in_sample, by_mean=by_mean)
-    return np.concatenate(by_list), k_hat
+        scores, _ = score_left_out(without, judged.lists)
+        row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
+        found.append((row, judged.of_scores(scores)))
+    ways = {(row.kind, row.name): of_lists for row, of_lists in found}
+    sums = sum_gains(judged, ways, log_loss)
+    rows = estimate_rows((row for row, _ in found), sums, accuracy=metric is None)
+    simple = [row for row in rows if row.kind == "baseline" and row.name != Way.WITHOUT]
+    best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
+    return BaselineComparison(rows, name_gain(metric), best.name, **details)
 
 
 def predict_answers(draws: Draws, judged: Gains | Answers, *, in_sample: bool = False) -> Float64:
@@ -348,18 +325,20 @@ def predict_answers(draws: Draws, judged: Gains | Answers, *, in_sample: bool = 
     else:
         return np.empty((0, 2))
     of_two = judged.lists.regroup(lists, rows.ravel(), np.full(len(rows), 2))
-    p = np.reshape([leave_one_out(draws, of_two, in_sample=in_sample)[0]], (-1, 2))[:, 0]
-    return np.stack([p, weight], axis=1)
+    p, _ = score_left_out(draws, of_two, in_sample=in_sample, by_mean=False)
+    return np.stack([p[::2], weight], axis=1)
 
 
-def _log_loss(judged: Answers, p: Float64) -> dict[str, Float64]:
-    """Return the mean −log p of the preferences about each list."""
-    return {ADAPTED: judged.pairs.mean_of_lists(-np.log(np.maximum(p, _TINY)))}
+def _log_loss(judged: Gains | Answers, predicted: Float64) -> dict[str, Float64]:
+    """Return the mean −log p of the preferences about each list, from `predict_answers`."""
+    if not isinstance(judged, Answers):
+        return {}
+    return {Way.ADAPTED: judged.pairs.mean_of_lists(-np.log(np.maximum(predicted[:, 0], _TINY)))}
 
 
-def leave_one_out(
-    draws: Draws, lists: NBest, *, in_sample: bool = False, by_mean: bool = False
-) -> tuple[list[Float64], Float64]:
+def score_left_out(
+    draws: Draws, lists: NBest, *, in_sample: bool = False, by_mean: bool | None = None
+) -> tuple[Float64, Float64]:
     """Return scores of candidates by the posterior without their list, and k̂ of each list.
 
     The posterior without a list is that of at most 1000 evenly spaced draws, by Pareto-smoothed
@@ -370,32 +349,36 @@ def leave_one_out(
         lists: the adaptation sentences, prepared. All preferences about a list are left out
             together; two lists may be of the same sentence.
         in_sample: Use the posterior of all lists instead, which need not have log-likelihoods.
-        by_mean: Score by the mean weights, not by the predictive probability.
+        by_mean: Score by the mean weights, not by the predictive probability; None does as `rerank`
+            chooses, by the mean if there are no canonical weights.
 
     Returns:
-        (N,) scores for each list; and (sentences,) Pareto k̂, above 0.7 they are unreliable.
+        (candidates,) scores; and (sentences,) Pareto k̂, above 0.7 they are unreliable.
 
     Raises:
         DataError: if the draws belong to other lists.
     """
     from bpa_ppl.models.probabilities import normalised
 
+    scores, pareto_k = np.zeros(len(lists.features)), np.zeros(len(lists))
+    by_mean = not draws.record.canonical if by_mean is None else by_mean
+    if in_sample and by_mean:
+        return lists.scores(draws.aligned(lists, draws.mean[None])[0]), pareto_k
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _of_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
-    weights, scores, pareto_k = draws.aligned(lists)[chosen], [], np.zeros(len(lists))
+    weights = draws.aligned(lists)[chosen]
     for s in range(len(lists)):
         left_out = log_weight
         if likelihood is not None:
             smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood[:, s])
             left_out = smoothed if np.isfinite(pareto_k[s]) else log_weight  # else too few draws
-        share = importance_weights(left_out)
-        features = lists.features[lists.rows(s)].astype(np.float64)
+        rows, share = lists.rows(s), importance_weights(left_out)
+        features = lists.features[rows].astype(np.float64)
         if by_mean:
-            scores.append(features @ (share @ weights))
+            scores[rows] = features @ (share @ weights)
         else:
-            p = normalised((features - features[:1]) @ weights.T, axis=0)[1]
-            scores.append(p @ share)
+            scores[rows] = normalised((features - features[:1]) @ weights.T, axis=0)[1] @ share
     return scores, pareto_k
 
 
@@ -430,64 +413,69 @@ def compare_with_recorded(
         choice: (sentences,) positions.
         metric: of the gains; None for preferences.
     """
-    recorded = read_comparison(draws)
-    best = None if recorded is None else recorded.best
-    if recorded is not None:
-        baselines = recorded.baselines
-    else:
-        spread = zip(lists.feature_names, lists.spread.tolist(), strict=True)
-        varying = {name: value for name, value in spread if value > 0}
-        signs = find_prior_signs(draws)
-        baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
-    sums, unjudged = sum_gains_of_choices(draws, baselines, lists, choice, metric)
-    rows = make_rows(sums, accuracy=metric is None)
-    if not baselines.best:
-        gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
-        baselines = replace(baselines, best=max(gain, key=lambda name: gain[name], default=FIRST))
-    return BaselineComparison(rows, baselines, name_gain(metric), unjudged=unjudged, best=best)
+    choices = ChoiceGains(draws, metric)
+    choices.add(lists, choice)
+    return choices.comparison
 
 
-def sum_gains_of_choices(
-    draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, metric: Metric | None
-) -> tuple[dict[tuple[str, str], Float64], int]:
-    """Return sums of gains as `sum_gains`, and the number of candidates without a gain.
+class ChoiceGains:
+    """Gains of choices from new lists, and of baselines, which add up part by part.
 
-    For equal scores a baseline chooses the first. Preferences are compared by scores: those of the
-    posterior, with each chosen candidate above the others.
+    Args:
+        draws: the posterior, with the baselines that were selected on the adaptation sentences.
+        metric: of the gains; None for preferences.
+
+    Attributes:
+        recorded: the comparison on the adaptation sentences; None if it is not recorded.
+        sums: from `sum_gains`; empty before any list is judged.
     """
-    judged: Gains | Answers
-    if metric is None:
-        judged = Answers(*compared_lists(lists))
-        lists, choice = judged.lists, choice[judged.pairs.sentences]
+
+    def __init__(self, draws: Draws, metric: Metric | None):
+        self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
+        self._draws, self._metric, self._unjudged = draws, metric, 0
+        self._ways = () if self.recorded is None else self.recorded.rows
+
+    def add(self, lists: NBest, choice: Int64) -> None:
+        """Add lists with the features of the posterior, and (sentences,) choices from them.
+
+        For equal scores a baseline chooses the first. Preferences are compared by scores: those of
+        the posterior, with each chosen candidate above the others.
+        """
+        judged: Gains | Answers
+        if self._metric is None:
+            judged = Answers(*compared_lists(lists))
+            lists, choice = judged.lists, choice[judged.pairs.sentences]
+        else:
+            gains = gains_in(lists, self._metric)
+            judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
+        self._unjudged += judged.left_out
         if not len(lists):
-            return {}, judged.left_out
-    else:
-        gains = gains_in(lists, metric)
-        judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
-    first = lists.offsets[:-1]
-
-    def gains_by(scores: Float64) -> Float64:
+            return
+        self._ways = self._ways or tuple(simple_ways(lists, self._draws))
+        ways, log_loss = dict[Key, Float64](), dict[str, Float64]()
+        for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
+            if (scores := row.scores(lists)) is not None:
+                ways[row.kind, row.name] = judged.of_choice(lists.best(scores), scores)
+                if isinstance(judged, Answers) and np.isfinite(row.slope):
+                    log_loss[row.name] = judged.pairs.log_loss(row.slope * scores)
+        adapted = np.zeros(len(lists.features))
         if isinstance(judged, Answers):
-            return judged.of_scores(scores)
-        return np.asarray(judged.gains[first + lists.best(scores)])
+            adapted, _ = score_left_out(self._draws, lists, in_sample=True)
+            log_loss |= _log_loss(judged, predict_answers(self._draws, judged, in_sample=True))
+        ways["adapted", Way.ADAPTED] = judged.of_choice(choice, adapted)
+        sums = sum_gains(judged, ways, log_loss)
+        self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}
 
-    scores = baselines.scores(lists, score_by_canonical(draws, lists))
-    single = {name: baselines.feature_scores(lists, name) for name in baselines.directions}
-    log_loss = dict[str, Float64]()
-    if isinstance(judged, Answers):
-        utilities = baselines.utilities(scores)
-        log_loss = {name: judged.pairs.log_loss(values) for name, values in utilities.items()}
-        log_loss |= _log_loss(judged, predict_answers(draws, judged, in_sample=True)[:, 0])
-        adapted = _scores(draws, lists, in_sample=True)[0]
-        best = np.maximum.reduceat(adapted, first)
-        adapted[first + choice] = np.where(adapted[first + choice] < best, np.inf, best)
-        of_choice = judged.of_scores(adapted)
-    else:
-        of_choice = judged.gains[first + choice]
-    ways = {("adapted", ADAPTED): of_choice}
-    ways |= {("baseline", name): gains_by(values) for name, values in scores.items()}
-    ways |= {("feature", name): gains_by(values) for name, values in single.items()}
-    return sum_gains(ways, judged.bounds(), judged.weight, log_loss), judged.left_out
+    @property
+    def comparison(self) -> BaselineComparison:
+        """The comparison of the choices with the baselines."""
+        rows = estimate_rows(self._ways, self.sums, accuracy=self._metric is None)
+        result = BaselineComparison(rows, name_gain(self._metric), unjudged=self._unjudged)
+        if self.recorded is not None:
+            return replace(result, selected=self.recorded.selected, best=self.recorded.best)
+        simple = [row for row in rows if row.name in (Way.FIRST, Way.MEAN)]
+        best = max(simple, key=lambda row: row.gain, default=BaselineRow(Way.FIRST))
+        return replace(result, selected=best.name)
 
 
 def name_gain(metric: Metric | None) -> str:

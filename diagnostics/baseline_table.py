@@ -1,35 +1,73 @@
-"""Adapted weights compared with simple ways to choose: a table, and sentences about it."""
+"""Simple ways to choose, compared with adapted weights: a table, and sentences about it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, structs
 
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import counted, decimals_for, text_table
-from bpa_ppl.diagnostics.baselines import BEST, FIRST, RANDOM, WITHOUT, Baselines, is_ordered
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import NBest, feature_of
 
-ADAPTED = "adapted weights"
+
+class Way(StrEnum):
+    """The names of the ways to choose, other than single features."""
+
+    ADAPTED = "adapted weights"
+    FIRST = "first candidate"
+    TOTAL = "total of the decoder"
+    CANONICAL = "canonical weights"
+    MEAN = "mean of the standardised features"
+    FEATURE = "best single feature"
+    SYSTEM = "best single system"
+    RIDGE = "ridge regression"
+    LOGISTIC = "logistic regression"
+    WITHOUT = "adapted weights without indicators"
+    RANDOM = "random candidate"
+    BEST = "best candidate"
+
+
+#: How to use each baseline instead of the adapted weights.
+_ADVICE: Mapping[str, str] = {
+    Way.FIRST: "take the first candidate of each list",
+    Way.TOTAL: "take the candidate of the highest total",
+    Way.CANONICAL: "keep the canonical weights",
+    Way.MEAN: "choose by the mean of the standardised features, or adapt from equal weights",
+    Way.FEATURE: "choose by {} alone",
+    Way.SYSTEM: "take the candidates of {}",
+    Way.RIDGE: "fit RidgeCV of scikit-learn to gains and features minus their means of each list",
+    Way.LOGISTIC: "fit LogisticRegression of scikit-learn to differences of two candidates",
+    Way.WITHOUT: "leave out categorical {}",
+}
 #: The kinds of rows, in the order of the table.
-_KINDS = ("adapted", "baseline", "feature", "bound")
+KINDS = ("adapted", "baseline", "feature", "bound")
 #: The unit of the gain of a way to choose where preferences are observed.
 ACCURACY = "accuracy"
 BETTER, WORSE, TIE = "better", "worse", "tie"
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
+#: Notes on the evaluation.
+_EVALUATED = {
+    LEFT_OUT: "Leave-one-out: choices from a list do not use its judgements.",
+    IN_SAMPLE: "In-sample: the adapted weights use the judgements of these lists.",
+    NEW: "",
+}
 PROBABILITY = 0.95
-_PERCENT = f"{100 * PROBABILITY:g}%"
+_INTERVAL = f"{100 * PROBABILITY:g}% interval"
 _MAX_FEATURES = 10  # in a printed table
 _DECIMALS = 3  # of a gain, and more where its interval is narrower
 #: So many equal signs are significant at 5%: 2 / 2⁶ = 0.03.
 SAME_SIGNS = 6
+#: If the first candidate is the preferred one in so many lists or more, and in all of them, the
+#: order of the candidates was made from the answers.
+_ORDERED = 5
 #: Scores do not explain the gains if their association is below this. So it is for six of seven
 #: samples of gains permuted within lists, and for fewer than one of ten of real collections, where
 #: it is 2 to 8.
@@ -51,10 +89,12 @@ _SELECTED = "Features, systems and regressions are those of the adaptation sente
 #: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
 #: 1998; Agresti & Caffo 2000): without them, intervals of few lists are too narrow.
 _ADDED, _ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
+#: The kind and the name of a row.
+Key = tuple[str, str]
 
 
-class BaselineRow(NamedTuple):
-    """One way to choose, compared with the adapted weights.
+class BaselineRow(Struct, frozen=True, omit_defaults=True):
+    """One way to choose: how it scores candidates, and how it compares with the adapted weights.
 
     Attributes:
         name: of the way to choose.
@@ -62,7 +102,8 @@ class BaselineRow(NamedTuple):
             candidate).
         lists: the number of lists whose chosen candidate is judged.
         gain: the mean gain.
-        share: of the headroom, which is the difference between the random and the best candidate.
+        share: of the headroom, which is the difference between the random and the best candidate;
+            NaN for an accuracy.
         difference: the mean gain of the adapted weights minus that of this row, over the lists
             where both choices are judged; NaN if there are none.
         low: lower end of the 95% interval of the difference, by Student's t over lists.
@@ -70,25 +111,84 @@ class BaselineRow(NamedTuple):
         gain_low: lower end of the 95% interval of an accuracy; NaN for another gain.
         gain_high: upper end.
         log_loss: the mean −log p of the answers; NaN if the choice has no probability.
+        weights: of the features or, of the best system, of the systems, the best one first; as
+            selected on the adaptation lists.
+        column: the column that names the systems, or the columns whose indicators are left out.
+        slope: the factor of the scores whose differences are the logits of preferences; NaN if the
+            choice has no probability.
 
     >>> row = BaselineRow("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
-    >>> row.verdict, row.cells
-    ('better', ['first candidate', '1.000', '20%', '+0.500', '+0.250 to +0.750', 'better'])
-    >>> BaselineRow("adapted weights", "adapted", 9, 0.75, 0.5, gain_low=0.5, gain_high=0.9).cells
-    ['adapted weights', '0.750', '0.500 to 0.900', '–', '–', '–', '–']
+    >>> row.verdict, row.cells[-3:]
+    ('better', ['+0.500', '+0.250 to +0.750', 'better'])
+    >>> BaselineRow("adapted weights", "adapted", 9, 0.75, gain_low=0.5, gain_high=0.9).cells
+    ['adapted weights', '0.750', '0.500 to 0.900', '–', '–', '–', '–', '–']
+    >>> row = BaselineRow("best single feature", weights={"TER": -1.0})
+    >>> row.label, row.advice
+    ('best single feature (low TER)', 'choose by low TER alone')
     """
 
     name: str
-    kind: str
-    lists: int
-    gain: float
-    share: float
+    kind: str = "baseline"
+    lists: int = 0
+    gain: float = math.nan
+    share: float = math.nan
     difference: float = math.nan
     low: float = math.nan
     high: float = math.nan
     gain_low: float = math.nan
     gain_high: float = math.nan
     log_loss: float = math.nan
+    weights: dict[str, float] = {}
+    column: str = ""
+    slope: float = math.nan
+
+    @property
+    def label(self) -> str:
+        """The name with the feature, the system or the indicators, as it is printed."""
+        if self.kind == "feature":
+            return f"low {self.name}" if self.weights.get(self.name, 1) < 0 else self.name
+        return f"{self.name} ({self._detail})" if self._detail else self.name
+
+    @property
+    def advice(self) -> str:
+        """How to use a baseline instead of the adapted weights."""
+        return _ADVICE[self.name].format(self._detail)
+
+    @property
+    def _detail(self) -> str:
+        first = next(iter(self.weights), "")
+        low = "low " if self.weights.get(first, 1) < 0 else ""
+        of: dict[str, str] = {Way.FEATURE: low + first, Way.SYSTEM: first, Way.WITHOUT: self.column}
+        return of.get(self.name, "")
+
+    def scores(self, nbest: NBest) -> Float64 | None:
+        """Return the scores by which it chooses, (candidates,); None if the lists have none.
+
+        A feature that no candidate has is 0, as in `rerank`.
+
+        Args:
+            nbest: lists with the features that the weights were selected from.
+        """
+        if self.name == Way.FIRST:
+            return -np.arange(len(nbest.features), dtype=np.float64)
+        if self.name == Way.TOTAL and nbest.totals is not None:
+            return nbest.totals.astype(np.float64)
+        if self.name == Way.SYSTEM and self.column in nbest.extras:
+            systems = map(str, nbest.extras[self.column])
+            return np.array([self.weights.get(system, 0.0) for system in systems])
+        if self.name == Way.SYSTEM or not self.weights:
+            return None
+        parts = (weight * values_of(nbest, name) for name, weight in self.weights.items())
+        return np.asarray(sum(parts))
+
+    def choose(self, nbest: NBest) -> Int64:
+        """Return the position of the choice from each list, (sentences,); the first of equal ones.
+
+        Args:
+            nbest: as for `scores`; without scores it is the first candidate.
+        """
+        scores = self.scores(nbest)
+        return nbest.best(np.zeros(len(nbest.features)) if scores is None else scores)
 
     @property
     def verdict(self) -> str:
@@ -104,31 +204,31 @@ class BaselineRow(NamedTuple):
             low = high = self.difference
         return BETTER if low > 0 else WORSE if high < 0 else TIE
 
-    def difference_in_words(self, unit: str = "") -> str:
-        """Return the difference in a unit, with its interval if it has one.
+    @property
+    def difference_in_words(self) -> str:
+        """The difference, with its interval if it has one.
 
-        >>> BaselineRow("first candidate", "baseline", 5, 1.0, 0.2, 0.5).difference_in_words("mqm")
-        '+0.500 mqm'
+        >>> BaselineRow("first candidate", "baseline", 5, 1.0, 0.2, 0.5).difference_in_words
+        '+0.500'
         """
         *_, difference, interval, _ = self.cells
-        words = f"{difference} {unit}".rstrip()
-        return f"{words}, {_PERCENT} interval {interval}" if math.isfinite(self.low) else words
+        return difference if interval == "–" else f"{difference}, {_INTERVAL} {interval}"
 
     @property
     def cells(self) -> list[str]:
         """The cells of the printed row."""
-        interval, spread = "–", abs(self.gain)
-        if math.isfinite(self.low):
-            spread = (self.high - self.low) / 2
+        spread = abs(self.gain) if math.isnan(self.low) else (self.high - self.low) / 2
         digits = f".{decimals_for(spread, _DECIMALS)}f"
-        if math.isfinite(self.low):
-            interval = f"{self.low:+{digits}} to {self.high:+{digits}}"
-        cells = [_number(self.gain, digits), _number(100 * self.share, ".0f", "%")]
-        if math.isfinite(self.gain_low):
-            of_gain = f"{self.gain_low:.3f} to {self.gain_high:.3f}"
-            cells[1:] = [of_gain, _number(self.log_loss, ".3f")]
-        cells += [_number(self.difference, f"+{digits}"), interval, self.verdict or "–"]
-        return [self.name, *(text.translate(_MINUS) for text in cells)]
+        numbers = (
+            f"{self.gain:{digits}}",
+            f"{self.gain_low:.3f} to {self.gain_high:.3f}",
+            f"{self.log_loss:.3f}",
+            f"{self.share:.0%}",
+            f"{self.difference:+{digits}}",
+            f"{self.low:+{digits}} to {self.high:+{digits}}",
+            self.verdict or "nan",
+        )
+        return [self.label, *("–" if "nan" in n else n.translate(_MINUS) for n in numbers)]
 
 
 @dataclass(frozen=True)
@@ -138,8 +238,8 @@ class BaselineComparison:
     Attributes:
         rows: the adapted weights (if they were compared), the baselines, single features, the
             random and the best candidate.
-        baselines: as selected on the adaptation sentences.
         unit: the name of the gain; `accuracy` for preferences.
+        selected: the name of the baseline of the highest mean gain on the adaptation sentences.
         evaluation: `leave-one-out`: choices from a list do not use its gains; `in-sample`: those
             of the adapted weights do; or `new lists`.
         unjudged: the number of candidates without a gain, or of answers of "no difference".
@@ -154,23 +254,25 @@ class BaselineComparison:
 
     >>> rows = [
     ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
-    ...     BaselineRow("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
+    ...     BaselineRow(
+    ...         *("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
+    ...         weights={"comet": 1.0},
+    ...     ),
     ... ]
-    >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
-    >>> result = BaselineComparison(tuple(rows), selected, "mqm")
+    >>> result = BaselineComparison(tuple(rows), "mqm", "best single feature")
     >>> result.baseline.gain, result.baseline.verdict, result.row("adapted weights").share
     (1.5, 'tie', 0.5)
     >>> result.warning, result.notes
     ('', [])
     >>> print(result.summary)
-    the adapted weights are as good as the best single feature (comet), as far as 9 lists show ...
+    the adapted weights are not better than the best single feature (comet), as far as 9 lists ...
     >>> result.block().header
     ['choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is']
     """
 
     rows: tuple[BaselineRow, ...]
-    baselines: Baselines
     unit: str
+    selected: str = ""
     evaluation: str = NEW
     unjudged: int = 0
     doubtful: int = 0
@@ -186,7 +288,7 @@ class BaselineComparison:
     @property
     def baseline(self) -> BaselineRow | None:
         """The row of the best baseline, as selected on the adaptation sentences."""
-        return self.row(self.baselines.best)
+        return self.row(self.selected)
 
     @property
     def warning(self) -> str:
@@ -196,24 +298,14 @@ class BaselineComparison:
         """
         row = self.baseline
         if row is not None and row.verdict == WORSE:
-            return (
-                f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher "
-                f"{self.measure} than the adapted weights (adapted minus baseline: "
-                f"{row.difference_in_words()}; {self.evaluation}); to use it, "
-                f"{self.baselines.advice(row.name)}"
-            )
+            return f"{self._than_baseline}, {self.evaluation}; to use that baseline, {row.advice}"
         if self.association is None or self.association >= _CHANCE:
             return ""
-        explained = f"({self.association:.1f} standard errors above chance, {self.evaluation})"
-        if self.unit == ACCURACY:
-            simple = f"; {self.summary}" if row is not None and self._not_better(row) else ""
-            return (
-                "the answers do not separate the features: the adapted weights barely explain them "
-                f"{explained}{simple}; give more answers, or add features"
-            )
+        simple = f"; {self._than_baseline}" if row is not None and row.difference <= 0 else ""
         return (
-            "the judged lists do not separate the features: the adapted weights barely explain the "
-            f"gains of their candidates {explained}; judge more lists, or add features"
+            "the judgements do not separate the features: the adapted weights barely explain them "
+            f"({self.association:.1f} standard errors above chance, {self.evaluation}){simple}; "
+            "give more of them, or add features"
         )
 
     @property
@@ -229,38 +321,31 @@ class BaselineComparison:
         The best baseline is that of the adaptation lists; on new ones another may be better. Empty
         if there are none.
         """
-        best, parts = self.baseline, []
-        if self.evaluation != NEW or best is None or best.verdict != BETTER:
+        if self.evaluation != NEW or self.baseline is None or self.baseline.verdict != BETTER:
             return ""
+        parts = []
         for verdict, words in ((TIE, "not clearly better than"), (WORSE, "worse than")):
             rows = [row for row in self.rows if (row.kind, row.verdict) == ("baseline", verdict)]
-            found = [
-                f"the {self._named(row)} (difference {row.difference_in_words()})" for row in rows
-            ]
+            found = [f"the {row.label} (difference {row.difference_in_words})" for row in rows]
             parts += [f"{words} {' and '.join(found)}"] if found else []
         return ", and ".join(parts)
 
     @property
     def _than_baseline(self) -> str:
         row = self.baseline
-        if row is None or not row.verdict:
-            return ""
-        compared = f"{row.verdict} than the {self._named(row)}"
-        if row.verdict == TIE:
-            compared = "not better than" if self._not_better(row) else "as good as"
-            lists = counted(row.lists, "list")
-            compared += f" the {self._named(row)}, as far as {lists} show"
-        both = ""
-        if self.unit == ACCURACY and (adapted := self.row(ADAPTED)) is not None:
-            both = f"accuracy {adapted.gain:.3f} against {row.gain:.3f}, "
-        unit = "" if both else self.unit
-        return (
-            f"the adapted weights are {compared} ({both}difference {row.difference_in_words(unit)})"
-        )
+        return f"the adapted weights are {self._than(row)}" if row and row.verdict else ""
 
-    def _not_better(self, row: BaselineRow) -> bool:
-        """Return whether the adapted weights have no higher accuracy than a baseline."""
-        return self.unit == ACCURACY and row.difference <= 0
+    def _than(self, row: BaselineRow) -> str:
+        """Return how the adapted weights compare with a baseline."""
+        words = f"{row.verdict} than the {row.label}"
+        if row.verdict == TIE:
+            words = "as good as" if row.difference > 0 else "not better than"
+            words += f" the {row.label}, as far as {counted(row.lists, 'list')} show"
+        _, gain, *_ = structs.replace(row, gain=row.gain + row.difference).cells
+        return (
+            f"{words} ({self.measure} {gain} against {row.cells[1]}, difference "
+            f"{row.difference_in_words})"
+        )
 
     @property
     def share_of_best(self) -> str:
@@ -271,12 +356,10 @@ class BaselineComparison:
         """
         if self.best is None:
             return ""
-        count, lists = self.best
-        low, high = estimate_proportion(count, lists)
+        (count, lists), (low, high) = self.best, estimate_proportion(*self.best)
         return (
-            f"of {counted(lists, 'adaptation list')}, {100 * count / lists:.0f}% have a choice "
-            f"among the best candidates ({LEFT_OUT}, {_PERCENT} interval {100 * low:.0f}% to "
-            f"{100 * high:.0f}%)"
+            f"of {counted(lists, 'adaptation list')}, {count / lists:.0%} have a choice among the "
+            f"best candidates ({LEFT_OUT}, {_INTERVAL} {low:.0%} to {high:.0%})"
         )
 
     @property
@@ -285,45 +368,37 @@ class BaselineComparison:
 
         >>> rows = [
         ...     BaselineRow("adapted weights", "adapted", 20, -1.5, 0.25),
-        ...     BaselineRow(WITHOUT, "baseline", 20, -1.25, 0.5, -0.25, -0.375, -0.125),
+        ...     BaselineRow(
+        ...         *("adapted weights without indicators", "baseline", 20, -1.25, 0.5),
+        ...         *(-0.25, -0.375, -0.125), column="system",
+        ...     ),
         ... ]
-        >>> result = BaselineComparison(tuple(rows), Baselines(indicators="system"), "mqm")
-        >>> print(result.of_indicators)
-        with the indicators of system the choices have a mean mqm of -1.5, without them -1.25 ...
+        >>> print(BaselineComparison(tuple(rows), "mqm", evaluation="leave-one-out").of_indicators)
+        with the indicators of system the choices are worse than the adapted weights without ...
         """
-        row = self.row(WITHOUT)
+        row = self.row(Way.WITHOUT)
         if row is None or not row.verdict:
             return ""
-        remedy = self.baselines.advice(WITHOUT)
-        advice = {
-            BETTER: f"keep categorical {self.baselines.indicators}",
-            WORSE: remedy,
-            TIE: "the difference is not clear"
-            + (f"; {remedy} if more lists confirm it" if row.difference < 0 else ""),
-        }[row.verdict]
-        return (
-            f"with the indicators of {self.baselines.indicators} the choices have a mean "
-            f"{self.unit} of {row.gain + row.difference:.3g}, without them {row.gain:.3g} "
-            f"({counted(row.lists, 'list')}, {self.evaluation}; difference "
-            f"{row.difference_in_words()}): {advice}"
-        )
+        advice = f"keep categorical {row.column}" if row.verdict == BETTER else row.advice
+        if row.verdict == TIE:
+            more = f"; {advice} if more lists confirm it" if row.difference < 0 else ""
+            advice = f"the difference is not clear{more}"
+        choices = f"with the indicators of {row.column} the choices are"
+        return f"{choices} {self._than(row)}, {self.evaluation}: {advice}"
 
     @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
-        used, judgement, lacking = "gains", "candidate", "without a gain"
+        lacking = f"{counted(self.unjudged, 'candidate')} without a gain left out."
         if self.unit == ACCURACY:
-            used, judgement, lacking = "answers", "answer", "of “no difference”"
-        notes = []
-        if self.evaluation == LEFT_OUT:
-            notes.append(f"Leave-one-out: choices from a list do not use its {used}.")
-        if self.evaluation == IN_SAMPLE:
-            notes.append(f"In-sample: the adapted weights use the {used} of these lists.")
-        if self.doubtful:
-            notes.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
-        if self.unjudged:
-            notes.append(f"{counted(self.unjudged, judgement)} {lacking} left out.")
-        return notes
+            lacking = f"{counted(self.unjudged, 'answer')} of “no difference” left out."
+        doubtful = f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
+        notes = (
+            _EVALUATED[self.evaluation],
+            doubtful if self.doubtful else "",
+            lacking if self.unjudged else "",
+        )
+        return [note for note in notes if note]
 
     def row(self, name: str) -> BaselineRow | None:
         """Return the row of one way to choose; None if there is none."""
@@ -331,22 +406,17 @@ class BaselineComparison:
 
     def block(self) -> Table:
         """Return the table, with at most ten single features."""
-        accuracy = self.unit == ACCURACY
-        measures = [f"{_PERCENT} interval", "log loss"] if accuracy else ["of headroom"]
-        header = ["choice", self.measure, *measures]
-        if self.row(ADAPTED) is not None:
-            header += ["adapted − it", f"{_PERCENT} interval", "adapted is"]
-        left_out = sorted((r for r in self.rows if r.kind == "feature"), key=lambda r: -r.gain)
-        left_out = left_out[_MAX_FEATURES:]
-        if accuracy:  # a random candidate is right in half of the pairs
+        single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda r: -r.gain)
+        left_out, explained = single[_MAX_FEATURES:], _OF_GAIN.format(unit=self.unit)
+        if self.unit == ACCURACY:  # a random candidate is right in half of the pairs
             left_out += [row for row in self.rows if row.kind == "bound"]
-        cells = [
-            [self._named(row), *row.cells[1:]][: len(header)]
-            for row in self.rows
-            if row not in left_out
-        ]
-        explained = _OF_ACCURACY if accuracy else _OF_GAIN.format(unit=self.unit)
-        return Table(header, cells, " ".join([explained, _SELECTED, *self.notes]))
+            explained = _OF_ACCURACY
+        header = ["choice", self.measure, _INTERVAL, "log loss", "of headroom"]
+        header += ["adapted − it", _INTERVAL, "adapted is"]
+        columns = zip(header, *(r.cells for r in self.rows if r not in left_out), strict=True)
+        kept = (column for column in columns if {*column[1:]} != {"–"})
+        names, *rows = map(list, zip(*kept, strict=True))
+        return Table(names, rows, " ".join([explained, _SELECTED, *self.notes]))
 
     def _repr_html_(self) -> str:
         return self.block().html()
@@ -356,77 +426,11 @@ class BaselineComparison:
         rows, align = [list(map(str, row)) for row in table.rows], "r" * (len(table.header) - 1)
         return "\n".join([text_table(rows, table.header, align=f"l{align}"), *self.notes])
 
-    def record(self) -> dict[str, Any]:
-        """Return the comparison as plain values, which `from_record` reads."""
-        record = asdict(self)
-        record["rows"] = [[None if cell != cell else cell for cell in row] for row in self.rows]
-        if not self.baselines.indicators:
-            del record["baselines"]["indicators"], record["baselines"]["without"]
-        return record
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> BaselineComparison:
-        """Return a comparison from its record.
-
-        Raises:
-            DataError: if it is invalid.
-
-        >>> row = BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5)
-        >>> one = BaselineComparison((row,), Baselines(), "mqm")
-        >>> str(BaselineComparison.from_record(one.record())) == str(one)
-        True
-        """
-        try:
-            rows = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
-            return msgspec.convert({**record, "rows": rows}, cls)
-        except (KeyError, TypeError, msgspec.ValidationError) as error:
-            message = f"the comparison with baselines cannot be read ({error}): adapt again"
-            raise DataError(message, code="damaged") from error
-
-    def _named(self, row: BaselineRow) -> str:
-        baselines = self.baselines
-        return baselines.described(row.name) if row.kind == "feature" else baselines.named(row.name)
-
-
-def sum_gains(
-    ways: Mapping[tuple[str, str], Float64],
-    bounds: Mapping[str, Float64],
-    weight: Float64,
-    log_loss: Mapping[str, Float64] | None = None,
-) -> dict[tuple[str, str], Float64]:
-    """Return sums over lists for `make_rows`; those of more lists can be added to them.
-
-    All arrays are (sentences,), NaN where a choice is not judged.
-
-    Args:
-        ways: gains of the ways to choose by kind and name; the kinds are `adapted`, `baseline` and
-            `feature`.
-        bounds: gains of a random candidate and of the best.
-        weight: of each list.
-        log_loss: the mean −log p of the answers, of ways to choose that have a p.
-
-    Returns:
-        (14,) sums by kind and name, the bounds last.
-
-    >>> bounds = {RANDOM: np.zeros(2), BEST: np.full(2, 4.0)}
-    >>> ways = {("adapted", ADAPTED): np.array([3.0, 3.0]), ("baseline", FIRST): np.array([1.0, 3])}
-    >>> row = make_rows(sum_gains(ways, bounds, np.ones(2)))[1]
-    >>> row.name, row.gain, row.share, row.difference
-    ('first candidate', 2.0, 0.5, 1.0)
-    """
-    missing, result = weight * np.nan, {}
-    adapted = ways.get(("adapted", ADAPTED), missing)
-    ways = {**ways, **{("bound", name): gains for name, gains in bounds.items()}}
-    for kind, name in sorted(ways, key=lambda way: _KINDS.index(way[0])):
-        gains = ways[kind, name]
-        loss = (log_loss or {}).get(name, missing)
-        parts = weight**0, weight * bounds[RANDOM], weight * bounds[BEST], weight * loss
-        sums = [np.sum(part, where=np.isfinite(gains)) for part in parts]
-        difference = missing if kind == "adapted" else adapted - gains
-        result[kind, name] = np.array(
-            [*sums, *sum_moments(gains, weight), *sum_moments(difference, weight)]
-        )
-    return result
+def values_of(nbest: NBest, name: str) -> Float64:
+    """Return the values of a feature, (candidates,): 0 if no candidate has it, as in `rerank`."""
+    feature = feature_of(nbest, name)
+    return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)
 
 
 def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
@@ -440,34 +444,37 @@ def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
     return [float(part.sum()) for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)]
 
 
-def make_rows(
-    sums: Mapping[tuple[str, str], Float64], *, accuracy: bool = False
+def estimate_rows(
+    rows: Iterable[BaselineRow], sums: Mapping[Key, Float64], *, accuracy: bool = False
 ) -> tuple[BaselineRow, ...]:
     """Return the rows of the adapted weights, baselines, single features and bounds.
 
     Args:
-        sums: from `sum_gains`.
+        rows: of the ways to choose that have weights.
+        sums: from `baselines.sum_gains`.
         accuracy: whether the gain is the accuracy. The first candidate is left out if its order
             was made from the answers.
     """
-    rows = []
+    by_key, result = {(row.kind, row.name): row for row in rows}, []
+    added, added_differences = (_ADDED, _ADDED_DIFFERENCES) if accuracy else ((), ())
     for (kind, name), values in sums.items():
-        count, random, best, loss = values[:4].tolist()
-        of_gain, of_difference = values[4:9], values[9:]
-        if not count:
-            rows.append(BaselineRow(name, kind, 0, math.nan, math.nan))
-            continue
-        weight, _, gain, *_ = of_gain.tolist()
-        headroom = (gain - random) / (best - random) if best > random else math.nan
-        interval = estimate_mean(of_difference, _ADDED_DIFFERENCES if accuracy else ())
-        row = BaselineRow(name, kind, int(count), gain / weight, headroom, *interval)
+        count, random, best, loss, weight, _, gain, *_ = values.tolist()
+        mean, low, high = estimate_mean(values[4:9], added)
+        numbers: dict[str, Any] = {"lists": int(count), "gain": mean}
+        estimated = estimate_mean(values[9:], added_differences)
+        numbers |= zip(("difference", "low", "high"), estimated, strict=True)
         if accuracy:
-            _, low, high = estimate_mean(of_gain, _ADDED)
-            low, high = max(low, 0.0), min(high, 1.0)
-            row = row._replace(gain_low=low, gain_high=high, log_loss=loss / weight)
-        if not (accuracy and name == FIRST and is_ordered(row.gain, row.lists)):
-            rows.append(row)
-    return tuple(rows)
+            numbers |= {"gain_low": max(low, 0.0), "gain_high": min(high, 1.0)}
+            numbers["log_loss"] = loss / weight
+        elif best > random:
+            numbers["share"] = (gain - random) / (best - random)
+        way = by_key.get((kind, name), BaselineRow(name))
+        numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
+        known = {field: value for field, value in numbers.items() if value == value}  # not NaN
+        # In data sets of `chosen` and `rejected` answers, the order was made from the answers.
+        if not (accuracy and name == Way.FIRST and mean == 1 and count >= _ORDERED):
+            result.append(BaselineRow(str(name), kind, **known))
+    return tuple(result)
 
 
 def estimate_mean(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
@@ -494,19 +501,16 @@ def estimate_mean(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
     sums = sums + sum_moments(added, np.full(len(added), typical))
     weight, squared, total, weighted, squares = sums.tolist()
     freedom, centre = weight**2 / squared - 1, total / weight
-    if freedom < 1e-9:
-        return mean, math.nan, math.nan
     residual = squares - 2 * centre * weighted + centre**2 * squared
-    if residual <= 1e-12 * squares:  # all numbers are equal, but for rounding errors
+    # All numbers are equal, but for rounding errors.
+    if freedom < 1e-9 or residual <= 1e-12 * squares:
         return mean, math.nan, math.nan
-    spread = residual / weight**2
-    variance = spread * (freedom + 1) / freedom
-    quantile = stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2)
-    reach = float(quantile) * math.sqrt(variance)
-    return mean, centre - reach, centre + reach
+    error = math.sqrt(residual / weight**2 * (freedom + 1) / freedom)
+    quantile = float(stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2))
+    return mean, centre - quantile * error, centre + quantile * error
 
 
-def estimate_proportion(count: float, total: int) -> tuple[float, float]:
+def estimate_proportion(count: float, total: float) -> tuple[float, float]:
     """Return the 95% score interval of a proportion (Wilson 1927).
 
     Args:
@@ -522,7 +526,3 @@ def estimate_proportion(count: float, total: int) -> tuple[float, float]:
     centre = (count + z**2 / 2) / (total + z**2)
     reach = z * math.sqrt(count * (total - count) / total + z**2 / 4) / (total + z**2)
     return max(centre - reach, 0.0), min(centre + reach, 1.0)
-
-
-def _number(value: float, form: str, unit: str = "") -> str:
-    return f"{value:{form}}{unit}" if math.isfinite(value) else "–"

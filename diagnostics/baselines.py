@@ -1,48 +1,26 @@
-"""Simple ways to choose from n-best lists, selected on judged lists."""
+"""Judged lists, and the simple ways to choose that are best on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement, pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl.diagnostics.baseline_table import KINDS, BaselineRow, Key, Way, sum_moments, values_of
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.column import with_judged
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import Comparisons, compared_lists
-from bpa_ppl.nbest import NBest, centred, deviation_within, feature_of
+from bpa_ppl.nbest import NBest, centred, deviation_within
 from bpa_ppl.posterior.draws import Draws
 
-FIRST = "first candidate"
-TOTAL = "total of the decoder"
-CANONICAL = "canonical weights"
-MEAN = "mean of the standardised features"
-FEATURE = "best single feature"
-SYSTEM = "best single system"
-RIDGE = "ridge regression"
-LOGISTIC = "logistic regression"
-WITHOUT = "adapted weights without indicators"
-#: How to use each way to choose instead of the adapted weights, in the order of the tables.
-_ADVICE = {
-    FIRST: "take the first candidate of each list",
-    TOTAL: "take the candidate of the highest total",
-    CANONICAL: "keep the canonical weights",
-    MEAN: "choose by the mean of the standardised features, or adapt from there (equal weights)",
-    FEATURE: "choose by the {extreme} {feature} alone",
-    SYSTEM: "take the candidates of {system}",
-    RIDGE: "choose by RidgeCV of scikit-learn, fitted to gains and features minus their means of "
-    "each list",
-    LOGISTIC: "choose by LogisticRegression of scikit-learn, fitted to the differences of the "
-    "features of two candidates",
-    WITHOUT: "leave out categorical {indicators}",
-}
-RANDOM, BEST = "random candidate", "best candidate"
 #: Extras that may name the system of each candidate.
 _SYSTEM_COLUMNS = ("system", "model")
 #: A system is considered if it has a candidate in at least this share of the lists.
@@ -51,131 +29,9 @@ _MIN_SHARE = 0.5
 _FOLDS = 10
 #: Of the ridge regression of standardised gains on standardised features, the largest first.
 _PENALTIES = np.logspace(5, -1, 13)
-#: If the first candidate is the preferred one in so many lists or more, and in all of them, the
-#: order of the candidates was made from the answers.
-_ORDERED = 5
-_SIGNS = (1, -1)
-
-
-@dataclass(frozen=True)
-class Baselines:
-    """Simple ways to choose from n-best lists, as selected on lists with gains.
-
-    Attributes:
-        spread: the standard deviation of each feature within those lists.
-        signs: 1 or −1 for each feature, its sign in the mean of the standardised features.
-        directions: 1 where the highest value of a feature was the better choice, else −1.
-        feature: the best single feature; empty if no feature varies.
-        column: the extra that names the system of a candidate; empty if there is none.
-        systems: the systems by mean gain, best first.
-        best: the name of the baseline of the highest mean gain; empty if none was selected.
-        ridge: the weight of each feature by ridge regression; empty if it was not fitted.
-        logistic: the weight of each feature by logistic regression of preferences; empty if it was
-            not fitted.
-        slope: the factor of the mean of the standardised features in the same regression on this
-            mean alone.
-        indicators: the columns whose values are features of 0 and 1, such as `system`; empty if
-            there are none, or weights without them were not adapted.
-        without: the weight of each other feature, adapted without these indicators.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 3.0]]], ["LM0", "Length"])
-    >>> baselines = Baselines({"LM0": 0.5, "Length": 1.5}, {"LM0": 1, "Length": 1}, {"Length": -1})
-    >>> {name: scores.tolist() for name, scores in baselines.scores(lists).items()}
-    {'first candidate': [0.0, -1.0], 'mean of the standardised features': [2.0, 6.0]}
-    """
-
-    spread: Mapping[str, float] = field(default_factory=dict)
-    signs: Mapping[str, int] = field(default_factory=dict)
-    directions: Mapping[str, int] = field(default_factory=dict)
-    feature: str = ""
-    column: str = ""
-    systems: Sequence[str] = ()
-    best: str = ""
-    ridge: Mapping[str, float] = field(default_factory=dict)
-    logistic: Mapping[str, float] = field(default_factory=dict)
-    slope: float = 0.0
-    indicators: str = ""
-    without: Mapping[str, float] = field(default_factory=dict)
-
-    def scores(self, nbest: NBest, canonical: Float64 | None = None) -> dict[str, Float64]:
-        """Return the scores by which each baseline chooses, (candidates,) by name.
-
-        Args:
-            nbest: lists with the features that the baselines were selected from.
-            canonical: (candidates,) scores by the canonical weights, where there are any.
-        """
-        start = np.repeat(nbest.offsets[:-1], nbest.sizes)
-        result: dict[str, Float64] = {FIRST: (start - np.arange(len(start))).astype(np.float64)}
-        if nbest.totals is not None:
-            result[TOTAL] = nbest.totals.astype(np.float64)
-        if canonical is not None:
-            result[CANONICAL] = np.asarray(canonical, np.float64)
-        if self.column and self.column in nbest.extras:
-            names = {name: -rank for rank, name in enumerate(self.systems)}
-            texts = nbest.extras[self.column]
-            result[SYSTEM] = np.array([names.get(str(t), -len(names)) for t in texts], np.float64)
-        mean = {name: self.signs.get(name, 1) / spread for name, spread in self.spread.items()}
-        single = {self.feature: self.directions.get(self.feature, 1)} if self.feature else {}
-        linear: dict[str, Mapping[str, float]] = {
-            MEAN: mean,
-            FEATURE: single,
-            RIDGE: self.ridge,
-            LOGISTIC: self.logistic,
-            WITHOUT: self.without,
-        }
-        for name, weights in linear.items():
-            if weights:
-                parts = (weight * _column(nbest, name) for name, weight in weights.items())
-                result[name] = np.asarray(sum(parts))
-        return {name: result[name] for name in _ADVICE if name in result}
-
-    def utilities(self, scores: Mapping[str, Float64]) -> dict[str, Float64]:
-        """Return the scores whose differences are the logits of preferences, by name.
-
-        Args:
-            scores: from `scores`.
-        """
-        result = {LOGISTIC: scores[LOGISTIC]} if self.logistic else {}
-        return {MEAN: self.slope * scores[MEAN], **result} if self.slope else result
-
-    def feature_scores(self, nbest: NBest, name: str) -> Float64:
-        """Return the scores of a single feature in its better direction, (candidates,)."""
-        return self.directions.get(name, 1) * _column(nbest, name)
-
-    def choice(self, nbest: NBest, name: str, canonical: Float64 | None = None) -> Int64:
-        """Return the position that a baseline chooses from each list, (sentences,).
-
-        Among equal scores it is the first.
-        """
-        return nbest.best(self.scores(nbest, canonical)[name])
-
-    def described(self, feature: str) -> str:
-        """Return the name of a feature with its better direction, if that is low."""
-        return f"low {feature}" if self.directions.get(feature, 1) < 0 else feature
-
-    def named(self, name: str) -> str:
-        """Return the name of a baseline with its feature or system.
-
-        >>> Baselines(feature="TER", directions={"TER": -1}).named(FEATURE)
-        'best single feature (low TER)'
-        """
-        feature, system = self.described(self.feature), next(iter(self.systems), "")
-        details = {FEATURE: feature, SYSTEM: system, WITHOUT: self.indicators}
-        return f"{name} ({details[name]})" if details.get(name) else name
-
-    def advice(self, name: str) -> str:
-        """Return how to use a baseline instead of the adapted weights.
-
-        >>> Baselines(systems=["B", "A"]).advice(SYSTEM)
-        'take the candidates of B'
-        """
-        return _ADVICE[name].format(
-            extreme="lowest" if self.directions.get(self.feature, 1) < 0 else "highest",
-            feature=self.feature,
-            system=next(iter(self.systems), ""),
-            indicators=self.indicators,
-        )
+_SIGNS = (1.0, -1.0)
+#: Returns the weights of some columns by the folds that are not left out.
+_Fit = Callable[[frozenset[int]], Float64]
 
 
 @dataclass(frozen=True)
@@ -201,6 +57,10 @@ class Gains:
         """Return the gain of each list if scores choose, (sentences,): see `find_best_gains`."""
         return find_best_gains(self.lists, scores, self.gains)
 
+    def of_choice(self, choice: Int64, scores: Float64) -> Float64:
+        """Return the gain of one candidate of each list, (sentences,), whatever the scores are."""
+        return np.asarray(self.gains[self.lists.offsets[:-1] + choice])
+
     def association(self, scores: Float64) -> float:
         """Return how far scores explain the gains, in standard errors (`measure_association`)."""
         return measure_association(scores, self.gains, self.lists.offsets)
@@ -210,18 +70,17 @@ class Gains:
 
         Candidates of equal score share the choice.
         """
-        is_best = self.gains == np.repeat(self.bounds()[BEST], self.lists.sizes)
+        is_best = self.gains == np.repeat(self.bounds()[Way.BEST], self.lists.sizes)
         shares = find_best_gains(self.lists, scores, is_best.astype(np.float64))
         return float(shares.sum()), len(self.lists)
 
     def bounds(self) -> dict[str, Float64]:
         """Return the mean and the highest gain of each list, over its judged candidates."""
         starts, judged = self.lists.offsets[:-1], np.isfinite(self.gains)
-        count = np.add.reduceat(judged.astype(np.float64), starts)
+        mean = np.add.reduceat(np.where(judged, self.gains, 0.0), starts)
         with np.errstate(invalid="ignore"):
-            mean = np.add.reduceat(np.where(judged, self.gains, 0.0), starts) / count
-        best = np.maximum.reduceat(np.where(judged, self.gains, -np.inf), starts)
-        return {RANDOM: mean, BEST: np.where(count > 0, best, np.nan)}
+            mean /= np.add.reduceat(judged.astype(np.float64), starts)
+        return {Way.RANDOM: mean, Way.BEST: np.fmax.reduceat(self.gains, starts)}
 
 
 @dataclass(frozen=True)
@@ -250,6 +109,13 @@ class Answers:
         """Return the accuracy of scores on each list, (sentences,)."""
         return self.pairs.accuracy(scores)
 
+    def of_choice(self, choice: Int64, scores: Float64) -> Float64:
+        """Return the accuracy of scores with one candidate of each list above the others."""
+        best = np.maximum.reduceat(scores, self.lists.offsets[:-1])
+        rows, raised = self.lists.offsets[:-1] + choice, scores.copy()
+        raised[rows] = np.where(scores[rows] < best, np.inf, best)
+        return self.of_scores(raised)
+
     def association(self, scores: Float64) -> float:
         """Return how far the accuracy is above ½, in standard errors if there is no association.
 
@@ -270,7 +136,7 @@ class Answers:
     def bounds(self) -> dict[str, Float64]:
         """Return the accuracy of random and of the best scores on each list."""
         ones = np.ones(len(self.lists))
-        return {RANDOM: ones / 2, BEST: ones}
+        return {Way.RANDOM: ones / 2, Way.BEST: ones}
 
 
 def judge(lists: NBest, metric: Metric | None, gains: Float64 | None = None) -> Gains | Answers:
@@ -289,22 +155,9 @@ def judge(lists: NBest, metric: Metric | None, gains: Float64 | None = None) -> 
     return Gains(nbest, gains[rows], int(np.sum(~judged)))
 
 
-class Selected(NamedTuple):
-    """Baselines that were selected on S lists, and evaluated on them by leave-one-out.
-
-    Attributes:
-        baselines: as selected on all lists.
-        ways: (S,) the gain of each list, by kind and name of the way to choose; the kinds are
-            `baseline` and `feature`, which is a single one.
-        log_loss: (S,) the mean −log p of the answers about each list, of baselines with a p.
-    """
-
-    baselines: Baselines
-    ways: dict[tuple[str, str], Float64]
-    log_loss: dict[str, Float64]
-
-
-def select_baselines(judged: Gains | Answers, draws: Draws | None = None) -> Selected:
+def select_baselines(
+    judged: Gains | Answers, draws: Draws | None = None
+) -> tuple[list[tuple[BaselineRow, Float64]], dict[str, Float64]]:
     """Select the best feature, its direction and the best system, and evaluate by leave-one-out.
 
     For equal scores, the gain of a list is the mean over the candidates with the best score. A
@@ -314,84 +167,135 @@ def select_baselines(judged: Gains | Answers, draws: Draws | None = None) -> Sel
 
     Args:
         judged: at least two lists, with finite gains or preferences.
-        draws: a posterior, for the canonical weights, the signs of the prior means, and the
-            indicators, which are not baselines.
+        draws: as for `simple_ways`. The indicators are not baselines.
+
+    Returns:
+        the baselines and single features as rows without estimates, with (lists,) their gains; and
+        by name, (lists,) the mean −log p of the answers, of baselines with a p.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
     >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    >>> baselines, ways, _ = select_baselines(Gains(lists, gains, 0))
-    >>> baselines.directions, ways["baseline", "best single feature"].tolist()
-    ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
+    >>> found, _ = select_baselines(Gains(lists, gains, 0))
+    >>> found[2][0].label, found[2][1].tolist()
+    ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
     """
-    signs = {} if draws is None else find_prior_signs(draws)
-    sources = [] if draws is None else find_indicators(draws)
-    ignored = {f"{source.column}={value}" for source in sources for value in source.values}
-    nbest, weight = judged.lists, judged.weight
-    varying = zip(nbest.feature_names, nbest.spread.tolist(), strict=True)
-    of_all = {name: s for name, s in varying if s > 0}
-    spread = {name: s for name, s in of_all.items() if name not in ignored}
-    by_sign = {
-        name: np.column_stack([judged.of_scores(sign * _column(nbest, name)) for sign in _SIGNS])
-        for name in spread
-    }
-    means = {name: (weight @ pair).max() for name, pair in by_sign.items()}
-    baselines = Baselines(
-        spread=spread,
-        signs={name: signs.get(name, 1) for name in spread},
-        directions={n: _SIGNS[int((weight @ pair).argmax())] for n, pair in by_sign.items()},
-        feature=max(means, key=lambda name: means[name], default=""),
-    )
-    selected, log_loss = dict[str, Float64](), dict[str, Float64]()
-    if by_sign:
-        selected[FEATURE] = _select_left_out(np.column_stack(list(by_sign.values())), weight)
-    if isinstance(judged, Answers):
-        baselines, left_out = _logistic(judged, of_all, baselines)
-        log_loss = {name: judged.pairs.log_loss(scores) for name, scores in left_out.items()}
+    nbest, weight, log_loss = judged.lists, judged.weight, dict[str, Float64]()
+    *_, mean = ways = simple_ways(nbest, draws)
+    of_mean = mean.scores(nbest)
+    if isinstance(judged, Answers) and of_mean is not None and deviation_within(nbest, of_mean):
         # The mean of the features orders the candidates by itself, without its slope.
-        left_out.pop(MEAN, None)
-    else:
-        ridge, left_out = _ridge(judged, of_all)
-        column = find_system_column(nbest, [source.column for source in sources])
-        systems, of_systems = _systems(judged, column)
-        baselines = replace(
-            baselines, column=column if systems else "", systems=systems, ridge=ridge
-        )
-        selected |= of_systems
-    canonical = None if draws is None else score_by_canonical(draws, nbest)
-    scores = baselines.scores(nbest, canonical) | left_out
-    gains = {name: judged.of_scores(values) for name, values in scores.items()} | selected
-    if isinstance(judged, Answers) and is_ordered(gains[FIRST].mean(), len(nbest)):
-        del gains[FIRST]
-    best = max(gains, key=lambda name: weight @ gains[name], default="")
-    ways = {("baseline", name): values for name, values in gains.items()}
-    ways |= {("feature", name): _select_left_out(pair, weight) for name, pair in by_sign.items()}
-    return Selected(replace(baselines, best=best), ways, log_loss)
+        slope, left_out = _cross_fit(nbest, {Way.MEAN: of_mean}, partial(_logistic, judged.pairs))
+        log_loss[Way.MEAN] = judged.pairs.log_loss(left_out)
+        ways[-1] = structs.replace(mean, slope=slope[Way.MEAN])
+    scored = ((way, way.scores(nbest)) for way in ways)
+    found = [(way, judged.of_scores(scores)) for way, scores in scored if scores is not None]
+    by_sign = {
+        name: np.column_stack([judged.of_scores(s * values_of(nbest, name)) for s in _SIGNS])
+        for name in mean.weights
+    }
+    if by_sign:
+        chosen, means = _select_left_out(np.column_stack(list(by_sign.values())), weight)
+        place, sign = divmod(int(means.argmax()), len(_SIGNS))
+        found.append((BaselineRow(Way.FEATURE, weights={[*by_sign][place]: _SIGNS[sign]}), chosen))
+    varying = np.array(nbest.feature_names)[nbest.spread > 0].tolist()
+    columns = {name: values_of(nbest, name) for name in varying}
+    if isinstance(judged, Answers) and columns:
+        weights, left_out = _cross_fit(nbest, columns, partial(_logistic, judged.pairs))
+        log_loss[Way.LOGISTIC] = judged.pairs.log_loss(left_out)
+        row = BaselineRow(Way.LOGISTIC, weights=weights, slope=1.0)
+        found.append((row, judged.of_scores(left_out)))
+    elif isinstance(judged, Gains):
+        categorical = [] if draws is None else [one.column for one in find_indicators(draws)]
+        if column := find_system_column(nbest, categorical):
+            found.append(_select_system(judged, column))
+        target = centred(judged.gains, nbest.sizes)
+        if columns and (deviation := np.sqrt(np.mean(target**2))):
+            weights, left_out = _cross_fit(nbest, columns, partial(_ridge, target / deviation))
+            found.append((BaselineRow(Way.RIDGE, weights=weights), judged.of_scores(left_out)))
+    for name, pair in by_sign.items():
+        chosen, means = _select_left_out(pair, weight)
+        direction = {name: _SIGNS[int(means.argmax())]}
+        found.append((BaselineRow(name, "feature", weights=direction), chosen))
+    return found, log_loss
+
+
+def simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineRow]:
+    """Return the ways to choose that need no judgements, the mean of the features last.
+
+    Args:
+        nbest: the lists.
+        draws: a posterior, for the canonical weights, the signs of the prior means, and the
+            indicators, which are no part of the mean.
+    """
+    prior, canonical, ignored = dict[str, float](), dict[str, float](), set[str]()
+    if draws is not None:
+        sources = find_indicators(draws)
+        ignored = {f"{source.column}={value}" for source in sources for value in source.values}
+        prior = _named(draws, draws.constants.get("prior_mean", draws.canonical))
+        canonical = {} if lacks_canonical(draws) else _named(draws, draws.canonical)
+    spread = zip(nbest.feature_names, nbest.spread.tolist(), strict=True)
+    mean = {
+        name: (-1 if prior.get(name, 0.0) < 0 else 1) / deviation
+        for name, deviation in spread
+        if deviation > 0 and name not in ignored
+    }
+    ways = {Way.FIRST: {}, Way.TOTAL: {}, Way.CANONICAL: canonical, Way.MEAN: mean}
+    return [BaselineRow(name, weights=weights) for name, weights in ways.items()]
+
+
+def _named(draws: Draws, free: Float64 | None) -> dict[str, float]:
+    """Return a vector of weights by name, fixed weights included; empty if there is none."""
+    if free is None:
+        return dict(draws.fixed)
+    return {**draws.fixed, **dict(zip(draws.features, np.asarray(free).tolist(), strict=True))}
+
+
+def sum_gains(
+    judged: Gains | Answers, ways: Mapping[Key, Float64], log_loss: Mapping[str, Float64]
+) -> dict[Key, Float64]:
+    """Return sums over lists for `estimate_rows`; those of more lists can be added to them.
+
+    Args:
+        judged: the lists.
+        ways: (sentences,) gains of the ways to choose, NaN where a choice is not judged.
+        log_loss: (sentences,) the mean −log p of the answers, by the names of ways that have a p.
+
+    Returns:
+        (14,) sums for each way, in the order of a table, with a random candidate and the best one.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.diagnostics.baseline_table import estimate_rows
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
+    >>> judged = Gains(lists, np.array([0.0, 4.0, 4.0, 0.0]), 0)
+    >>> ways = {("adapted", "adapted weights"): np.array([4.0, 4.0])}
+    >>> ways["baseline", "first candidate"] = np.array([0.0, 4.0])
+    >>> row = estimate_rows((), sum_gains(judged, ways, {}))[1]
+    >>> row.name, row.gain, row.share, row.difference
+    ('first candidate', 2.0, 0.0, 2.0)
+    """
+    weight, bounds, result = judged.weight, judged.bounds(), dict[Key, Float64]()
+    missing = np.full(len(weight), np.nan)
+    adapted = ways.get(("adapted", Way.ADAPTED), missing)
+    every = {**ways, **{("bound", name): gains for name, gains in bounds.items()}}
+    for kind, name in sorted(every, key=lambda way: KINDS.index(way[0])):
+        gains, loss = every[kind, name], log_loss.get(name, missing)
+        difference = missing if kind == "adapted" else adapted - gains
+        parts = np.ones(len(weight)), *(weight * x for x in (*bounds.values(), loss))
+        sums = [np.sum(part, where=np.isfinite(gains)) for part in parts]
+        sums += [*sum_moments(gains, weight), *sum_moments(difference, weight)]
+        result[kind, name] = np.array(sums)
+    return result
 
 
 def find_indicators(draws: Draws) -> list[Indicators]:
     """Return the indicators of categories, such as systems, that a posterior has weights for."""
-    sources = Recipe.of(draws).sources
-    return [source for source in sources if isinstance(source, Indicators)]
+    return [one for one in Recipe.of(draws).sources if isinstance(one, Indicators)]
 
 
 def lacks_canonical(draws: Draws) -> bool:
     """Return whether a posterior has no canonical weights, or does not record them."""
     return draws.canonical is None or not draws.record.canonical
-
-
-def score_by_canonical(draws: Draws, lists: NBest) -> Float64 | None:
-    """Return (candidates,) scores by the canonical weights; None if there are none."""
-    if draws.canonical is None or lacks_canonical(draws):
-        return None
-    return lists.scores(draws.aligned(lists, draws.canonical[None])[0])
-
-
-def find_prior_signs(draws: Draws) -> dict[str, int]:
-    """Return the signs of the prior means of the weights; 1 if one is 0."""
-    mean = draws.constants.get("prior_mean", draws.canonical)
-    free = {} if mean is None else dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
-    return {name: -1 if value < 0 else 1 for name, value in {**draws.fixed, **free}.items()}
 
 
 def find_best_gains(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
@@ -429,42 +333,45 @@ def measure_association(scores: Float64, gains: Float64, offsets: Int64) -> floa
     >>> round(measure_association(np.arange(6.0), gains, offsets), 6)
     2.0
     """
-    total, variance = 0.0, 0.0
+    from scipy.stats import rankdata
+
+    values = []
     for first, end in pairwise(offsets.tolist()):
-        _, place, counts = np.unique(gains[first:end], return_inverse=True, return_counts=True)
-        ranks = np.cumsum(counts) - (counts - 1) / 2  # ties get their mean rank
-        ranked = ranks[place] - (end - first + 1) / 2
-        centred = scores[first:end] - scores[first:end].mean()
-        unit = np.sqrt(centred @ centred * (ranked @ ranked) / max(end - first - 1, 1))
-        if unit > 0:
-            total += float(centred @ ranked / unit)
-            variance += 1.0
-    return float(total / np.sqrt(variance)) if variance else 0.0
+        centre = scores[first:end] - scores[first:end].mean()
+        ranks = rankdata(gains[first:end]) - (end - first + 1) / 2  # ties get their mean rank
+        unit = np.sqrt(centre @ centre * (ranks @ ranks) / max(end - first - 1, 1))
+        values += [centre @ ranks / unit] if unit > 0 else []
+    return float(np.sum(values) / np.sqrt(len(values) or 1))
 
 
-def is_ordered(accuracy: float, lists: int) -> bool:
-    """Return whether candidates are in the order of the answers, such as `chosen` and `rejected`.
+def _select_left_out(
+    gains: Float64, weight: Float64, centre: Float64 | None = None
+) -> tuple[Float64, Float64]:
+    """Select one of several ways to choose, for each list by the others.
 
     Args:
-        accuracy: of the choice of the first candidate.
-        lists: the number of lists.
-    """
-    return lists >= _ORDERED and accuracy == 1
-
-
-def _select_left_out(gains: Float64, weight: Float64) -> Float64:
-    """Return the gain of each list by the way with the highest mean gain on the other lists.
-
-    Args:
-        gains: (sentences, ways) gain of each list by several ways to choose.
+        gains: (sentences, ways) gain of each list by each way, NaN for one that it does not have.
         weight: (sentences,) of each list.
+        centre: (sentences,) what is subtracted from the gains of a list to compare ways that some
+            lists do not have, and the gain of a list without a way that others have.
 
-    >>> _select_left_out(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), np.ones(3)).tolist()
-    [0.0, 1.0, 0.0]
+    Returns:
+        (sentences,) the gain of each list by the way with the highest mean gain on the other lists;
+        and (ways,) the mean gain of each way.
+
+    >>> table = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    >>> [part.round(2).tolist() for part in _select_left_out(table, np.ones(3))]
+    [[0.0, 1.0, 0.0], [0.33, 1.33]]
     """
-    weighted = weight[:, None] * gains
-    chosen = np.argmax(weighted.sum(axis=0) - weighted, axis=1)
-    return np.asarray(gains[np.arange(len(gains)), chosen])
+    centre = np.zeros(len(gains)) if centre is None else centre
+    has = np.isfinite(gains) * weight[:, None]
+    total = has * np.nan_to_num(gains - centre[:, None])
+    others = has.sum(axis=0) - has
+    usable = (has > 0) & (others > 0)
+    mean = np.full_like(total, -np.inf)
+    np.divide(total.sum(axis=0) - total, others, out=mean, where=usable)
+    chosen = gains[np.arange(len(gains)), np.argmax(mean, axis=1)]
+    return np.where(usable.any(axis=1), chosen, centre), total.sum(axis=0) / has.sum(axis=0)
 
 
 def find_system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
@@ -501,155 +408,102 @@ def _recurring(nbest: NBest, column: str) -> dict[str, Int64]:
     }
 
 
-def _systems(judged: Gains, column: str) -> tuple[list[str], dict[str, Float64]]:
+def _select_system(judged: Gains, column: str) -> tuple[BaselineRow, Float64]:
     """Return the systems, best first, and the gain of each list by leave-one-out selection.
 
     Systems are ranked by the mean difference of their candidates from the mean of the list, which
     is the order of the mean gains if each list has all systems. For a list without the best
-    system, the best system of the list is used. Both are empty if there are no systems.
+    system, the best system of the list is used.
     """
-    nbest, gains = judged.lists, judged.gains
-    rows, size = _recurring(nbest, column), len(nbest)
-    if not rows:
-        return [], {}
-    list_of = np.repeat(np.arange(size), nbest.sizes)
-    mean = np.add.reduceat(gains, nbest.offsets[:-1]) / nbest.sizes
-    count = np.column_stack([np.bincount(list_of[r], minlength=size) for r in rows.values()])
-    total = [np.bincount(list_of[r], gains[r], size) for r in rows.values()]
+    nbest, size = judged.lists, len(judged.lists)
+    members, list_of = _recurring(nbest, column), np.repeat(np.arange(size), nbest.sizes)
+    total = [np.bincount(list_of[rows], judged.gains[rows], size) for rows in members.values()]
+    count = [np.bincount(list_of[rows], minlength=size) for rows in members.values()]
     with np.errstate(invalid="ignore"):  # a list without a system has no gain of it
-        table = np.column_stack(total) / count
-    present, above = count > 0, np.nan_to_num(table - mean[:, None])
-    names, lists = list(rows), present.sum(axis=0)
-    ranking = np.argsort(-above.sum(axis=0) / lists, kind="stable")
-    others = lists - present
-    left_out = (above.sum(axis=0) - above) / np.maximum(others, 1)
-    left_out = np.where(present & (others > 0), left_out, -np.inf)
-    chosen = table[np.arange(size), np.argmax(left_out, axis=1)]
-    by_system = np.where(np.isfinite(left_out).any(axis=1), chosen, mean)
-    return [names[j] for j in ranking], {SYSTEM: by_system}
+        table = np.column_stack(total) / np.column_stack(count)
+    chosen, above = _select_left_out(table, judged.weight, judged.bounds()[Way.RANDOM])
+    ranking = np.array([*members])[np.argsort(-above, kind="stable")].tolist()
+    weights = {name: float(len(ranking) - place) for place, name in enumerate(ranking)}
+    return BaselineRow(Way.SYSTEM, weights=weights, column=column), chosen
 
 
-def _ridge(
-    judged: Gains, spread: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, Float64]]:
-    """Return the weight of each feature by ridge regression, and (candidates,) left-out scores.
+def _cross_fit(
+    nbest: NBest, columns: dict[str, Float64], regression: Callable[[Float64, Int64], _Fit]
+) -> tuple[dict[str, float], Float64]:
+    """Return the weights of columns, and (candidates,) scores by those of the other folds.
 
-    Gains and features are regressed minus their means of each list, which the choice from a list
-    does not depend on, and divided by their spread within the lists. The penalty has the highest
-    mean R² on left-out folds of lists, as in `RidgeCV` of scikit-learn with folds of lists. The
-    same numbers are computed here from sums of squares, which is faster. Both penalty and weights
-    that score a list are from other folds.
+    Args:
+        nbest: at least two lists.
+        columns: (candidates,) values that vary within the lists, by name. The regression gets them
+            minus their means of each list, and divided by their spread within the lists.
+        regression: of the columns, and the fold of each candidate; a fold is a tenth of the lists.
+    """
+    table = np.column_stack([centred(column, nbest.sizes) for column in columns.values()])
+    spread = np.sqrt(np.mean(table**2, axis=0))
+    table /= spread
+    folds = np.repeat(np.arange(len(nbest)) % min(len(nbest), _FOLDS), nbest.sizes)
+    every, scores, fit = frozenset(folds.tolist()), np.zeros(len(table)), regression(table, folds)
+    for fold in every:
+        scores[folds == fold] = table[folds == fold] @ fit(every - {fold})
+    return dict(zip(columns, (fit(every) / spread).tolist(), strict=True)), scores
+
+
+def _ridge(target: Float64, table: Float64, folds: Int64) -> _Fit:
+    """Return the ridge regression of gains on features.
+
+    Neither the means of each list, which are subtracted, nor the scale of the gains change the
+    choice from a list. The penalty has the highest mean R² on left-out folds of lists, as in
+    `RidgeCV` of scikit-learn with folds of lists. The same numbers are computed here from sums of
+    squares, which is faster.
 
     With 10 judged lists and all metrics of WMT 2023, this penalty wins 0.60 of the headroom of
     held-out lists, the one of the lowest mean squared error 0.55, and that of the highest evidence
     (`BayesianRidge`) 0.49: few candidates with large errors determine them.
-
-    Args:
-        judged: at least two lists with finite gains.
-        spread: of each feature that varies within the lists.
-
-    Returns:
-        no weights and no scores if neither features nor gains vary within the lists.
     """
-    nbest, target = judged.lists, centred(judged.gains, judged.lists.sizes)
-    deviation = float(np.sqrt(np.mean(target**2)))
-    if not spread or not deviation:
-        return {}, {}
-    columns = [centred(_column(nbest, name), nbest.sizes) / s for name, s in spread.items()]
-    table, target = np.column_stack(columns), target / deviation
-    fold = np.repeat(_folds(nbest), nbest.sizes)
-    rows = [fold == number for number in range(fold.max() + 1)]
-    squares = np.stack([table[r].T @ table[r] for r in rows])
-    products = np.stack([table[r].T @ target[r] for r in rows])
-    total = [float(target[r] @ target[r]) or 1.0 for r in rows]
+    parts = [(table[folds == fold], target[folds == fold]) for fold in range(folds.max() + 1)]
+    squares = np.stack([x.T @ x for x, _ in parts])
+    products = np.stack([x.T @ y for x, y in parts])
 
-    def weights(*left_out: int) -> Float64:
-        """Return the weights from the other folds, (penalties, features)."""
-        kept = [number for number in range(len(rows)) if number not in left_out]
-        values, vectors = np.linalg.eigh(squares[kept].sum(axis=0))
-        along = vectors.T @ products[kept].sum(axis=0)
+    @cache
+    def path(kept: frozenset[int]) -> Float64:
+        """Return the weights from some folds, (penalties, features)."""
+        values, vectors = np.linalg.eigh(squares[[*kept]].sum(axis=0))
+        along = vectors.T @ products[[*kept]].sum(axis=0)
         return np.asarray(along / (values + _PENALTIES[:, None]) @ vectors.T)
 
-    # R² of the first fold of a pair, but for sign and a constant, if both are left out.
-    error = np.zeros((len(rows), len(rows), len(_PENALTIES)))
-    for one, other in combinations_with_replacement(range(len(rows)), 2):
-        w = weights(one, other)
-        for first, second in {(one, other), (other, one)}:
-            sums = np.sum((w @ squares[first] - 2 * products[first]) * w, axis=1)
-            error[first, second] = sums / total[first]
-    own = np.einsum("iip->ip", error)
-    best, scores = np.argmin(error.sum(axis=0) - own, axis=1), np.zeros(len(target))
-    for number, row in enumerate(rows):
-        scores[row] = table[row] @ weights(number)[best[number]]
-    of_all = weights()[np.argmin(own.sum(axis=0))] / list(spread.values())
-    return dict(zip(spread, of_all.tolist(), strict=True)), {RIDGE: scores}
+    def fit(kept: frozenset[int]) -> Float64:
+        """Return the weights with the penalty of the highest mean R², but for sign and constant."""
+        error = np.zeros(len(_PENALTIES))
+        for fold in kept:
+            w, y = path(kept - {fold}), parts[fold][1]
+            sums = np.sum((w @ squares[fold] - 2 * products[fold]) * w, axis=1)
+            error += sums / (y @ y or 1.0)
+        return np.asarray(path(kept)[np.argmin(error)])
+
+    return fit
 
 
-def _logistic(
-    judged: Answers, spread: Mapping[str, float], baselines: Baselines
-) -> tuple[Baselines, dict[str, Float64]]:
-    """Add logistic regressions of preferences on all features, and on the mean of them alone.
+def _logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
+    """Return the logistic regression of preferences on differences of two candidates.
 
-    As `LogisticRegression(fit_intercept=False)` of scikit-learn, with its penalty C = 1, on
-    differences of two candidates. Features and mean are divided by their spread within the lists.
-
-    Args:
-        judged: at least two lists with preferences.
-        spread: of each feature that varies within the lists.
-        baselines: with the features of the mean.
-
-    Returns:
-        the baselines, and the scores by weights from the other folds, (candidates,) by name.
+    As `LogisticRegression(fit_intercept=False)` of scikit-learn, with its penalty C = 1.
     """
-    nbest, pairs, fold = judged.lists, judged.pairs, _folds(judged.lists)
-    rows, left_out = np.repeat(fold, nbest.sizes), dict[str, Float64]()
+    differences = table[pairs.better] - table[pairs.worse]
 
-    def fit(name: str, columns: Mapping[str, Float64], spread: Mapping[str, float]) -> list[float]:
-        """Return the weights of some columns, and keep their left-out scores."""
-        table = np.column_stack([columns[name] / s for name, s in spread.items()])
-        differences, scores = table[pairs.better] - table[pairs.worse], np.zeros(len(table))
-        for number in range(fold.max() + 1):
-            kept, part = fold[pairs.of_list] != number, rows == number
-            scores[part] = table[part] @ _logistic_weights(differences[kept], pairs.weight[kept])
-        left_out[name] = scores
-        weights = _logistic_weights(differences, pairs.weight) / list(spread.values())
-        return list(weights.tolist())
+    def fit(kept: frozenset[int]) -> Float64:
+        """Return the weights from some folds."""
+        from scipy.optimize import minimize
+        from scipy.special import expit
 
-    mean = baselines.scores(nbest).get(MEAN)
-    if mean is not None and (deviation := deviation_within(nbest, mean)):
-        (slope,) = fit(MEAN, {MEAN: mean}, {MEAN: deviation})
-        baselines = replace(baselines, slope=slope)
-    if spread:
-        weights = fit(LOGISTIC, {name: _column(nbest, name) for name in spread}, spread)
-        baselines = replace(baselines, logistic=dict(zip(spread, weights, strict=True)))
-    return baselines, left_out
+        used = np.isin(folds[pairs.better], [*kept])
+        x, weight = differences[used], pairs.weight[used]
 
+        def loss(w: Float64) -> tuple[float, Float64]:
+            margin = x @ w
+            value = float(weight @ np.logaddexp(0.0, -margin) + w @ w / 2)
+            return value, w - x.T @ (weight * expit(-margin))
 
-def _logistic_weights(differences: Float64, weight: Float64) -> Float64:
-    """Return the penalised weights of the features from differences of the features of pairs.
+        start = np.zeros(x.shape[1])
+        return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", tol=1e-10).x)
 
-    Args:
-        differences: (pairs, features) of the preferred candidate minus the other one.
-        weight: (pairs,).
-    """
-    from scipy.optimize import minimize
-    from scipy.special import expit
-
-    def loss(w: Float64) -> tuple[float, Float64]:
-        margin = differences @ w
-        value = float(weight @ np.logaddexp(0.0, -margin) + w @ w / 2)
-        return value, w - differences.T @ (weight * expit(-margin))
-
-    start = np.zeros(differences.shape[1])
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", tol=1e-10).x)
-
-
-def _folds(nbest: NBest) -> Int64:
-    """Return which part of the lists each list is in, (sentences,)."""
-    return np.arange(len(nbest)) % min(len(nbest), _FOLDS)
-
-
-def _column(nbest: NBest, name: str) -> Float64:
-    """Return the values of a feature, (candidates,): 0 if no candidate has it, as in `rerank`."""
-    feature = feature_of(nbest, name)
-    return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)
+    return fit

@@ -39,11 +39,11 @@ _MORE = 3  # times as many, as a warm-up or effective draws, where nothing says 
 _RESERVE = 2.3
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
 #: Of a random walk: its best step in √d standard deviations of a Gaussian posterior, and how often
-#: it is then accepted.
+#: it is then accepted (Roberts, Gelman & Gilks 1997).
 _BEST_STEP, _BEST_RATE = 2.38, 0.234
-_STEP = 2.0  # factor for steps of another walk that are too small or too large
 #: The steps of `rwm`, in posterior standard deviations, and of the published walk.
 _SCALE, _ISOTROPIC = "scale", "proposal_variance"
+_OTHER_SAMPLER = "use a sampler that mixes better (nuts)"
 _OTHER_WALK = "use rwm, whose steps have the shape of the posterior"
 _LONGER = "raise warmup (burn-in), then draws"
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
@@ -329,20 +329,15 @@ class Remedies:
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
     >>> draws = Draws({"weights": [[[0.0]]]}, ("LM0",), record=Record(sampler=sampler))
     >>> Remedies(draws).more_draws(3.0)
-    'draw more (draws=6900), or use a sampler that mixes better (nuts)'
+    'draw more (draws=7), or use a sampler that mixes better (nuts)'
     """
 
     def __init__(self, draws: Draws):
         sampler, figures = draws.record.sampler, draws.record.figures
-        self._draws, self._known = draws, sampler.settings is not None
-        self._settings = dict(sampler.settings or {})
-        # The sampler may have drawn more than its settings say.
-        if figures.drawn_again_because is not None and "draws" in self._settings:
-            self._settings["draws"] = draws.shape[1]
-        # Its warm-up tunes the proposals, and no draw depends on it.
-        self._independent = "imh" in (sampler.name, figures.chosen)
-        self._nuts, self._step = "diverging" in draws.statistics, figures.step_setting
-        self._isotropic = self._known and self._step == _ISOTROPIC and not self._nuts
+        self._known, self._settings = sampler.settings is not None, sampler.settings or {}
+        self._step, self._nuts = figures.step_setting, "diverging" in draws.statistics
+        # The warm-up of independent proposals only tunes them, and no draw depends on it.
+        self._count, self._burns_in = draws.shape[1], "imh" not in (sampler.name, figures.chosen)
         self._rate = float(np.mean(draws.statistics.get("acceptance_rate", _BEST_RATE)))
         sound = _WALK[0] <= self._rate <= _WALK[1]
         self._steps_are_wrong = self._known and bool(self._step) and not sound
@@ -353,11 +348,9 @@ class Remedies:
         Args:
             shortage: how many times as many effective draws are needed; infinite if unknown.
         """
-        if self._steps_are_wrong or (self._isotropic and shortage > _MORE):
+        if self._steps_are_wrong or (self._step == _ISOTROPIC and shortage > _MORE):
             return self.other_steps(larger=self._rate > _BEST_RATE)
-        better = _OTHER_WALK if self._isotropic else "use a sampler that mixes better (nuts)"
-        if self._nuts:
-            better = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
+        better = self.of_nuts(_MAX_ACCEPT, "take shorter steps") if self._nuts else _OTHER_SAMPLER
         more = self._draw_more(shortage)
         if not more:
             return f"raising draws is not enough; {better}"
@@ -380,12 +373,12 @@ class Remedies:
             settled: whether the second half of the draws agrees better than all of them. Only then
                 a longer warm-up helps.
         """
+        warmup = self._settings.get("warmup") if self._burns_in and settled else None
         if not self._known:
             return _LONGER
-        warmup = None if self._independent else self._settings.get("warmup")
-        if warmup is None or not settled or self._steps_are_wrong:
+        if warmup is None or self._steps_are_wrong:
             return self.more_draws(shortage)
-        return f"raise warmup (warmup={_rounded_up(int(warmup) + self._draws.shape[1])})"
+        return f"raise warmup (warmup={_rounded_up(int(warmup) + self._count)})"
 
     def movement(self) -> str:
         """Return how to keep chains from staying where they are."""
@@ -395,16 +388,11 @@ class Remedies:
         """Return how to change the step size."""
         if self._nuts:
             return self.of_nuts(_ACCEPT, "let the warm-up find it")
-        if self._isotropic:
-            return _OTHER_WALK
-        if not self._step:
-            return "use nuts"
-        value = self._value(self._step, _STEP if larger else 1 / _STEP)
-        if self._known and self._step == _SCALE:
-            scale = self._settings.get(_SCALE, np.nan)
-            is_best = np.isclose(scale, _BEST_STEP, rtol=0.05)  # for a Gaussian
-            value = value if is_best else f" ({_SCALE}={_BEST_STEP})"
-        return f"{'raise' if larger else 'lower'} {self._step}{value}, or use nuts"
+        if self._step != _SCALE:
+            return _OTHER_WALK if self._step else "use nuts"
+        is_best = np.isclose(self._settings.get(_SCALE, _BEST_STEP), _BEST_STEP, rtol=0.05)
+        value = "" if is_best else f" ({_SCALE}={_BEST_STEP})"  # for a Gaussian
+        return f"{'raise' if larger else 'lower'} {_SCALE}{value}, or use nuts"
 
     def of_nuts(self, target: float, action: str) -> str:
         """Return an action with the target acceptance of NUTS to try."""
@@ -413,25 +401,10 @@ class Remedies:
 
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
-        useful = shortage * _RESERVE <= _MOST
-        return f"draw more{self._value('draws', shortage * _RESERVE)}" if useful else ""
-
-    def _value(self, name: str, factor: float) -> str:
-        """Return a value to try, in brackets, to two digits; empty if the setting is unknown."""
-        value = self._settings.get(name)
-        if not value or not isinstance(value, int | float):
+        if not shortage * _RESERVE <= _MOST:  # NaN if it is unknown
             return ""
-        tried = _rounded_up if isinstance(value, int) else _two_digits
-        return f" ({name}={tried(value * factor)})"
-
-
-def _two_digits(value: float) -> str:
-    """Return a number rounded to two digits, without an exponent.
-
-    >>> _two_digits(0.0000123), _two_digits(4.0)
-    ('0.000012', '4')
-    """
-    return str(np.format_float_positional(value, 2, fractional=False, trim="-"))
+        value = f" (draws={_rounded_up(self._count * shortage * _RESERVE)})"
+        return f"draw more{value if 'draws' in self._settings else ''}"
 
 
 def _rounded_up(value: float) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from support.html_outline import Outline
 from support.raising import raises
 
@@ -163,7 +164,7 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
     assert "The choices are better than a random candidate" in str(better)
     for low, high, words in ((-1.0, 1.0, "not clearly better"), (-2.0, -1.0, "worse")):
         rows = tuple(
-            row._replace(low=low, high=high) if row.name == "random candidate" else row
+            structs.replace(row, low=low, high=high) if row.name == "random candidate" else row
             for row in found.comparison.rows
         )
         other = replace(better, comparison=replace(found.comparison, rows=rows))

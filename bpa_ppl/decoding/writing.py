@@ -15,14 +15,12 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.baseline_comparison import (
+    ChoiceGains,
     choose_gain,
     has_inputs,
-    name_gain,
-    read_comparison,
-    sum_gains_of_choices,
     uses_preferences,
 )
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, make_rows
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
@@ -344,10 +342,7 @@ class Summary:
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
-        self._recorded = read_comparison(draws)
-        #: Sums of gains of each way to choose, and the number of candidates without a gain.
-        self._gains: dict[tuple[str, str], Float64] = {}
-        self._unjudged = 0
+        self._compared: ChoiceGains | None = None
 
     def add(self, choices: Choices) -> None:
         """Count some more choices."""
@@ -357,6 +352,8 @@ class Summary:
             self._gain = None if uses_preferences(self._draws) else gain
             metrics = () if gain is None else metrics_of(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
+            compared = ChoiceGains(self._draws, self._gain)
+            self._compared = None if compared.recorded is None else compared
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self.unsure += 0 if choices.sure is None else int(np.sum(~choices.sure))
@@ -368,15 +365,9 @@ class Summary:
             if has_inputs(lists, metric)
         }
         if self._gain is not None and self._gain not in self._sums:
-            self._recorded = None
-        if self._recorded is None or (self._gain is None and not has_preferences(lists)):
-            return
-        baselines = self._recorded.baselines
-        sums, unjudged = sum_gains_of_choices(
-            self._draws, baselines, lists, choices.choice, self._gain
-        )
-        self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
-        self._unjudged += unjudged
+            self._compared = None
+        if self._compared is not None and (self._gain is not None or has_preferences(lists)):
+            self._compared.add(lists, choices.choice)
 
     @property
     def scores(self) -> Scoreboard | None:
@@ -402,15 +393,8 @@ class Summary:
         None unless the posterior records those of its adaptation sentences, and all lists have what
         a gain needs, or some have preferences.
         """
-        if self._recorded is None or not self._gains:
-            return None
-        rows = make_rows(self._gains, accuracy=self._gain is None)
-        unit, baselines, best = (
-            name_gain(self._gain),
-            self._recorded.baselines,
-            self._recorded.best,
-        )
-        return BaselineComparison(rows, baselines, unit, unjudged=self._unjudged, best=best)
+        compared = self._compared
+        return compared.comparison if compared is not None and compared.sums else None
 
 
 def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:

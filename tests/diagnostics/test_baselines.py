@@ -8,6 +8,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -36,27 +37,14 @@ from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
 from bpa_ppl.diagnostics.baseline_table import (
-    ADAPTED,
     BaselineComparison,
     BaselineRow,
+    Way,
     estimate_mean,
     estimate_proportion,
     sum_moments,
 )
-from bpa_ppl.diagnostics.baselines import (
-    BEST,
-    CANONICAL,
-    FEATURE,
-    FIRST,
-    MEAN,
-    RANDOM,
-    RIDGE,
-    SYSTEM,
-    TOTAL,
-    Baselines,
-    find_system_column,
-    measure_association,
-)
+from bpa_ppl.diagnostics.baselines import find_system_column, measure_association
 from bpa_ppl.diagnostics.report import posterior_page, ways_figure
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
@@ -105,7 +93,7 @@ def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
 
 def recorded(pool: NBest) -> Draws:
     draws = posterior(pool)
-    return with_record(draws, comparison=compare_baselines(pool, draws).record())
+    return with_record(draws, comparison=msgspec.to_builtins(compare_baselines(pool, draws)))
 
 
 def shared(scores: list[float], gains: list[float]) -> float:
@@ -209,7 +197,7 @@ def check_row(
     assert row.lists == len(gains)
     assert row.gain == pytest.approx(np.mean(gains))
     assert row.share == pytest.approx((np.mean(gains) - random) / (best - random))
-    if row.name == ADAPTED:
+    if row.name == Way.ADAPTED:
         return
     assert row.difference == pytest.approx(np.mean(adapted) - np.mean(gains), abs=1e-12)
     interval = ttest_rel(adapted, gains).confidence_interval(0.95)
@@ -225,18 +213,19 @@ def check_row(
 def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
     """A sign test decides, which five lists do not satisfy."""
     interval = estimate_mean(sum_moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count)))
-    row = BaselineRow(FIRST, "baseline", count, 1.0, 0.5, *interval)
+    row = BaselineRow(Way.FIRST, "baseline", count, 1.0, 0.5, *interval)
     assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
-    comparison = BaselineComparison((row,), Baselines(best=FIRST), "mqm")
+    comparison = BaselineComparison((row,), "mqm", Way.FIRST)
     assert "interval" not in f"{comparison.summary}{comparison.warning}"
 
 
 @pytest.mark.parametrize(("scale", "decimals"), [(1e-5, 8), (0.04, 4), (1, 3), (1000, 3)])
 def test_digits_follow_the_width_of_the_interval(scale: float, decimals: int) -> None:
-    row = BaselineRow(FIRST, "baseline", 9, scale, 0.5, scale / 8, scale / 16, scale / 4)
+    row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, scale / 16, scale / 4)
     low, high = (f"{end:+.{decimals}f}" for end in (row.low, row.high))
     gain, change = f"{row.gain:.{decimals}f}", f"{row.difference:+.{decimals}f}"
-    assert row.cells == [FIRST, gain, "50%", change, f"{low} to {high}", "better"]
+    expected = [Way.FIRST, gain, "–", "–", "50%", change, f"{low} to {high}", "better"]
+    assert row.cells == expected
 
 
 @pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
@@ -247,16 +236,16 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     adapted = loops.by(np.concatenate(left_out(pool, draws)))
     canonical = pool.scores([1.0, -1.0, 0.0])
     expected = {
-        FIRST: [g[0] for _, g, _ in loops.lists],
-        TOTAL: loops.by(np.asarray(pool.totals)),
-        CANONICAL: loops.by(canonical),
-        MEAN: loops.mean((1, -1, 1)),
-        FEATURE: loops.best_feature(),
-        SYSTEM: loops.system(),
-        RIDGE: loops.ridge(),
-        RANDOM: [float(np.mean(g)) for _, g, _ in loops.lists],
-        BEST: [max(g) for _, g, _ in loops.lists],
-        ADAPTED: adapted,
+        Way.FIRST: [g[0] for _, g, _ in loops.lists],
+        Way.TOTAL: loops.by(np.asarray(pool.totals)),
+        Way.CANONICAL: loops.by(canonical),
+        Way.MEAN: loops.mean((1, -1, 1)),
+        Way.FEATURE: loops.best_feature(),
+        Way.SYSTEM: loops.system(),
+        Way.RIDGE: loops.ridge(),
+        Way.RANDOM: [float(np.mean(g)) for _, g, _ in loops.lists],
+        Way.BEST: [max(g) for _, g, _ in loops.lists],
+        Way.ADAPTED: adapted,
     }
     assert {row.name for row in found.rows if row.kind != "feature"} == set(expected)
     for name, gains in expected.items():
@@ -264,7 +253,7 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     single = {row.name: row for row in found.rows if row.kind == "feature"}
     for name, gains in loops.single().items():
         check_row(single[name], gains, adapted, loops)
-    simple = (FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM, RIDGE)
+    simple = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
     highest = max(simple, key=lambda name: np.mean(expected[name]))
     assert found.baseline is not None
     assert found.baseline.gain == pytest.approx(np.mean(expected[highest]))
@@ -314,19 +303,19 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
     sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
     draws = Draws({"weights": grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
-    adapted = compare_baselines(pool, draws).row(ADAPTED)
+    adapted = compare_baselines(pool, draws).row(Way.ADAPTED)
     assert adapted is not None
     assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
     first = {"oracle": of_oracle[drawn[:1, :1]]}
     one = replace(draws, values={"weights": grid[drawn[:1, :1]]}, log_likelihood=first)
     point = compare_baselines(pool, replace(one, kind="point"))
-    adapted = point.row(ADAPTED)
+    adapted = point.row(Way.ADAPTED)
     assert adapted is not None
     choices = [int(np.argmax(log_p[drawn[0, 0], s])) for s in range(count)]
     assert adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
     assert point.evaluation == "in-sample"
     assert point.best is None
-    assert any("use the gains" in note for note in point.notes)
+    assert any("use the judgements" in note for note in point.notes)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -335,34 +324,35 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     draws = recorded(pool)
     comparison = read_comparison(draws)
     assert comparison is not None
-    selected = comparison.baselines
+    selected = {row.name: row.weights for row in comparison.rows if row.kind == "baseline"}
     choice = rerank(new, draws, unchecked=True).choice
     found = compare_baselines(new, draws, choice=choice)
     gains, rows = np.asarray(new.extras["mqm"]), new.offsets[:-1]
     adapted = gains[rows + choice]
-    k = NAMES.index(selected.feature)
-    rank = {name: place for place, name in enumerate(selected.systems)}
+    ((feature, sign),) = selected[Way.FEATURE].items()
+    rank = {name: place for place, name in enumerate(selected[Way.SYSTEM])}
     system = np.array([-rank.get(name, len(rank)) for name in new.extras["system"]])
     judged = [part[np.isfinite(part)] for part in np.split(gains, new.offsets[1:-1])]
     expected = {
-        BEST: np.array([part.max() if len(part) else np.nan for part in judged]),
-        RANDOM: np.array([part.mean() if len(part) else np.nan for part in judged]),
-        ADAPTED: adapted,
-        FIRST: gains[rows],
-        FEATURE: _best(new, selected.directions[selected.feature] * new.features[:, k]),
-        SYSTEM: _best(new, system),
-        RIDGE: _best(new, new.features @ [selected.ridge[name] for name in NAMES]),
-        CANONICAL: _best(new, new.scores([1.0, -1.0, 0.0])),
-        TOTAL: _best(new, np.asarray(new.totals)),
+        Way.BEST: np.array([part.max() if len(part) else np.nan for part in judged]),
+        Way.RANDOM: np.array([part.mean() if len(part) else np.nan for part in judged]),
+        Way.ADAPTED: adapted,
+        Way.FIRST: gains[rows],
+        Way.FEATURE: _best(new, sign * new.features[:, NAMES.index(feature)]),
+        Way.SYSTEM: _best(new, system),
+        Way.RIDGE: _best(new, new.features @ [selected[Way.RIDGE][name] for name in NAMES]),
+        Way.CANONICAL: _best(new, new.scores([1.0, -1.0, 0.0])),
+        Way.TOTAL: _best(new, np.asarray(new.totals)),
     }
     for name, values in expected.items():
         row = found.row(name)
         assert row is not None
         assert row.lists == np.isfinite(values).sum()
         assert row.gain == pytest.approx(np.nanmean(values))
-        if name != ADAPTED:
+        if name != Way.ADAPTED:
             assert row.difference == pytest.approx(np.nanmean(adapted - values), abs=1e-12)
-    assert found.baselines == selected
+    assert {row.name: row.weights for row in found.rows if row.kind == "baseline"} == selected
+    assert found.selected == comparison.selected
     assert found.best == comparison.best
     assert found.evaluation == "new lists"
     reranker = Reranker(draws, unchecked=True)
@@ -382,20 +372,20 @@ def _best(pool: NBest, scores: np.ndarray) -> np.ndarray:
 def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> None:
     new = lists(2, 30)
     found = compare_baselines(new, posterior(new), choice=np.zeros(30, int))
-    rows = {name: found.row(name) for name in (FIRST, MEAN)}
+    rows = {name: found.row(name) for name in (Way.FIRST, Way.MEAN)}
     best = max(rows, key=lambda name: rows[name].gain)  # type: ignore[union-attr]
-    assert found.baselines.best == best
+    assert found.selected == best
 
 
 def test_a_record_is_read_back_as_it_was() -> None:
     pool = lists(1)
     draws = recorded(pool)
     record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
-    again = BaselineComparison.from_record(record)
+    again = msgspec.convert(record, BaselineComparison)
     assert str(again) == str(compare_baselines(pool, draws))
-    assert again.record() == draws.record.comparison
+    assert msgspec.to_builtins(again) == draws.record.comparison
     earlier = {name: value for name, value in record.items() if name != "best"}
-    assert BaselineComparison.from_record(earlier) == replace(again, best=None)
+    assert msgspec.convert(earlier, BaselineComparison) == replace(again, best=None)
     with raises(DataError, "damaged"):
         read_comparison(with_record(draws, comparison={"rows": 3}))
 
@@ -403,10 +393,10 @@ def test_a_record_is_read_back_as_it_was() -> None:
 def test_ridge_regression_where_nothing_varies() -> None:
     pool = lists(3, 12)
     equal = pool.with_extras(mqm=np.ones(len(pool.features)))
-    assert compare_baselines(equal, gain="mqm").row(RIDGE) is None
+    assert compare_baselines(equal, gain="mqm").row(Way.RIDGE) is None
     bare = pool.without(*NAMES)
-    assert compare_baselines(bare, gain="mqm").row(RIDGE) is None
-    two = compare_baselines(pool[:2], gain="mqm").row(RIDGE)
+    assert compare_baselines(bare, gain="mqm").row(Way.RIDGE) is None
+    two = compare_baselines(pool[:2], gain="mqm").row(Way.RIDGE)
     assert two is not None
     assert two.lists == 2
 
@@ -426,25 +416,30 @@ def test_new_lists_may_lack_a_feature() -> None:
 @pytest.mark.parametrize(
     ("name", "difference", "reach", "verdict"),
     [
-        *((name, -1.0, 0.5, "worse") for name in (FIRST, TOTAL, CANONICAL, MEAN, SYSTEM, RIDGE)),
-        (FEATURE, -1.0, 0.5, "worse"),
-        (FEATURE, -1.0, 2.0, "tie"),
-        (FEATURE, 1.0, 2.0, "tie"),
-        (FEATURE, 1.0, 0.5, "better"),
-        (FEATURE, 0.0, 0.0, "tie"),
+        *(
+            (name, -1.0, 0.5, "worse")
+            for name in (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.SYSTEM, Way.RIDGE)
+        ),
+        (Way.FEATURE, -1.0, 0.5, "worse"),
+        (Way.FEATURE, -1.0, 2.0, "tie"),
+        (Way.FEATURE, 1.0, 2.0, "tie"),
+        (Way.FEATURE, 1.0, 0.5, "better"),
+        (Way.FEATURE, 0.0, 0.0, "tie"),
     ],
 )
 def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> None:
-    selected = Baselines(feature="TER", directions={"TER": -1}, systems=["B", "A"], best=name)
-    adapted = BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5)
+    adapted = BaselineRow(Way.ADAPTED, "adapted", 9, 1.0, 0.5)
     ends = difference - reach, difference + reach
-    other = BaselineRow(name, "baseline", 9, 1.0, 0.5, difference, *ends)
-    found = BaselineComparison((adapted, other), selected, "mqm")
+    numbers = 9, 1.0, 0.5, difference, *ends
+    weights = {"B": 2.0, "A": 1.0} if name == Way.SYSTEM else {"TER": -1.0}
+    other = BaselineRow(name, "baseline", *numbers, weights=weights)
+    found = BaselineComparison((adapted, other), "mqm", name)
     assert found.block().rows[1][-1] == other.verdict == verdict
     assert bool(found.warning) == (verdict == "worse")
     if verdict == "worse":
-        assert selected.advice(name) in found.warning
-    words = {"tie": "as good as", "worse": "worse than", "better": "better than"}
+        assert found.warning.endswith(f"to use that baseline, {other.advice}")
+    tie = "as good as" if difference > 0 else "not better than"
+    words = {"tie": tie, "worse": "worse than", "better": "better than"}
     assert found.summary.startswith(f"the adapted weights are {words[verdict]} the {name}")
 
 
@@ -460,7 +455,7 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     pool = judged(60, 4, noise=0.0)
     wide = {"prior": "isotropic:variance=1.0", "sampler": "imh", "gain": "mqm"}
-    with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
+    with pytest.warns(BpaWarning, match="choose by LM0 alone"):
         # So strong a prior on the other features that LM0 is of little weight.
         stuck = as_draws(
             adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior": "isotropic:variance=3e-3"})
@@ -469,14 +464,14 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     assert comparison is not None
     assert comparison.baseline is not None
     assert comparison.baseline.verdict == "worse"
-    assert comparison.baselines.feature == "LM0"
+    assert comparison.baseline.weights == {"LM0": 1.0}
     noisy = judged(60, 5, noise=1.0)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
     fine = read_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
     assert fine is not None
-    verdicts = {name: row.verdict for name in (FEATURE, RIDGE) if (row := fine.row(name))}
-    assert verdicts == {FEATURE: "better", RIDGE: "tie"}
+    verdicts = {name: row.verdict for name in (Way.FEATURE, Way.RIDGE) if (row := fine.row(name))}
+    assert verdicts == {Way.FEATURE: "better", Way.RIDGE: "tie"}
     assert fine.warning == ""
 
 
@@ -512,13 +507,15 @@ def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     draws = as_draws(adapt(pool, None, **options))
     comparison = read_comparison(draws)
     assert comparison is not None
-    assert comparison.baselines.column == "engine"
-    assert set(comparison.baselines.systems) == set(NUMBERED)
+    system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
+    assert system is not None
+    assert ridge is not None
+    assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
     # Only the ridge regression, which has the same data as the adapted weights, uses them.
-    assert set(comparison.baselines.ridge) == {*NAMES, *(f"engine={name}" for name in NUMBERED)}
+    assert set(ridge.weights) == {*NAMES, *(f"engine={name}" for name in NUMBERED)}
     new = judged(4, 7, noise=1.0).with_extras(engine=NUMBERED)
-    row = compare_baselines(new, draws, choice=rerank(new, draws).choice).row(RIDGE)
+    row = compare_baselines(new, draws, choice=rerank(new, draws).choice).row(Way.RIDGE)
     assert row is not None
     assert row.lists == 4
 
@@ -572,7 +569,8 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     block = comparison.block()
     expected = [[block.header, *block.rows]]
     assert table.tables == Outline(comparison._repr_html_()).tables == expected
-    assert comparison.baselines.named(comparison.baselines.best) in section
+    assert comparison.baseline is not None
+    assert comparison.baseline.label in section
     assert comparison.share_of_best[1:] in section
     assert "Leave-one-out" in section
     assert "baselines" not in html[html.index("<h2>How it was made") :]
@@ -631,14 +629,13 @@ def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
 
 def test_the_figure_has_the_difference_of_each_way_with_its_interval() -> None:
     rows = [
-        BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5),
+        BaselineRow(Way.ADAPTED, "adapted", 9, 1.0, 0.5),
         BaselineRow("first candidate", "baseline", 9, 0.5, 0.2, 0.5, 0.2, 0.8),
         BaselineRow("ridge regression", "baseline", 9, 1.2, 0.7, -0.2, -0.3, -0.1),
         BaselineRow("random candidate", "bound", 9, 0.0, 0.0, 1.0, 0.5, 1.5),
         *(BaselineRow(f"f{k}", "feature", 9, 1.0, 0.5, 0.1 * k, -0.1, 0.3) for k in range(5)),
     ]
-    selected = Baselines(feature="f0", directions={"f0": 1}, best="ridge regression")
-    (axes,) = ways_figure(BaselineComparison(tuple(rows), selected, "mqm")).axes
+    (axes,) = ways_figure(BaselineComparison(tuple(rows), "mqm", "ridge regression")).axes
     names = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
     assert names == ["first candidate", "f2", "f1", "f0", "ridge regression"]
     intervals, points = axes.collections

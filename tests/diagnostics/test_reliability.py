@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
@@ -11,8 +12,7 @@ from support.raising import raises
 
 from bpa_ppl import Draws, NBest, UsageError, adapt, as_draws, from_lists
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.baseline_table import ADAPTED, BaselineComparison
-from bpa_ppl.diagnostics.baselines import Baselines
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, Way
 from bpa_ppl.diagnostics.reliability import RANDOM, SLOPES, Reliability, choose_threshold
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import BpaWarning
@@ -21,8 +21,8 @@ from bpa_ppl.posterior.record import Record
 
 def posterior_of(predictions: Any) -> Draws:
     """Return draws that record leave-one-out predictions."""
-    comparison = BaselineComparison((), Baselines(), "accuracy", predictions=predictions)
-    record = Record(comparison=comparison.record())
+    comparison = BaselineComparison((), "accuracy", predictions=predictions)
+    record = Record(comparison=msgspec.to_builtins(comparison))
     return Draws({"weights": np.zeros((1, 4, 1))}, ("lm",), record=record)
 
 
@@ -137,7 +137,7 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
     assert comparison is not None
     p, weight = np.array(comparison.predictions).T
     assert weight.tolist() == [1.0] * 30
-    row = comparison.row(ADAPTED)
+    row = comparison.row(Way.ADAPTED)
     assert row is not None
     assert np.mean((p > 0.5) + 0.5 * (p == 0.5)) == pytest.approx(row.gain, abs=0.04)
     if gain is None:

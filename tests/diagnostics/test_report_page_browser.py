@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from support.browser import Browser, Page
 from support.external_posterior import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow
-from bpa_ppl.diagnostics.baselines import SYSTEM, Baselines
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, Way
 from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
 from bpa_ppl.diagnostics.report import posterior_page
 
@@ -51,12 +51,14 @@ def of_posterior() -> str:
     )
     rows = [
         BaselineRow("adapted weights", "adapted", 40, -2.734, 0.36),
-        BaselineRow("best single system", "baseline", 40, -3.34, 0.17, 0.606, 0.198, 1.015),
+        BaselineRow(
+            *("best single system", "baseline", 40, -3.34, 0.17, 0.606, 0.198, 1.015),
+            weights={"X" * 30: 1.0},
+        ),
         *(BaselineRow(name, "feature", 40, -2.7, 0.37, -0.034, -0.322, 0.255) for name in NAMES),
     ]
-    baselines = Baselines(directions=dict.fromkeys(NAMES, 1), systems=["X" * 30], best=SYSTEM)
-    comparison = BaselineComparison(tuple(rows), baselines, "mqm", "leave-one-out")
-    posterior.attrs["baselines"] = json.dumps(comparison.record())
+    comparison = BaselineComparison(tuple(rows), "mqm", Way.SYSTEM, "leave-one-out")
+    posterior.attrs["baselines"] = json.dumps(msgspec.to_builtins(comparison))
     posterior.attrs["command"] = "bpa adapt lists </code><script>console.log('ran')</script>"
     terms = Table(("feature", "weight", "interval"), [(name, -0.25, "0 to 1") for name in NAMES])
     texts = ["他喜欢猫。" * 30, "a " * 50, "قط أبيض " * 30]

@@ -13,6 +13,7 @@ from make_golden import FOLDER, expected, unpacked
 from support.raising import raises
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.judging.session import Session
@@ -47,6 +48,9 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     data = bpa.read_posterior(posterior)
     assert bpa.check(data)
     assert data.attrs["schema_version"] == 1
+    comparison = read_comparison(as_draws(data))
+    assert comparison is not None
+    assert (comparison.unit, comparison.evaluation) == ("chrf gain in words", "leave-one-out")
     sources = as_draws(data).record.recipe.sources
     assert [source.label for source in sources] == ["consensus", "length"]
     weights, options = bpa.recorded_options(data)
