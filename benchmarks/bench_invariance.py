@@ -60,7 +60,7 @@ from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.induction import induce
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import Subdomains
-from bpa_ppl.text.words import NumberedText, sentences_of
+from bpa_ppl.text.words import NumberedText, iter_sentences
 
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs
@@ -90,7 +90,7 @@ def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
     for name, path in paths.items():
         if not path.exists():
             corpus = [
-                chain.from_iterable(sentences_of(CORPORA / f"out.{side}.xz"))
+                chain.from_iterable(iter_sentences(CORPORA / f"out.{side}.xz"))
                 for side in ("fr", "en")
             ]
             texts = [NumberedText.of(list(islice(side, pairs or None))) for side in corpus]

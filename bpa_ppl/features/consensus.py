@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.source import Features, FeatureSource
 from bpa_ppl.metrics.pairwise import TIE, NgramPairs, characters_of, pairs_of
 from bpa_ppl.nbest import NBest
-from bpa_ppl.text.words import words_of
+from bpa_ppl.text.words import split_words
 
 _AGREEMENT = (
     "chrf3",
@@ -109,7 +109,7 @@ def _mean_scores(nbest: NBest, metric: str) -> _OfList:
 def _agreement(nbest: NBest) -> _OfList:
     """Return the function that computes the columns `_AGREEMENT`."""
     characters = characters_of(nbest.strings)
-    words = list(map(words_of, nbest.strings))
+    words = list(map(split_words, nbest.strings))
     lengths = np.fromiter(map(len, nbest.strings), np.int64, len(nbest.strings))
 
     def columns(strings: Int64, count: Int64) -> Float64:

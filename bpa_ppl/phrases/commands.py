@@ -54,14 +54,14 @@ def extract(
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.phrases.extraction import extract_phrases, select_lines
     from bpa_ppl.phrases.table_files import write_counts
-    from bpa_ppl.text.model_files import model_of
+    from bpa_ppl.text.model_files import read_or_train
 
     require_writable(output)
     if (like is None) != (keep is None):
         raise UsageError("give both --like and --keep", parameter="like", code="conflict")
     selected = None
     if like is not None and keep is not None:
-        selected = select_lines(model_of([like]), target, keep)
+        selected = select_lines(read_or_train([like]), target, keep)
     table = extract_phrases(
         source, target, alignment, max_length=max_length, keep=selected, progress=not quiet
     )
@@ -238,7 +238,7 @@ def subdomains(
         seed: Seed of the start.
     """
     from bpa_ppl.formats.streams import STANDARD, require_writable
-    from bpa_ppl.phrases.induction import induce, induction_settings
+    from bpa_ppl.phrases.induction import induce, parse_settings
 
     settings: dict[str, Any] = dict(setting or {})
     settings |= {"k": k, "seed": seed}
@@ -246,7 +246,7 @@ def subdomains(
         settings["em"] = "soft"
     if iterations is not None:
         settings["iterations"] = iterations
-    induction_settings(induction, settings)
+    parse_settings(induction, settings)
     if output == STANDARD:
         raise UsageError("subdomains are written to a file: name one", parameter="output")
     require_writable(output)

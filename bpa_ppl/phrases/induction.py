@@ -94,7 +94,7 @@ def induce(
     (True, True)
     """
     one_of(side, get_args(DocumentSide), "side")
-    chosen = induction_settings(induction, {"k": k, **settings})
+    chosen = parse_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
         texts = _text(source), _text(target)
@@ -118,7 +118,7 @@ def induce(
     return Subdomains(*texts, last.posteriors, last.weights, record)
 
 
-def induction_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | LDASettings:
+def parse_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | LDASettings:
     """Return the settings of an induction.
 
     Args:
@@ -128,7 +128,7 @@ def induction_settings(induction: str, settings: Mapping[str, Any]) -> EMSetting
     Raises:
         UsageError: if one does not exist, or is invalid.
 
-    >>> induction_settings("lda", {"k": 4, "alpha": 0.1}).passes
+    >>> parse_settings("lda", {"k": 4, "alpha": 0.1}).passes
     20
     """
     kinds: dict[str, type[EMSettings | LDASettings]] = {"em": EMSettings, "lda": LDASettings}

@@ -11,7 +11,7 @@ from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.source import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
+from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
@@ -71,7 +71,7 @@ class PhraseMixture(FeatureSource, frozen=True):
         check = unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
 
         def compute(nbest: NBest) -> Features:
-            first, second, owner = numbered_pairs(nbest, source[0], target[0], add=False)
+            first, second, owner = number_pairs(nbest, source[0], target[0], add=False)
             rows = table.find(
                 np.where(first >= 0, source[1][first], np.int32(-1)),
                 np.where(second >= 0, target[1][second], np.int32(-1)),

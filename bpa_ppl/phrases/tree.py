@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.text.hashing import FREE, find_slot, hashed, table_size
-from bpa_ppl.text.words import NumberedText, Ragged, starts_of
+from bpa_ppl.text.hashing import FREE, build_hash_table, choose_table_size, find_slot
+from bpa_ppl.text.words import NumberedText, Ragged, find_starts
 
 _WORD = (1 << 32) - 1  # the bits of the last word in a key
 
@@ -34,7 +34,7 @@ class PhraseTree:
         self._words: dict[bytes, int] = defaultdict(count(1).__next__, {b"": 0})
         self._size = 1
         self._keys = np.zeros(1, np.int64)
-        self._slots = hashed(self._keys, table_size(1))
+        self._slots = build_hash_table(self._keys, choose_table_size(1))
 
     def __len__(self) -> int:
         """Return the number of nodes: phrases, their prefixes, and the empty phrase."""
@@ -48,7 +48,7 @@ class PhraseTree:
             add: whether new words are numbered; otherwise their number is −1.
         """
         sentences = [line.split() for line in lines]
-        starts = starts_of(sentences)
+        starts = find_starts(sentences)
         words = chain.from_iterable(sentences)
         numbers = (
             map(self._words.__getitem__, words) if add else map(self._words.get, words, repeat(-1))
@@ -132,7 +132,7 @@ class PhraseTree:
             more = max(needed, 3 * len(self._keys) // 2) - len(self._keys)
             self._keys = np.pad(self._keys, (0, more))
         if 3 * needed > 2 * len(self._slots):
-            self._slots = hashed(self._keys[: self._size], table_size(needed))
+            self._slots = build_hash_table(self._keys[: self._size], choose_table_size(needed))
 
 
 @compiled

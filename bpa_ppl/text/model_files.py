@@ -13,7 +13,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, beginning_of, origin_name
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.language_model import NgramModel, TextModel
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import iter_sentences
 
 
 def is_model(path: AnyPath) -> bool:
@@ -25,7 +25,7 @@ def is_model(path: AnyPath) -> bool:
     return os.path.isfile(path) and beginning_of(path).lstrip().startswith(TITLE.encode())
 
 
-def model_of(
+def read_or_train(
     paths: Sequence[AnyPath], order: int = 3, progress: bool | Reporter = False
 ) -> NgramModel:
     """Return the language model of some files, whose format is detected.
@@ -80,7 +80,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
     files = list(paths)
     count = unknown = sentences = 0
     total = known_total = 0.0
-    for part in chain.from_iterable(map(sentences_of, files)):
+    for part in chain.from_iterable(map(iter_sentences, files)):
         scores, missing = model.by_word(part)
         count, sentences = count + len(scores), sentences + len(part)
         unknown += int(missing.sum())

@@ -16,7 +16,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, aligned
+from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, align_phrases
 
 LINES = "la ||| the ||| 3\nla ||| it ||| 1\nle chat ||| the cat ||| 2\nle ||| the ||| 2.5\n"
 EXTRACT = "la ||| the ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\nla ||| the ||| 0-0\n"
@@ -70,7 +70,7 @@ def test_tables_are_aligned() -> None:
     other = PhraseCounts.of(["zut", "le", "a"], ["damn", "the", "to"], [7, 8, 9])
     assert TABLE.rows_of(other).tolist() == [-1, 2, -1]
     assert PhraseCounts.of([], [], []).rows_of(other).tolist() == [-1, -1, -1]
-    one, two = aligned(TABLE, other)
+    one, two = align_phrases(TABLE, other)
     assert one.sources is two.sources
     assert one.sources.to_pylist() == ["a", "la", "le", "le chat", "zut"]
     assert counts_by_pair(one) == counts_by_pair(TABLE)

@@ -49,7 +49,7 @@ from bpa_ppl.posterior.record import (
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
 from bpa_ppl.text.arpa import read_arpa
-from bpa_ppl.text.model_files import model_of
+from bpa_ppl.text.model_files import read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match
 from support.attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
@@ -566,7 +566,7 @@ def language_models(rng: random.Random, folder: Path) -> str:
         )
     (folder / "model").write_bytes(content)
     texts = [["a", "cat"], [], ["<s>", "a\0"]]
-    return verdict(lambda: model_of([folder / "model"]).scored(texts))
+    return verdict(lambda: read_or_train([folder / "model"]).scored(texts))
 
 
 _STUDY = b"""sizes = [1, 2]
