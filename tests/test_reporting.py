@@ -16,7 +16,7 @@ from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.explanations import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
-from bpa_ppl.experiments.comparison.comparison import changed_choices
+from bpa_ppl.experiments.comparison.comparison import compare_choices
 from bpa_ppl.metrics.bootstrap import ScoreDifference
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS
@@ -69,7 +69,7 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
-    compared = changed_choices(pool, improvement.choices.after, improvement.choices.before)
+    compared = compare_choices(pool, improvement.choices.after, improvement.choices.before)
     assert tuple(change.score for change in improvement.changes) == compared["scores"]
     assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
 

@@ -33,10 +33,10 @@ _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 _OTHERS = ("arviz", "blackjax", "nutpie")
 
 
-def _names_of(samplers: Iterable[str]) -> list[str]:
+def _parse_names(samplers: Iterable[str]) -> list[str]:
     """Read names that are separated by commas, in one text or several.
 
-    >>> _names_of(["imh, nuts", "rwm"])
+    >>> _parse_names(["imh, nuts", "rwm"])
     ['imh', 'nuts', 'rwm']
 
     Raises:
@@ -48,10 +48,10 @@ def _names_of(samplers: Iterable[str]) -> list[str]:
     return names
 
 
-def _settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
+def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
     """Divide the values of `SAMPLER.NAME=VALUE` options into the settings of each sampler.
 
-    >>> _settings_of(["imh", "rwm"], {"rwm.draws": 500})
+    >>> _split_settings(["imh", "rwm"], {"rwm.draws": 500})
     {'imh': {}, 'rwm': {'draws': 500}}
 
     Raises:
@@ -73,7 +73,7 @@ def _settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict
 Samplers = Annotated[
     Any,
     shared.parsed(
-        _names_of, "Names of samplers, separated by commas.", show_default=",".join, several=True
+        _parse_names, "Names of samplers, separated by commas.", show_default=",".join, several=True
     ),
 ]
 SamplerSettings = Annotated[
@@ -147,7 +147,7 @@ def compare(
     if not posteriors and weights is None:
         problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
         raise UsageError(f"{problem}, or a second posterior", parameter="weights")
-    settings = _settings_of(samplers, setting)
+    settings = _split_settings(samplers, setting)
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
             *others, last = (nbest, *map(str, posteriors))
@@ -226,12 +226,12 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.experiments.calibration import calibration_page
+    from bpa_ppl.experiments.calibration import render_calibration
     from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     is_page = output is not None and output.suffix != ".json"
-    settings = _settings_of(samplers, setting)
+    settings = _split_settings(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
     options: dict[str, Any] = {
@@ -252,7 +252,7 @@ def calibrate(
         made = {"lists": nbest, "likelihood": _in_words(likelihood, "oracle")}
         made |= _provenance(weights, prior, seed, settings)
         if is_page:
-            text = calibration_page(results, made=made, command=shared.command_line())
+            text = render_calibration(results, made=made, command=shared.command_line())
         else:
             text = json.dumps([one.as_dict() for one in results], indent=1)
         with atomic_writer(output) as file:
@@ -393,10 +393,10 @@ def experiment(
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
 
 
-def _grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
+def _parse_grid(pairs: Iterable[str]) -> dict[str, list[float]]:
     """Read the values of settings, `NAME=VALUE,VALUE`.
 
-    >>> _grid_of(["proposal_variance=0.001,0.01", "warmup=0"])
+    >>> _parse_grid(["proposal_variance=0.001,0.01", "warmup=0"])
     {'proposal_variance': [0.001, 0.01], 'warmup': [0]}
 
     Raises:
@@ -418,7 +418,7 @@ def sweep(
     values: Annotated[
         Any,
         shared.parsed(
-            _grid_of,
+            _parse_grid,
             "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
             "axis of the figure.",
             several=True,

@@ -11,8 +11,8 @@ from scipy.stats import gaussian_kde
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
-from bpa_ppl.experiments.comparison.efficiency import Row, shown
-from bpa_ppl.experiments.estimates import nearly_independent
+from bpa_ppl.experiments.comparison.efficiency import Row, format_value
+from bpa_ppl.experiments.estimates import select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _COSTS = "Effective draws per second for the mean of the worst variable, with 95
 _TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
 
 
-def pictures(
+def draw_pictures(
     samplers: Mapping[str, Draws], truth: Draws | None, worst: Sequence[str], ranks: Sequence[Row]
 ) -> list[Markup]:
     """Return the figures of a comparison.
@@ -54,7 +54,7 @@ def pictures(
     lines = [_densities(samplers, truth, k) for k in chosen]
     result = [plots(lines, f"{_DENSITIES}{some}" if truth else f"Densities.{some}", legend)]
     if truth is not None:
-        curves = ecdf_differences(samplers, truth)
+        curves = compute_ecdf_differences(samplers, truth)
         lines = [plot(names[k], curves[k], y_axis=False) for k in chosen]
         result.append(plots(lines, f"{_ECDFS}{some}", legend))
     if ranks:
@@ -85,7 +85,7 @@ def _densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Ma
     return plot(every[0].features[k], layers, y_axis=False)
 
 
-def ecdf_differences(
+def compute_ecdf_differences(
     samplers: Mapping[str, Draws], truth: Draws, seed: int = 0
 ) -> list[list[Layer]]:
     """Return for each variable a simultaneous band, and the difference of ECDFs of each sampler.
@@ -96,10 +96,10 @@ def ecdf_differences(
     all points, with the probability `PROBABILITY`.
     """
     rng = np.random.default_rng(seed)
-    theirs = nearly_independent(truth, _MOST, rng)
+    theirs = select_independent(truth, _MOST, rng)
     result: list[list[Layer]] = [[] for _ in truth.features]
     for number, draws in enumerate(samplers.values()):
-        ours = nearly_independent(draws, _MOST, rng)
+        ours = select_independent(draws, _MOST, rng)
         n, m = len(ours), len(theirs)
         ranks = np.unique(np.linspace(1, n + m - 1, _GRID).astype(int))
 
@@ -129,7 +129,7 @@ def _costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
         low, high = row["interval"] or (row["ess_per_second"],) * 2
         y, style = np.full(2, -float(place)), style_of(names.index(row["sampler"]))
         middle = np.log10(row["ess_per_second"])
-        text = f"{row['sampler']}: {shown(row['ess_per_second'])}"
+        text = f"{row['sampler']}: {format_value(row['ess_per_second'])}"
         layers.append(Layer(np.log10([low, high]), y, style, text=text))
         layers.append(Layer(np.array([middle] * 2), y + np.array([-0.1, 0.1]), style))
     height = 78.0 + 34 * len(ranks)

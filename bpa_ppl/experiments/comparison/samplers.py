@@ -28,7 +28,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     reference_problem,
 )
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
-from bpa_ppl.experiments.estimates import runs_together
+from bpa_ppl.experiments.estimates import concatenate_runs
 from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.oracles import Oracles
@@ -114,7 +114,7 @@ def compare_samplers(
     True
     """
     seed = checked_seed(seed)
-    configured(samplers, runs, settings)
+    configure_samplers(samplers, runs, settings)
     engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
     if twice := elsewhere.keys() & set(samplers):
@@ -213,7 +213,7 @@ def run_samplers(
         UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = checked_seed(seed)
-    chosen = configured(samplers, runs, settings)
+    chosen = configure_samplers(samplers, runs, settings)
     result: dict[str, Runs] = {name: [] for name in chosen}
     rng = np.random.default_rng(seed)
     names = list(chosen)
@@ -229,7 +229,7 @@ def run_samplers(
             number = (seed + max(turn - 1, 0)) % SEEDS
             try:
                 run = problem.sample(chosen[name], seed=number, extra=extra, clock=clock)
-                runs_together([*kept, run])  # refuses draws that cannot be compared
+                concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:
                     raise
@@ -241,7 +241,7 @@ def run_samplers(
     return result
 
 
-def configured(
+def configure_samplers(
     samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Sampler]:
     """Return the samplers with their settings, by name.
@@ -334,7 +334,7 @@ def calibrate_sampler(
     with NUMPYRO_LOCK, jax.enable_x64(True):
         labels = _labels(target)
     return calibrate(
-        partial(_replicated, engine, target, seed),
+        partial(_replicate, engine, target, seed),
         [*target.features, *labels, LOG_LIKELIHOOD],
         replications=replications,
         sampler=SAMPLERS.name_of(engine),
@@ -344,13 +344,13 @@ def calibrate_sampler(
     )
 
 
-def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
+def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
         names = _parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
-        truth, oracle, likelihood = simulated(target, names, key)
+        truth, oracle, likelihood = simulate(target, names, key)
         target = replace(target, lists=target.lists._replace(oracle=oracle), seed=seed + i)
         sampled = engine.sample(target)
         log_likelihood = sampled.log_likelihood
@@ -380,7 +380,7 @@ def _labels(target: Target) -> list[str]:
 
 
 @partial(jax.jit, static_argnums=1)
-def simulated(
+def simulate(
     target: Target, names: tuple[str, ...], key: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return parameters from the prior, oracles from the model given them, and log p(A|λ)."""

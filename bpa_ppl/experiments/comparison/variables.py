@@ -31,7 +31,7 @@ class _Variable(NamedTuple):
     numbered: bool  # cells have no other labels than numbers
 
 
-def comparable(
+def select_comparable(
     posteriors: Mapping[str, Sequence[Any]],
     reference: str,
     var_names: Sequence[str] | None = None,
@@ -58,13 +58,13 @@ def comparable(
         DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`.
     """
-    data = {name: [_opened(run, name) for run in runs] for name, runs in posteriors.items()}
+    data = {name: [_open(run, name) for run in runs] for name, runs in posteriors.items()}
     every = [run for runs in data.values() for run in runs]
     if weights or (var_names is None and any(map(_has_weights, every))):
         return {name: [as_draws(run) for run in runs] for name, runs in data.items()}, ()
     groups = {name: [_groups(run) for run in runs] for name, runs in data.items()}
     tables = {name: [_variables(g, name) for g, _ in runs] for name, runs in groups.items()}
-    names = _common(tables, var_names)
+    names = _find_common(tables, var_names)
     expected = tables[reference][0]
     discrete = [
         v for v in names if any(_is_discrete(t[v]) for runs in tables.values() for t in runs)
@@ -74,7 +74,7 @@ def comparable(
         name: [{k: x for v in names for k, x in _cells(v, t[v], expected[v], name)} for t in runs]
         for name, runs in tables.items()
     }
-    left_out = {"discrete": discrete, **_unsuitable(values, reference)}
+    left_out = {"discrete": discrete, **_find_unsuitable(values, reference)}
     unsuitable = {label for found in left_out.values() for label in found}
     labels = [label for label in values[reference][0] if label not in unsuitable]
     sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
@@ -87,7 +87,7 @@ def comparable(
     return draws, sentences
 
 
-def _opened(data: Any, name: str) -> Draws | InferenceData:
+def _open(data: Any, name: str) -> Draws | InferenceData:
     """Return any form of a posterior as `Draws` or ArviZ's data."""
     if isinstance(data, str | Path):
         return group_tree(*read_groups(data))
@@ -144,7 +144,7 @@ def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
     return result
 
 
-def _common(
+def _find_common(
     tables: Mapping[str, Sequence[Mapping[str, _Variable]]], var_names: Sequence[str] | None
 ) -> list[str]:
     """Return the names of the variables to compare, which all posteriors have.
@@ -195,7 +195,7 @@ def _cells(
         yield label, variable.values[..., k].astype(np.float64)
 
 
-def _unsuitable(
+def _find_unsuitable(
     posteriors: Mapping[str, Sequence[Mapping[str, Float64]]], reference: str
 ) -> dict[str, list[str]]:
     """Return the cells that have no comparable means in the reference, by the reason.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
-from bpa_ppl.experiments.studies.results import KEYS, counts_of, detail_names, metrics_of
+from bpa_ppl.experiments.studies.results import KEYS, detail_names, list_metrics, read_counts
 from bpa_ppl.metrics.bootstrap import replicates, resamples
 from bpa_ppl.metrics.gains import by_name
 
@@ -58,12 +58,12 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
     for number, row in enumerate(results.select(CONDITION).to_pylist()):
         of_size = groups.setdefault((row["domain"], row["size"]), {})
         of_size.setdefault((row["method"], row["setting"]), []).append(number)
-    for metric in metrics_of(results):
+    for metric in list_metrics(results):
         config = by_name(metric)
         for (domain, size), of_size in groups.items():
             shared, plain = None, {}
             for (method, setting), rows in of_size.items():
-                counts = counts_of(results, rows, metric)  # (draws, sentences, S)
+                counts = read_counts(results, rows, metric)  # (draws, sentences, S)
                 shared = shared or resamples(samples, counts.shape[1], len(rows))
                 both, of_sentences, of_draws = replicates(counts, config, shared)
                 values = config.value(counts.sum(axis=1))
@@ -104,7 +104,7 @@ def _differences(scores: Mapping[str, tuple[float, Float64]]) -> list[Row]:
     return [{**row, "adjusted": p} for row, p in zip(result, adjusted, strict=True)]
 
 
-def median_seconds(seconds: pa.Table) -> list[Row]:
+def average_seconds(seconds: pa.Table) -> list[Row]:
     """Return the median seconds of each method over the draws of A.
 
     Args:
@@ -129,7 +129,7 @@ def median_seconds(seconds: pa.Table) -> list[Row]:
     ]
 
 
-def mean_details(results: pa.Table, metric: str) -> list[Row]:
+def average_details(results: pa.Table, metric: str) -> list[Row]:
     """Return a metric with its details, means over draws, of each domain, size and method.
 
     BLEU has the n-gram precisions in percent and three measures of length: `brevity_penalty` and

@@ -1,6 +1,6 @@
 """A study: which methods are compared, on which texts, with how many adaptation sentences.
 
-`read_study` reads one from a TOML file, `methods_by_cell` lists its cells with their methods, and
+`read_study` reads one from a TOML file, `list_cells` lists its cells with their methods, and
 `draw_sentences` draws A.
 """
 
@@ -126,10 +126,10 @@ class Method(Component, frozen=True):
         Raises:
             UsageError: if the method has no such setting, or a value is invalid.
 
-        >>> wide = named_methods()["nuts"].with_settings({"variance": 1, "draws": 5})
+        >>> wide = list_methods()["nuts"].with_settings({"variance": 1, "draws": 5})
         >>> wide.engine_settings, wide.prior_settings
         ((('draws', 5),), (('variance', 1),))
-        >>> steep = named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
+        >>> steep = list_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
         >>> steep.resolved_likelihood().gamma
         4
         """
@@ -178,7 +178,7 @@ class Method(Component, frozen=True):
             raise UsageError(message, parameter=setting, code="unknown-name")
 
 
-def named_methods() -> dict[str, Method]:
+def list_methods() -> dict[str, Method]:
     """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
     methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
     methods |= {n: Method(name=n, kind=TUNER, engine=n, gain="bleu") for n in TUNERS}
@@ -398,15 +398,15 @@ def read_study(path: str | Path) -> Study:
             raise UsageError(message, code="missing-file")
         return file
 
-    with _located(path):
+    with _locate_errors(path):
         table: dict[str, Any] = msgspec.toml.decode(text)
     members = {}
     for key in ("variants", "domains", "sweeps"):
-        with _located(path, key):
+        with _locate_errors(path, key):
             members[key] = msgspec.convert(table.pop(key, {}), dict[_Name, dict[str, Any]])
-    methods = named_methods()
+    methods = list_methods()
     for name, settings in members["variants"].items():
-        with _located(path, f"variants.{name}"):
+        with _locate_errors(path, f"variants.{name}"):
             if name in methods:
                 message = f"{name} is already the name of a method: choose another name"
                 raise UsageError(message, code="duplicate")
@@ -416,27 +416,27 @@ def read_study(path: str | Path) -> Study:
             require(like, str, "like is the name of a method")
             family = methods.get(read_name(like))
             if like in methods or family is None or family.kind == CANONICAL:
-                base = _named_method(like, methods)
+                base = _find_method(like, methods)
             else:  # the sampler or tuner has settings after its name
                 registry, written = _ENGINES[family.kind], like[len(family.name) :]
                 engine, own = registry.parsed(family.engine + written)
                 base, settings = msgspec.structs.replace(family, engine=engine), {**own, **settings}
             methods[name] = base.with_settings(settings, name)
-    with _located(path):
+    with _locate_errors(path):
         names = msgspec.convert(table.get("methods", []), list[str])
-        chosen = {name: _named_method(name, methods) for name in names}
+        chosen = {name: _find_method(name, methods) for name in names}
     domains, sweeps = [], []
     for name, settings in members["domains"].items():
-        with _located(path, f"domains.{name}"):
+        with _locate_errors(path, f"domains.{name}"):
             settings["name"] = name
             if settings.get("weights") == "none":
                 settings["weights"] = None
             domains.append(msgspec.convert(settings, StudyDomain, dec_hook=existing))
     for name, settings in members["sweeps"].items():
-        with _located(path, f"sweeps.{name}"):
+        with _locate_errors(path, f"sweeps.{name}"):
             sweeps.append(msgspec.convert(settings, Sweep))
             _check_sweep(sweeps[-1], chosen)
-    with _located(path):
+    with _locate_errors(path):
         table |= {"methods": [methods[name] for name in names]}
         table |= {"domains": domains, "sweeps": sweeps}
         study = msgspec.convert(table, Study, dec_hook=existing)
@@ -451,7 +451,7 @@ def read_study(path: str | Path) -> Study:
 
 
 @contextmanager
-def _located(path: Path, table: str = "") -> Iterator[None]:
+def _locate_errors(path: Path, table: str = "") -> Iterator[None]:
     """Turn an error into a DataError that says in which table of the file it occurred."""
     where = f"in [{table}]: " if table else ""
     try:
@@ -470,7 +470,7 @@ def _located(path: Path, table: str = "") -> Iterator[None]:
         raise DataError(message, path, code="bad-number") from error
 
 
-def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
+def _find_method(name: str, methods: Mapping[str, Method]) -> Method:
     methods[one_of(name, methods, "method")].check()
     return methods[name]
 
@@ -483,7 +483,7 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
             message = f"values must be numbers or names, not {quote(value)}"
             raise UsageError(message, code="wrong-type")
         for name in sweep.methods:
-            _named_method(name, methods).with_settings({sweep.setting: value})
+            _find_method(name, methods).with_settings({sweep.setting: value})
 
 
 def _check(study: Study) -> None:
@@ -540,7 +540,7 @@ class Cell(NamedTuple):
         return ".".join(map(str, self))
 
 
-def methods_by_cell(study: Study) -> dict[Cell, Method]:
+def list_cells(study: Study) -> dict[Cell, Method]:
     """Return the method of each cell, with the settings that it runs with.
 
     Cells are in the order of the results: domain, size, draw, method.
@@ -548,9 +548,9 @@ def methods_by_cell(study: Study) -> dict[Cell, Method]:
     >>> from pathlib import Path
     >>> files = Path("moses.ini"), Path("nbest"), (Path("ref"),)
     >>> domain = StudyDomain("d", *files, held_out=10)
-    >>> methods = named_methods()
+    >>> methods = list_methods()
     >>> study = Study((domain,), (methods["imh"], methods["mert"]), sizes=(10, 20), draws=1)
-    >>> [cell.name for cell in methods_by_cell(study)]
+    >>> [cell.name for cell in list_cells(study)]
     ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
     """
     # A value may occur in two sweeps: its cells run once.
@@ -575,11 +575,11 @@ def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
                 yield f"{sweep.setting}={value}", changed
 
 
-def random_source(study: Study, *key: str | int) -> np.random.Generator:
+def make_generator(study: Study, *key: str | int) -> np.random.Generator:
     """Return a random generator that depends only on the seed of a study and on `key`.
 
     >>> study = Study((), (), (10,), seed=1)
-    >>> first, other, again = (random_source(study, "A", n).random() for n in (0, 1, 0))
+    >>> first, other, again = (make_generator(study, "A", n).random() for n in (0, 1, 0))
     >>> first == again, first == other
     (True, False)
     """
@@ -594,18 +594,18 @@ def draw_sentences(study: Study, cell: Cell, sentences: int) -> Int64:
     >>> sorted(draw_sentences(study, Cell("d", 4, 0, "imh", ""), sentences=4).tolist())
     [0, 1, 2, 3]
     """
-    source = random_source(study, "A", cell.domain, cell.size, cell.draw)
+    source = make_generator(study, "A", cell.domain, cell.size, cell.draw)
     return source.choice(sentences, size=cell.size, replace=study.replacement)
 
 
-def seed_of(study: Study, cell: Cell) -> int:
+def choose_seed(study: Study, cell: Cell) -> int:
     """Return the seed of the sampler or tuner of a cell: it differs between draws of A.
 
     >>> study, cell = Study((), (), (10,)), Cell("d", 10, 0, "imh", "")
-    >>> seed_of(study, cell) == seed_of(study, cell._replace(method="mert"))
+    >>> choose_seed(study, cell) == choose_seed(study, cell._replace(method="mert"))
     True
-    >>> seed_of(study, cell) == seed_of(study, cell._replace(draw=1))
+    >>> choose_seed(study, cell) == choose_seed(study, cell._replace(draw=1))
     False
     """
-    source = random_source(study, "method", cell.domain, cell.size, cell.draw)
+    source = make_generator(study, "method", cell.domain, cell.size, cell.draw)
     return int(source.integers(2**31))

@@ -20,7 +20,7 @@ from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
-from bpa_ppl.experiments.studies.page import settings_figure
+from bpa_ppl.experiments.studies.page import draw_settings
 from bpa_ppl.experiments.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.metrics.gains import AnyGain
@@ -104,7 +104,7 @@ class SweepResult(Outcome):
                     point = {"curve": curve, "value": f"{settings[first]:g}", "metric": name}
                     interval = np.nan if deviation is None else 2 * deviation
                     points.append(point | {"mean": mean, "interval": interval})
-        return settings_figure(points, first, {name: name for name in quantities})
+        return draw_settings(points, first, {name: name for name in quantities})
 
 
 def _spread(values: Sequence[float]) -> tuple[float | None, float | None]:
