@@ -26,7 +26,7 @@ from sklearn.metrics import log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 
 CUSTOMERS, JUDGES, TESTED = 6, 5, 500
 SAMPLER = {"sampler": "nuts", "draws": 500, "chains": 2}
@@ -82,7 +82,7 @@ def score(posterior: Any, test: NBest) -> tuple[float, float]:
     """Return accuracy and log loss."""
     choices = bpa.rerank(test, posterior, unchecked=True)
     p, chosen = (
-        np.reshape(values, (-1, 2)) for values in (choices.probabilities, column_of(test, "gain"))
+        np.reshape(values, (-1, 2)) for values in (choices.probabilities, read_column(test, "gain"))
     )
     right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
     return float(right), float(log_loss(chosen[:, 0], np.clip(p[:, 0], 1e-9, 1 - 1e-9)))

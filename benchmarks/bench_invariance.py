@@ -54,7 +54,7 @@ from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
 from bpa_ppl.building import concatenate
-from bpa_ppl.features.source import feature_adder
+from bpa_ppl.features.source import make_adder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.induction import induce
@@ -130,7 +130,7 @@ def print_agreement(pool: NBest, source: Invariance) -> None:
     pairs = zip(lists.extras["segmentation"], searched.extras["segmentation"], strict=True)
     equal = np.mean([first == second for first, second in pairs])
     print(f"\ncaptions: {share:.1%} have a segmentation, {equal:.1%} that of the decoder")
-    add, first = feature_adder([source]), len(lists.feature_names)
+    add, first = make_adder([source]), len(lists.feature_names)
     both = [add(part).nbest for part in (lists, searched)]
     owner = np.repeat(np.arange(len(lists)), lists.sizes)
     for column, name in enumerate(both[0].feature_names[first:], first):
@@ -303,7 +303,7 @@ def main() -> None:
     mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
         print_agreement(segmented_captions().pool, sources[0])
-        add = feature_adder(sources)
+        add = make_adder(sources)
         mixed += [captions._replace(pool=add(segmented_lists(d, folder)).nbest) for d in OTHERS]
     for table in options.tables:
         if table == "signs":

@@ -50,7 +50,7 @@ from bpa_ppl.building import concatenate, from_lists
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
-from bpa_ppl.metrics.column import column_of, headroom_won
+from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -84,7 +84,7 @@ def learning_curve(
     The rater prefers the candidate with the higher MQM, and of two that are equal says that there
     is no difference; with a probability an answer names one of the candidates at random.
     """
-    values = np.asarray(column_of(session.lists, "mqm"), np.float64)
+    values = np.asarray(read_column(session.lists, "mqm"), np.float64)
     rng, result = np.random.default_rng([session.seed, 1]), []
     for count in clicks:
         while len(session.judgements) < count:

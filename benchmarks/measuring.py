@@ -279,9 +279,9 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, pool: NBest, test: NBest, new: tuple[str, ...] = ()) -> Task:
         """Compute the statistics of the test lists."""
-        from bpa_ppl.metrics.gains import statistics
+        from bpa_ppl.metrics.gains import count_statistics
 
-        return cls(pool, test, statistics(test, "ter"), statistics(test, "bleu"), new)
+        return cls(pool, test, count_statistics(test, "ter"), count_statistics(test, "bleu"), new)
 
     def with_features(self, *sources: Any) -> Task:
         """Add features that do not learn from the pool."""

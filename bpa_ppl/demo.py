@@ -28,7 +28,7 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.juries import judges
-from bpa_ppl.metrics.scoreboard import Scoreboard, compared
+from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices
 from bpa_ppl.posterior.files import write_posterior
 
 _ADAPTATION = 50
@@ -104,7 +104,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
         write_posterior(posterior, paths[0])
         write_texts(result, paths[1])
-    before, after = (compared(rest, of.canonical, of.choice) for of in (baseline, result))
+    before, after = (compare_choices(rest, of.canonical, of.choice) for of in (baseline, result))
     return Demo(report, before, after, result, len(text.lines), paths)
 
 

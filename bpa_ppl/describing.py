@@ -18,16 +18,16 @@ from bpa_ppl.formats.averages import means_of_lists
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
-    column_of,
-    judged_lists,
     judgement_note,
     numeric_columns,
+    read_column,
+    select_judged,
     with_judged,
 )
-from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics
+from bpa_ppl.metrics.gains import default_metric, resolve, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
-from bpa_ppl.metrics.preferences import all_choices, has_preferences
+from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import Column, NBest, demote_to_extras, deviation_within, feature_of
 from bpa_ppl.sampling.observations import default_likelihood
@@ -260,7 +260,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
     with_reference = [place for place, known in enumerate(references) if known]
     plan = _plan(nbest, gain, with_reference)
-    judged = () if plan is None or plan.gain is None else by_name(plan.gain).columns
+    judged = () if plan is None or plan.gain is None else resolve_without_lists(plan.gain).columns
     # Lists without columns, whose judged candidates are selected for each column.
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
     columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
@@ -316,7 +316,7 @@ def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:
 
 def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
     kind = "extra" if feature_of(nbest, name) is None else "feature"
-    values = column_of(nbest, name)
+    values = read_column(nbest, name)
     is_known = ~np.isnan(values)
     lists, rows = with_judged(plain, is_known)
     if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
@@ -352,11 +352,11 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
         ties="shared" if nbest.totals is None else "canonical",
         start=start,
     )
-    columns = [np.isfinite(column_of(nbest, name)) for name in goal.columns]
+    columns = [np.isfinite(read_column(nbest, name)) for name in goal.columns]
     unjudged = any(not with_judged(nbest, marked)[1].size for marked in columns)
     if preferences or unjudged:
         return plan
-    lists, _ = judged_lists(nbest, goal)
+    lists, _ = select_judged(nbest, goal)
     tied = oracles(lists, goal, ties="shared").tied
     equal = np.count_nonzero((tied == lists.sizes) & (tied > 1))
     several = np.count_nonzero(tied > 1)
@@ -369,7 +369,7 @@ def _warnings(
     """Yield what looks wrong, with a remedy."""
     if plan is not None and plan.gain is None:
         try:
-            list(all_choices(nbest))
+            list(iter_choices(nbest))
         except DataError as error:
             yield f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
     features = [column for column in columns if column.kind == "feature"]
@@ -382,7 +382,7 @@ def _warnings(
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     equal: dict[bytes, str] = {}
     for name in (column.name for column in features):
-        if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
+        if (other := equal.setdefault(read_column(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
         note = position_note(nbest, column.name) or judgement_note(nbest, column.name)

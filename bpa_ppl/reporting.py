@@ -45,13 +45,13 @@ from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import choice_score, one_each, statistics
+from bpa_ppl.metrics.gains import count_statistics, score_choice, select_choices
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import choice_sets, compared_lists, has_preferences
-from bpa_ppl.metrics.scoreboard import metrics_of, title_of
+from bpa_ppl.metrics.scoreboard import choose_metrics, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -285,11 +285,11 @@ def evaluate_improvement(
     lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
     texts = zip(lists.chosen(before), lists.chosen(after), strict=True)
     changed = sum(old != new for old, new in texts)
-    pair = one_each(lists, before), one_each(lists, after)
+    pair = select_choices(lists, before), select_choices(lists, after)
     changes = []
-    for metric in metrics_of(goal):
-        score = choice_score(lists, after, metric)
-        changes.append(_score_change(title_of(score), pair, metric, seed, score.signature))
+    for metric in choose_metrics(goal):
+        score = score_choice(lists, after, metric)
+        changes.append(_score_change(metric_title(score), pair, metric, seed, score.signature))
     if "references" in goal.needs:
         changes.append(_score_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
     return Improvement(
@@ -337,8 +337,8 @@ def _find_changes(
 def _score_change(
     name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int, signature: str = ""
 ) -> Change:
-    before, after = (statistics(lists, metric) for lists in pair)
-    score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
+    before, after = (count_statistics(lists, metric) for lists in pair)
+    score = compare_scores(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
     if not has_width(high - low, score.difference) and len(pair[0]) < SAME_SIGNS:

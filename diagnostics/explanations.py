@@ -14,8 +14,8 @@ from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import Column, column_of
-from bpa_ppl.metrics.gains import one_each, statistics
+from bpa_ppl.metrics.column import Column, read_column
+from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -412,9 +412,9 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
 def _sentence_scores(lists: NBest, choice: Int64, metric: Metric) -> tuple[Float64, Float64]:
     """Return the gain and the score of one candidate of each list; NaN where it has no value."""
     if isinstance(metric, Column):
-        values = column_of(lists, metric.column)[lists.offsets[:-1] + choice]
+        values = read_column(lists, metric.column)[lists.offsets[:-1] + choice]
         return metric.signed(values), values
-    counts = statistics(one_each(lists, choice), metric)
+    counts = count_statistics(select_choices(lists, choice), metric)
     return metric.gain(counts), metric.value(counts)
 
 

@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arguments import checked_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import judged_lists
+from bpa_ppl.metrics.column import select_judged
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
@@ -36,7 +36,7 @@ def _adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     recipe = Recipe.of(draws)
     lists = recipe.for_training(nbest).nbest
     if recipe.gain is not None:
-        lists = judged_lists(lists, recipe.gain)[0]
+        lists = select_judged(lists, recipe.gain)[0]
     if "oracle" not in draws.observed:
         message = "the posterior does not record oracles: adapt again"
         raise DataError(message, code="no-data")

@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
     **{name: partial(reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
-    "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
+    "bootstrap": lambda nbest, seed: bootstrap.draw_resamples(10, 3, seed=seed),
     "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.messages import capture_notes, counted
 from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.errors import UsageError
-from bpa_ppl.metrics.pairwise import PAIRED, pairs_of
+from bpa_ppl.metrics.pairwise import PAIRED, make_pairs
 from bpa_ppl.nbest import NBest
 
 
@@ -220,7 +220,7 @@ class Choices:
     def _gains(self, sentence: int, metric: str) -> Float64:
         texts, group, p = distinct_texts(self.lists, sentence, self.derivation_probabilities)
         references, share = likely_references(p)
-        gains = pairs_of(texts, metric).scores(np.arange(len(texts)), references)
+        gains = make_pairs(texts, metric).scores(np.arange(len(texts)), references)
         return np.asarray((gains @ share)[group])
 
     def rows(self) -> Iterator[dict[str, Any]]:

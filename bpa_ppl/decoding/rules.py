@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.pairwise import most_probable, pairs_of
+from bpa_ppl.metrics.pairwise import make_pairs, sort_by_probability
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.weights import match
@@ -212,7 +212,7 @@ def likely_references(p: Float64) -> tuple[Int64, Float64]:
     >>> likely_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
     [2, 0]
     """
-    references = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
+    references = sort_by_probability(np.where(p > _NEGLIGIBLE, p, 0.0))
     return references, p[references] / p[references].sum()
 
 
@@ -293,7 +293,7 @@ class Mbr(Predictive, frozen=True):
         choice = np.empty(len(lists), np.int64)
         for s in range(len(lists)):
             texts, group, p = distinct_texts(lists, s, probabilities)
-            best, _ = pairs_of(texts, self.gain).best(p)
+            best, _ = make_pairs(texts, self.gain).best(p)
             choice[s] = np.argmax(np.where(group == best, probabilities[lists.rows(s)], -1.0))
         return choice
 

@@ -26,10 +26,10 @@ from bpa_ppl.diagnostics.baseline_table import BaselineComparison, make_rows
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
-from bpa_ppl.metrics.gains import one_each, statistics
+from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import has_preferences
-from bpa_ppl.metrics.scoreboard import Scoreboard, metrics_of
+from bpa_ppl.metrics.scoreboard import Scoreboard, choose_metrics
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 
@@ -355,7 +355,7 @@ class Summary:
         if not self.sentences:
             gain = choose_gain(lists, self._draws)
             self._gain = None if uses_preferences(self._draws) else gain
-            metrics = () if gain is None else metrics_of(gain)
+            metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
@@ -415,7 +415,7 @@ class Summary:
 
 def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
     """Return sums with the counts of one candidate a list added to them."""
-    counts = statistics(one_each(lists, choice), metric)
+    counts = count_statistics(select_choices(lists, choice), metric)
     counts[0] += sums
     # From left to right as sacreBLEU adds, so that it does not matter how the lists are cut.
     return np.asarray(np.cumsum(counts, axis=0)[-1])

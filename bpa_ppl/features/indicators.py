@@ -82,7 +82,7 @@ class Indicators(FeatureSource, frozen=True):
         for row, value in enumerate(values):
             if is_missing(value) or value != value:
                 raise missing_column(nbest, self, self.column, row)
-            text = _printed(value)
+            text = _to_category(value)
             if text is None:
                 problem = f"{self.column} is {shown(value)}, neither a text nor a number"
                 remedy = "give each candidate a category"
@@ -91,7 +91,7 @@ class Indicators(FeatureSource, frozen=True):
         return texts
 
 
-def _printed(value: Any) -> str | None:
+def _to_category(value: Any) -> str | None:
     """Return a category as a text; None for a value of another type."""
     if isinstance(value, str | Integral):
         return str(value)

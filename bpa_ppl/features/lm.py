@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.source import SELF, TextSource, unknown_check
+from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import NBest
 
@@ -107,7 +107,7 @@ class LanguageModel(TextSource, frozen=True):
         from bpa_ppl.text.words import split_words
 
         model = self._model(texts)
-        check_unknown = unknown_check("words of the candidates", " and ".join(self._texts))
+        check_unknown = make_unknown_check("words of the candidates", " and ".join(self._texts))
 
         def score(nbest: NBest) -> dict[str, Float64]:
             words = [split_words(text) for text in nbest.strings]

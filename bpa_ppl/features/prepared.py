@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, inherited_progress
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.pretrained import pretrained_weights
+from bpa_ppl.features.pretrained import find_pretrained
 from bpa_ppl.features.recipe import Recipe, recipe_for
 from bpa_ppl.features.source import AnySource
 from bpa_ppl.metrics.metric import Metric
@@ -96,7 +96,7 @@ def prepare_lists(
     prepared = Prepared(nbest, recipe, columns, matched._replace(origin=origin))
     if origin == CANONICAL or not weights.pretrained:
         return prepared
-    mean, variance = pretrained_weights(recipe.sources, columns, matched.free_spread)
+    mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
     learned = {name: variance[name] for name in mean if name not in given}
     if not learned:
         return prepared

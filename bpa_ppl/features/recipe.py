@@ -26,7 +26,7 @@ from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherited_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.source import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
+from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.values import TOO_LARGE, shown
 from bpa_ppl.metrics.column import Column
@@ -104,7 +104,7 @@ class Recipe:
         Raises:
             DataError: as above.
         """
-        added = feature_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
+        added = make_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
         return added._replace(nbest=self._select(added.nbest, {}))
 
     def without_criterion(self, nbest: NBest) -> NBest:
@@ -149,7 +149,7 @@ class Recipe:
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
-        return feature_adder(self.sources)
+        return make_adder(self.sources)
 
     def without_indicators(
         self, columns: tuple[tuple[str, ...], ...]
@@ -193,7 +193,7 @@ class Recipe:
             gain=None if self.gain is None else GainColumn(self.gain.column, self.gain.negative),
             chosen=self.features,
             excluded=self.exclude,
-            sources=source_records(self.sources, columns or [()] * len(self.sources)),
+            sources=record_sources(self.sources, columns or [()] * len(self.sources)),
         )
 
     def constants(self) -> dict[str, Any]:
@@ -227,8 +227,8 @@ class Recipe:
         """
         recipe = draws.record.recipe
         return cls(
-            gain_column(draws.record),
-            sources_from_records(recipe.sources, draws.constants, moved_files),
+            read_gain_column(draws.record),
+            restore_sources(recipe.sources, draws.constants, moved_files),
             recipe.chosen,
             recipe.excluded,
             draws.features,
@@ -276,7 +276,7 @@ def recipe_for(
     columns = [source.column for source in sources if isinstance(source, Indicators)]
     excluded += tuple(name for name in columns if feature_of(nbest, name) is not None)
     gain = metric if isinstance(metric, Column) else None
-    fitted = tuple(absolute(source).fitted(nbest) for source in sources)
+    fitted = tuple(with_absolute_paths(source).fitted(nbest) for source in sources)
     return Recipe(gain, fitted, chosen, excluded)
 
 
@@ -381,10 +381,10 @@ def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
     values: Any = nbest.extras.get(name)
     if values is None:
         return np.zeros(len(nbest.features), bool)
-    return np.fromiter(map(_finite, values), bool, len(nbest.features))
+    return np.fromiter(map(_is_finite, values), bool, len(nbest.features))
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     """Return whether a value is a finite number of 32 bits."""
     return is_number(value) and bool(abs(to_float(value)) < TOO_LARGE)
 
@@ -395,7 +395,7 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     value = nbest.extras[name][row] if name in nbest.extras else None
     if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {shown(value)}, not a number"
-    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _finite(of[row])]
+    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _is_finite(of[row])]
     present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
     return f"{candidate} has no {list_names(names)}, it has {present}"
 
@@ -410,24 +410,24 @@ def criterion_of(record: Record) -> Metric | None:
     'chrf'
     >>> criterion_of(Record(observed=Observed(metric="my_function")))
     """
-    if (column := gain_column(record)) is not None:
+    if (column := read_gain_column(record)) is not None:
         return column
     name = record.observed.metric
     return METRICS.resolve(name) if name is not None and name in METRICS else None
 
 
-def gain_column(record: Record) -> Column | None:
+def read_gain_column(record: Record) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
     gain = record.recipe.gain
     return None if gain is None else Column(column=gain.column, negative=gain.negative)
 
 
-def absolute(source: FeatureSource) -> FeatureSource:
+def with_absolute_paths(source: FeatureSource) -> FeatureSource:
     """Return a source with absolute paths of its files."""
     return source.moved([str(Path(path).absolute()) for path in source.files()])
 
 
-def source_records(
+def record_sources(
     sources: Iterable[FeatureSource], columns: Iterable[Sequence[str]]
 ) -> tuple[SourceRecord, ...]:
     """Return a record of each source: name, settings, hashes of files, names of columns.
@@ -450,7 +450,7 @@ def source_records(
     return tuple(records)
 
 
-def sources_from_records(
+def restore_sources(
     records: Sequence[SourceRecord],
     constants: Mapping[str, Any],
     moved_files: MovedFiles | None = None,
@@ -458,7 +458,7 @@ def sources_from_records(
     """Return the recorded sources, if their files have not changed.
 
     Args:
-        records: from `source_records`.
+        records: from `record_sources`.
         constants: of the posterior, with those of its recipe.
         moved_files: new paths of files that have moved, by the label of their source.
 

@@ -135,12 +135,12 @@ def judgement_note(nbest: NBest, name: str) -> str:
 
 def _is_on_a_scale(nbest: NBest, name: str) -> bool:
     """Return whether a column has few values that are whole or half, as ratings have."""
-    values = column_of(nbest, name)
+    values = read_column(nbest, name)
     values = np.unique(values[np.isfinite(values)])
     return len(values) <= _HALVES and bool((2 * values == np.round(2 * values)).all())
 
 
-def column_of(nbest: NBest, name: str) -> Float64:
+def read_column(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature or an extra, (candidates,); NaN where one is missing.
 
     Raises:
@@ -149,9 +149,9 @@ def column_of(nbest: NBest, name: str) -> Float64:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
-    >>> column_of(lists, "LM0").tolist()
+    >>> read_column(lists, "LM0").tolist()
     [1.0, 0.5]
-    >>> column_of(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
+    >>> read_column(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
     [-5.0, nan]
     """
     if (feature := feature_of(nbest, name)) is not None:
@@ -206,7 +206,7 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
     return nbest.regroup(np.flatnonzero(several), rows, sizes[several]), rows
 
 
-def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
+def select_judged(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
     """Return the lists of the candidates that the metric has a value for, and their rows.
 
     Of a column, lists with fewer than two of them are left out; of a metric that needs references,
@@ -218,7 +218,7 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
     >>> metric = Column(column="mqm", negative=True)
-    >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), metric)
+    >>> kept, rows = select_judged(lists.with_extras(mqm=[-5, None, 0]), metric)
     >>> kept.sizes.tolist(), rows.tolist()
     ([2], [0, 2])
     """
@@ -228,7 +228,7 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         rows = rows[np.repeat(having, nbest.sizes)]
         lists = nbest.select(np.flatnonzero(having))
     for name in metric.columns:
-        lists, kept = with_judged(lists, np.isfinite(column_of(lists, name)))
+        lists, kept = with_judged(lists, np.isfinite(read_column(lists, name)))
         rows = rows[kept]
     if len(nbest) and not len(lists):
         names = ", ".join(metric.columns)
@@ -252,7 +252,7 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
     [1.0, -1.0]
     """
-    values = np.asarray(column_of(lists, column), np.float64)
+    values = np.asarray(read_column(lists, column), np.float64)
     if not np.isfinite(values).all():
         problem = f"{column} is missing for some candidates: give lists that are fully judged"
         raise DataError(problem, lists.origin, code="no-data")
@@ -284,6 +284,6 @@ def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
     columns = {*nbest.feature_names, *nbest.extras}
     if not isinstance(metric, Column) or metric.column not in columns:
         return False
-    gains = column_of(nbest, metric.column)
+    gains = read_column(nbest, metric.column)
     judged, rows = with_judged(nbest, np.isfinite(gains))
     return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

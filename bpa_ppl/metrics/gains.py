@@ -16,7 +16,7 @@ from bpa_ppl._runtime.workers import parallel_workers, worker_count
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.metrics.column import Column, as_verdicts, column_of, numeric_columns
+from bpa_ppl.metrics.column import Column, as_verdicts, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
 from bpa_ppl.nbest import NBest
@@ -56,13 +56,13 @@ def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
         for name in (written, written.lower()):
             if name in METRICS:
                 return METRICS.resolve(name + metric.removeprefix(written))
-        return _named_column(metric, nbest)
+        return _find_column(metric, nbest)
     if callable(metric) and not isinstance(metric, type | Metric):
         return Function(function=metric)
     return METRICS.resolve(cast("Metric", metric))
 
 
-def _named_column(name: str, nbest: NBest | None = None) -> Metric:
+def _find_column(name: str, nbest: NBest | None = None) -> Metric:
     """Return the metric of a column by its name, or by `-NAME` if lower is better.
 
     Args:
@@ -74,7 +74,7 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
-    >>> _named_column("-comet", lists)
+    >>> _find_column("-comet", lists)
     Column(column='comet', negative=True)
     """
     names = () if nbest is None else (*numeric_columns(nbest), *_verdict_columns(nbest))
@@ -82,7 +82,7 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
     if column in names:
         return Column(column=column, negative=column != name)
     if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
-        column_of(nbest, column)  # raises an error that names the value that is not a number
+        read_column(nbest, column)  # raises an error that names the value that is not a number
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
     what = "metric" if nbest is None else "gain"
@@ -96,10 +96,10 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
     raise UsageError(message, parameter=what, code="unknown-name")
 
 
-def by_name(name: str) -> Metric:
+def resolve_without_lists(name: str) -> Metric:
     """Return a metric by its name, without lists: a name that is not registered is a column.
 
-    >>> by_name("-ter"), by_name("ter").key
+    >>> resolve_without_lists("-ter"), resolve_without_lists("ter").key
     (Column(column='ter', negative=True), 'ter')
     """
     if name in METRICS:
@@ -157,7 +157,7 @@ def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
     return (*sorted(others), *always)
 
 
-def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
+def find_distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
     """Return the distinct texts of each list, or of groups of lists, group by group.
 
     Args:
@@ -170,7 +170,7 @@ def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, In
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
-    >>> [part.tolist() for part in distinct(lists)]
+    >>> [part.tolist() for part in find_distinct(lists)]
     [[0, 0, 1], [0, 1, 1], [0, 1, 0, 2]]
     """
     groups = np.arange(len(nbest)) if group is None else group
@@ -214,10 +214,10 @@ def corpus_score(
     lists = from_lists(
         [[text] for text in texts], features, ["none"], references=references, sources=sources
     )
-    return choice_score(lists, np.zeros(len(texts), np.int64), config)
+    return score_choice(lists, np.zeros(len(texts), np.int64), config)
 
 
-def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
+def score_choice(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
     """Return the corpus score of one candidate of each list.
 
     The score of a column is the mean over the choices that have a value; their number is the detail
@@ -234,17 +234,17 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.75]]], ["comet"])
-    >>> choice_score(lists, [1], "comet").value
+    >>> score_choice(lists, [1], "comet").value
     0.75
     """
     config = resolve(metric, nbest)
-    counts = statistics(one_each(nbest, choice), config)
+    counts = count_statistics(select_choices(nbest, choice), config)
     references = nbest.references or [()] * len(nbest)
     # Added from left to right, as sacreBLEU does.
     return config.score(np.cumsum(counts, axis=0)[-1], references)
 
 
-def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
+def select_choices(nbest: NBest, choice: npt.ArrayLike) -> NBest:
     """Return lists of one candidate each, at these positions, (sentences,)."""
     rows = nbest.offsets[:-1] + np.asarray(choice)
     return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
@@ -339,7 +339,7 @@ def gains(
     return scores_and_gains(nbest, config, jobs=jobs, progress=progress)[1]
 
 
-def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
+def count_statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     """Return the counts of every candidate, (candidates, S), with sacreBLEU's definitions.
 
     TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
@@ -356,7 +356,7 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     >>> lists = from_lists(
     ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
     ... )
-    >>> statistics(lists, "ter").tolist()
+    >>> count_statistics(lists, "ter").tolist()
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
@@ -396,7 +396,7 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
             raise DataError(message, origin, parameter="sources", code="missing-sources")
         more["sources"] = nbest.sources
     if metric.columns:
-        more["columns"] = {name: column_of(nbest, name) for name in metric.columns}
+        more["columns"] = {name: read_column(nbest, name) for name in metric.columns}
     return references, more
 
 
@@ -414,7 +414,7 @@ def _distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int6
     if metric.columns:
         lists = [list(nbest.texts(sentence)) for sentence in range(len(nbest))]
         return lists, np.arange(len(nbest.features))
-    group, string, inverse = distinct(nbest)
+    group, string, inverse = find_distinct(nbest)
     texts = [nbest.strings[number] for number in string]
     ends = np.searchsorted(group, np.arange(len(nbest) + 1))
     return [texts[start:end] for start, end in pairwise(ends)], inverse

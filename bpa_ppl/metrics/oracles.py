@@ -14,10 +14,10 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import counted, text_table
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.column import judged_lists
+from bpa_ppl.metrics.column import select_judged
 from bpa_ppl.metrics.gains import resolve, scores_and_gains
 from bpa_ppl.metrics.metric import Metric, Score
-from bpa_ppl.metrics.scoreboard import cells, choice_scores
+from bpa_ppl.metrics.scoreboard import score_choices, to_cells
 from bpa_ppl.nbest import NBest
 
 #: Which of several best candidates is the oracle: the one with the highest score, or all.
@@ -112,8 +112,8 @@ class Headroom:
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
-        rows = [[n, *(f"{v:.{d}f}" for _, v, d in cells(s))] for n, s in self.choices.items()]
-        titles = ["", *(title for title, *_ in cells(self.choices[_ORACLE]))]
+        rows = [[n, *(f"{v:.{d}f}" for _, v, d in to_cells(s))] for n, s in self.choices.items()]
+        titles = ["", *(title for title, *_ in to_cells(self.choices[_ORACLE]))]
         table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles) - skipped
@@ -242,7 +242,7 @@ def headroom(
     }
     kept = np.flatnonzero(~np.isnan(best.score))
     lists = nbest.select(kept) if best.skipped else nbest
-    corpus_scores = {n: choice_scores(lists, c[kept], config) for n, c in choices.items()}
+    corpus_scores = {n: score_choices(lists, c[kept], config) for n, c in choices.items()}
     return Headroom(corpus_scores, best)
 
 
@@ -255,7 +255,7 @@ def _judge(
         the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
         not compete; and the gain of each of the others.
     """
-    lists, rows = judged_lists(nbest, metric)
+    lists, rows = select_judged(nbest, metric)
     values = np.full(len(ranking), np.nan)
     scores, gains = scores_and_gains(lists, metric, **options)
     values[rows] = metric.signed(scores)

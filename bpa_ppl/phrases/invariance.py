@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.source import Features, FeatureSource, unknown_check
+from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.subdomains import (
@@ -118,7 +118,9 @@ class Invariance(FeatureSource, frozen=True):
         shares, repeated = subdomains.posteriors(), not subdomains.hard
         trees = PhraseTree(), PhraseTree()
         counted = [np.zeros((0, subdomains.k))] * len(SIDES)
-        check = unknown_check("phrase pairs of the candidates", f"the corpus of {self.subdomains}")
+        check = make_unknown_check(
+            "phrase pairs of the candidates", f"the corpus of {self.subdomains}"
+        )
 
         def compute(nbest: NBest) -> Features:
             first, second, owner = number_pairs(nbest, *trees)

@@ -13,9 +13,9 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.source import SELF, TextSource, unknown_check
+from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
-from bpa_ppl.metrics.gains import distinct
+from bpa_ppl.metrics.gains import find_distinct
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Lexicon(TextSource, frozen=True):
         from bpa_ppl.text.words import split_words
 
         direct, inverse = self._models(texts or self.read())
-        check_unknown = unknown_check("words of the source sentences", self.pairs[0])
+        check_unknown = make_unknown_check("words of the source sentences", self.pairs[0])
 
         def score(nbest: NBest) -> dict[str, Float64]:
             numbers = {text: n for n, text in enumerate(dict.fromkeys(nbest.sources or ()))}
@@ -105,7 +105,7 @@ class Lexicon(TextSource, frozen=True):
             if check:
                 check_unknown(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
             group = np.array([numbers[text] for text in nbest.sources or ()], dtype=np.int64)
-            source, target, rows = distinct(nbest, group)
+            source, target, rows = find_distinct(nbest, group)
             columns = {}
             for side, model, given, texts, place, text in (
                 ("direct", direct, sources, targets, source, target),

@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.source import Features, FeatureSource, unknown_check
+from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.table_files import read_table
@@ -68,7 +68,7 @@ class PhraseMixture(FeatureSource, frozen=True):
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)
         # The last row, number −1, is for pairs that are not in the table.
         logs = np.log(np.vstack([in_table, np.full((1, len(values)), self.floor)]))
-        check = unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
+        check = make_unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
 
         def compute(nbest: NBest) -> Features:
             first, second, owner = number_pairs(nbest, source[0], target[0], add=False)

@@ -15,7 +15,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import counted, log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.column import is_choice_of_two, judged_lists
+from bpa_ppl.metrics.column import is_choice_of_two, select_judged
 from bpa_ppl.metrics.gains import default_metric, gains, no_references, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
@@ -377,7 +377,7 @@ def _judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
     if has_preferences(lists):
         log_info("the preferences are not used: only the likelihood preference observes them")
     require_references(lists, gain, likelihood)
-    judged = judged_lists(lists, gain)[0]
+    judged = select_judged(lists, gain)[0]
     if skipped := len(lists) - len(judged):
         reason = "fewer than two candidates are judged" if gain.columns else "no reference"
         log_info(f"{counted(skipped, 'list')} left out: {reason}")

@@ -12,7 +12,7 @@ from support.raising import raises
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.features.source import fold_of
+from bpa_ppl.features.source import assign_folds
 from bpa_ppl.text.arpa import write_arpa
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.lm_mixtures import MixtureModel
@@ -95,7 +95,7 @@ def test_learning_from_references_leaves_their_own_sentence_out() -> None:
     source = LanguageModel(text="self", folds=3)
     assert source.needs == {"references"}
     own = dict(source.cross_fitted_columns(lists))
-    folds = fold_of(references, 3)
+    folds = assign_folds(references, 3)
     assert folds[0] == folds[5]
     different = list(dict.fromkeys(text for several in references for text in several))
     for s, fold in enumerate(folds):

@@ -26,7 +26,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.components import Registry
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, of_each_string
+from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, record_of
@@ -59,7 +59,7 @@ class Known(TextSource, frozen=True):
         OPENED.append(self.name)
         words = set(" ".join(texts or self.read()).split())
         return lambda nbest: {
-            self.name: of_each_string(nbest, lambda text: sum(w in words for w in text.split()))
+            self.name: compute_by_text(nbest, lambda text: sum(w in words for w in text.split()))
         }
 
 

@@ -10,7 +10,7 @@ from support.raising import raises
 from bpa_ppl import DataError, UsageError, corpus_score, from_lists, gains, oracles
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import by_name, resolve
+from bpa_ppl.metrics.gains import resolve, resolve_without_lists
 from bpa_ppl.metrics.oracles import headroom
 from bpa_ppl.nbest import demote_to_extras
 
@@ -36,8 +36,12 @@ class TestColumns:
     def test_metric_names_take_precedence_over_columns(self) -> None:
         lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
         assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
-        assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
-        assert by_name("ter").key == "ter"
+        assert (
+            resolve("-ter", lists)
+            == Column(column="ter", negative=True)
+            == resolve_without_lists("-ter")
+        )
+        assert resolve_without_lists("ter").key == "ter"
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
     @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])

@@ -25,7 +25,7 @@ import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.features.recipe import absolute, source_records
+from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
@@ -720,7 +720,7 @@ def recipes(rng: random.Random, folder: Path) -> str:
     name = rng.choice(list(sources))
     (source,) = resolve_sources([FEATURES.resolve(name, sources[name])])
     names = bpa.add_features(sample_lists(), source).feature_names
-    recipe = RecipeRecord(sources=source_records([absolute(source)], [names[2:]]))
+    recipe = RecipeRecord(sources=record_sources([with_absolute_paths(source)], [names[2:]]))
     records = json.loads(json.dumps(attributes(Record(recipe=recipe))["feature_sources"]))
     deep: Any = 0
     for _ in range(rng.choice((50, 900, 5000))):

@@ -27,8 +27,8 @@ from bpa_ppl.experiments.comparison.statistics import (
 from bpa_ppl.experiments.comparison.variables import select_comparable
 from bpa_ppl.experiments.estimates import concatenate_runs, largest_r_hat, smallest_ess
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.metrics.gains import one_each, reported_metrics, resolve, statistics
+from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
+from bpa_ppl.metrics.gains import count_statistics, reported_metrics, resolve, select_choices
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
@@ -352,8 +352,10 @@ def compare_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     scores: list[ScoreDifference] = []
     if lists.references is not None:
         for metric in (*map(resolve, reported_metrics()), LengthRatio()):
-            a, b = (statistics(one_each(lists, choice), metric) for choice in (ours, theirs))
-            scores.append(score_difference(a, b, metric, probability=PROBABILITY, seed=seed))
+            a, b = (
+                count_statistics(select_choices(lists, choice), metric) for choice in (ours, theirs)
+            )
+            scores.append(compare_scores(a, b, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)
     return {"changed": changed, "sentences": len(lists), "scores": tuple(scores)}
 

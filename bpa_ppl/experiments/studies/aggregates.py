@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
 from bpa_ppl.experiments.studies.results import KEYS, detail_names, list_metrics, read_counts
-from bpa_ppl.metrics.bootstrap import replicates, resamples
-from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.metrics.bootstrap import draw_resamples, score_resamples
+from bpa_ppl.metrics.gains import resolve_without_lists
 
 #: A row of a table, by the names of the columns.
 Row = dict[str, Any]
@@ -59,13 +59,13 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
         of_size = groups.setdefault((row["domain"], row["size"]), {})
         of_size.setdefault((row["method"], row["setting"]), []).append(number)
     for metric in list_metrics(results):
-        config = by_name(metric)
+        config = resolve_without_lists(metric)
         for (domain, size), of_size in groups.items():
             shared, plain = None, {}
             for (method, setting), rows in of_size.items():
                 counts = read_counts(results, rows, metric)  # (draws, sentences, S)
-                shared = shared or resamples(samples, counts.shape[1], len(rows))
-                both, of_sentences, of_draws = replicates(counts, config, shared)
+                shared = shared or draw_resamples(samples, counts.shape[1], len(rows))
+                both, of_sentences, of_draws = score_resamples(counts, config, shared)
                 values = config.value(counts.sum(axis=1))
                 verdicts = [results["verdict"][number].as_py() for number in rows]
                 passed = [verdict == "passed" for verdict in verdicts]

@@ -48,7 +48,7 @@ from bpa_ppl.experiments.studies.results import (
 )
 from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method, list_methods
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -201,7 +201,7 @@ def describe_result(
         _describe_domain(
             [p for p in _select(points, metric) if p["domain"] == domain],
             [d for d in _select(differences, metric) if d["domain"] == domain],
-            by_name(metric),
+            resolve_without_lists(metric),
             default,
         )
         for domain in domains[:_DOMAINS]

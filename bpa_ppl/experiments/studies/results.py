@@ -33,7 +33,7 @@ from bpa_ppl.formats.streams import (
     output_folder,
     remove_leftovers,
 )
-from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.metrics.gains import resolve_without_lists
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
@@ -80,7 +80,7 @@ def detail_names(metric: str) -> list[str]:
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    config = by_name(metric)
+    config = resolve_without_lists(metric)
     return list(config.details_of(np.ones(config.width)))
 
 
@@ -93,7 +93,7 @@ def read_counts(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
     """Return the counts in some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
-    return counts.reshape(len(counts), -1, by_name(metric).width)
+    return counts.reshape(len(counts), -1, resolve_without_lists(metric).width)
 
 
 def make_row(
@@ -108,10 +108,10 @@ def make_row(
     sums = {name: values.sum(axis=0) for name, values in counts.items()}
     details: dict[str, float] = {}
     for name, values in sums.items():
-        details |= by_name(name).details_of(values)
+        details |= resolve_without_lists(name).details_of(values)
     return {
         **cell._asdict(),
-        **{name: float(by_name(name).value(values)) for name, values in sums.items()},
+        **{name: float(resolve_without_lists(name).value(values)) for name, values in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),

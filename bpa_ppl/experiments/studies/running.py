@@ -42,7 +42,7 @@ from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.metrics.gains import by_name, statistics
+from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
@@ -128,7 +128,8 @@ class Material:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
-        counts: for each metric (candidates of `test`, S), as `bpa_ppl.metrics.gains.statistics`.
+        counts: for each metric (candidates of `test`, S), as
+            `bpa_ppl.metrics.gains.count_statistics`.
     """
 
     adapt: NBest
@@ -164,7 +165,9 @@ def read_material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         message = f"{len(adapt)} sentences are too few to draw {largest}: set replacement = true"
         raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
-    counts = {metric: statistics(test, by_name(metric)) for metric in study.metrics}
+    counts = {
+        metric: count_statistics(test, resolve_without_lists(metric)) for metric in study.metrics
+    }
     weights = None if start is None else Weights(named, origin)
     return Material(adapt, test, weights, counts)
 
@@ -182,7 +185,7 @@ def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
 
 def _prepare(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
     """Return lists cut to `size`, unless it is 0; `columns` are no features."""
-    metrics = map(by_name, columns)
+    metrics = map(resolve_without_lists, columns)
     lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists
 
@@ -219,7 +222,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         if sampler.takes_extra:
             sampler = _fit(study, domain, sampler)
         options = {
-            "gain": by_name(method.gain),
+            "gain": resolve_without_lists(method.gain),
             "likelihood": method.resolved_likelihood(),
             "prior": method.resolved_prior(),
             "sampler": sampler,
@@ -239,7 +242,9 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         assert weights is not None  # the method has adapted them
         with _time(seconds, "decode test"):
             test = make_decoder(study, domain, method, test, {})(weights)
-        counts = {name: statistics(test, by_name(name)) for name in study.metrics}
+        counts = {
+            name: count_statistics(test, resolve_without_lists(name)) for name in study.metrics
+        }
     with _time(seconds, "rerank"):
         if posterior is None:
             choice = test.best(test.scores(match(weights, test).values))
@@ -279,7 +284,7 @@ def _tune(
     """
     options: dict[str, Any] = {
         "tuner": method.component(),
-        "gain": by_name(method.gain),
+        "gain": resolve_without_lists(method.gain),
         "seed": seed,
     }
     if not method.redecode:

@@ -26,7 +26,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.experiments.tuning.redecoding import Decoder
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.metrics.gains import by_name, reported_metrics, text_metrics
+from bpa_ppl.metrics.gains import reported_metrics, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
@@ -498,7 +498,10 @@ def _check(study: Study) -> None:
         known = text_metrics() if method.kind == TUNER else [m for m in METRICS if m != "column"]
         if method.kind != CANONICAL:
             one_of(method.gain, [*known, *study.columns], "metric")
-            if "references" in by_name(method.gain).needs and not study.has_references:
+            if (
+                "references" in resolve_without_lists(method.gain).needs
+                and not study.has_references
+            ):
                 message = f"the gain {method.gain} of {method.name} needs adapt_references and"
                 remedy = "test_references: add them, or name a column of the lists as its gain"
                 raise UsageError(f"{message} {remedy}", code="missing-references")

@@ -25,7 +25,7 @@ from bpa_ppl.experiments.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.scoreboard import cells, choice_scores
+from bpa_ppl.metrics.scoreboard import score_choices, to_cells
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -204,7 +204,7 @@ def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, floa
     result["passed"] = float(bool(check(draws)))
     if test is not None:
         choice = rerank(test, draws, unchecked=True).choice
-        result |= {name: value for name, value, _ in cells(choice_scores(test, choice, metric))}
+        result |= {name: value for name, value, _ in to_cells(score_choices(test, choice, metric))}
     return result
 
 

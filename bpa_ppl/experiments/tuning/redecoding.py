@@ -30,7 +30,7 @@ from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.metrics.gains import resolve
-from bpa_ppl.metrics.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compare_choices
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.weights import AnyWeights, Weights, match
 
@@ -149,7 +149,7 @@ def redecode(
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
     points = (visited[k][matched.free] for k in (0, best))
     first, chosen = (all_lists.best(point) - all_lists.offsets[:-1] for point in points)
-    scores = compared(lists, first, chosen, metric, titles=("canonical", "tuned"))
+    scores = compare_choices(lists, first, chosen, metric, titles=("canonical", "tuned"))
     return Redecoded(path[best], scores, visited, iteration=best, iterations=last)
 
 

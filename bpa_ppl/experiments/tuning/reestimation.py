@@ -12,7 +12,7 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, prepare_lists
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
-from bpa_ppl.metrics.scoreboard import Scoreboard, compared, title_of
+from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import AnyWeights, Weights
 
@@ -46,7 +46,7 @@ class Reestimation:
         score = self.scores.after[0]
         name = score.metric.upper() if score.metric in METRICS else score.metric
         first, *others = self.scores.changes
-        values = first.removeprefix(f"{title_of(score)} ")
+        values = first.removeprefix(f"{metric_title(score)} ")
         return ", ".join([f"{name} of the lists: {values}", *others])
 
 
@@ -101,5 +101,5 @@ def reestimate(
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
     points = problem.start, tuned.weights
     first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
-    scores = compared(nbest, first, after, metric, titles=("canonical", "tuned"))
+    scores = compare_choices(nbest, first, after, metric, titles=("canonical", "tuned"))
     return Reestimation(result, scores, matched.full(tuned.visited))

@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.metrics.gains import statistics
+from bpa_ppl.metrics.gains import count_statistics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, demote_to_extras
@@ -154,7 +154,7 @@ def prepare_lists(
     features = nbest.features[:, places_of(matched.names, nbest.feature_names)].astype(np.float64)
     free = np.ascontiguousarray(features[:, matched.free])
     rest = features[:, ~matched.free] @ matched.values[~matched.free]
-    return matched, TuningLists(nbest.offsets, free, rest, statistics(nbest, metric))
+    return matched, TuningLists(nbest.offsets, free, rest, count_statistics(nbest, metric))
 
 
 TUNERS: Registry[Tuner] = Registry(
