@@ -44,24 +44,24 @@ from bpa_ppl.posterior.record import (
     PriorRecord,
     Record,
 )
-from bpa_ppl.problem import Problem, versions_of
+from bpa_ppl.problem import Problem, list_versions
 from bpa_ppl.sampling.arguments import Arguments
-from bpa_ppl.sampling.mode import mode_of, posterior_target
+from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
     Scored,
-    default_likelihood,
+    choose_likelihood,
     observe,
     require_references,
 )
-from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
-from bpa_ppl.sampling.repeating import record_of
+from bpa_ppl.sampling.prior_choice import Scale, build_and_record, choose_scale
+from bpa_ppl.sampling.repeating import record_arguments
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
     Target,
-    model_info,
+    inspect_model,
 )
 from bpa_ppl.weights import (
     CANONICAL,
@@ -131,7 +131,7 @@ def adapt(
             is `oracle` for a published sampler, `margin` where the gain is TER, BLEU, chrF,
             `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
             such as those of systems, and `preference` for lists without references that carry
-            preferences: see `default_likelihood`.
+            preferences: see `choose_likelihood`.
         prior: `isotropic`, as published, also with its variance, `isotropic:variance=0.5`;
             `horseshoe`; a `Prior`, such as that of other lists; or a family of priors. None is
             `isotropic` with the variance 0.1, and for features without a canonical weight with a
@@ -236,7 +236,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws
         chosen.resolved_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
     )
     draws = problem.compare_indicators(draws)
-    return replace(draws, record=structs.replace(draws.record, options=record_of(chosen)))
+    return replace(draws, record=structs.replace(draws.record, options=record_arguments(chosen)))
 
 
 def build_problem(lists: NBest, weights: AnyStart = None, **options: Any) -> Problem:
@@ -262,10 +262,10 @@ def _build(nbest: NBest, options: Arguments) -> Problem:
     setup, alternative, indicators = _set_up(nbest, options, engine)
     prepared, observed = setup.prepared, setup.observed
     represented = _represented(setup, engine)
-    prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
+    prior, prior_record = build_and_record(setup.family, prepared.match, setup.scale)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = setup.target(prior, seed=int(options.seed))
-        unused = model_info(target).unused
+        unused = inspect_model(target).unused
     if unused and not options.prior_only:
         remedy = "call likelihood.observe(lists, weights)"
         warn_user(f"the model {_name(setup.model)} observes {unused}: {remedy}")
@@ -303,7 +303,7 @@ def _record(
         observed=observed.record(),
         lists=observed.lists.origin,
         data=observed.hashes(),
-        versions=versions_of(engine),
+        versions=list_versions(engine),
         machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         recipe=prepared.recipe.record(prepared.columns),
     )
@@ -327,9 +327,7 @@ class _SetUp(NamedTuple):
         match, model = self.prepared.match, self.model
         if prior is None:
             prior = isotropic.build_prior(self.family, match, self.scale.value)
-        return posterior_target(
-            self.table, prior, match, likelihood or self.likelihood, model, seed
-        )
+        return build_target(self.table, prior, match, likelihood or self.likelihood, model, seed)
 
     def log_evidence_of_order(self) -> float:
         """Return the log evidence of the order of the candidates."""
@@ -380,7 +378,7 @@ def _set_up(
     if observed.gains is None or not len(observed.lists) or model is not log_linear:
         return setup, None, None
     is_chosen = options.chosen_likelihood() is not None or engine.likelihood is not None
-    return _compare_indicators(setup, likelihood if is_chosen else default_likelihood(gain, nbest))
+    return _compare_indicators(setup, likelihood if is_chosen else choose_likelihood(gain, nbest))
 
 
 def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
@@ -488,7 +486,7 @@ def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _Se
     match = prepared.match
     fixed = np.isin(match.names, list(names))
     match = match._replace(values=np.where(fixed, 0.0, match.values), free=match.free & ~fixed)
-    family = isotropic.restricted(setup.family, match.free_names)
+    family = isotropic.restrict(setup.family, match.free_names)
     if not fixed.any() or not match.free.any() or family is None:
         return None
     table = observed.table(match)
@@ -666,7 +664,7 @@ def _likelihood(options: Arguments, engine: Sampler, goal: Metric, nbest: NBest)
     if chosen is not None:
         return chosen
     indicators = has_indicators(options.categorical, options.add)
-    default = default_likelihood(goal, nbest, indicators=indicators)
+    default = choose_likelihood(goal, nbest, indicators=indicators)
     if engine.likelihood is None or default.observes != "gains":
         return default
     log_info(

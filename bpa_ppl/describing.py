@@ -30,7 +30,7 @@ from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import Column, NBest, demote_to_extras, deviation_within, feature_of
-from bpa_ppl.sampling.observations import default_likelihood
+from bpa_ppl.sampling.observations import choose_likelihood
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
@@ -343,7 +343,7 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
         nbest = nbest.select(with_reference) if with_reference else nbest
     weights = initial_weights(demote_to_extras(nbest, goal.columns))
     start = tuple(name for name, value in weights.items() if value)
-    likelihood = default_likelihood(goal, nbest)
+    likelihood = choose_likelihood(goal, nbest)
     plan = Plan(
         gain=None if preferences else goal.key,
         likelihood=LIKELIHOODS.name_of(likelihood),

@@ -46,12 +46,12 @@ from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Sampled,
     Target,
-    constrained,
-    constrained_draws,
+    constrain,
+    constrain_draws,
+    draw_from_prior,
     evaluate,
-    log_priors,
-    model_info,
-    prior_draws,
+    evaluate_priors,
+    inspect_model,
     require_sites,
     unflatten,
 )
@@ -137,7 +137,7 @@ class Problem:
             seconds=seconds,
             extra=None if extra is None else extra.origin,
         )
-        record = structs.replace(self.record, seed=seed, versions=versions_of(engine))
+        record = structs.replace(self.record, seed=seed, versions=list_versions(engine))
         return replace(self, target=target, record=record).draws(sampled, made)
 
     def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
@@ -198,7 +198,7 @@ class Problem:
         target, observed, match = self.target, self.observed, self.target.match
         require_sites(sampled.z, target.start)
         with NUMPYRO_LOCK, jax.enable_x64(True):
-            info, likelihood = model_info(target), sampled.log_likelihood
+            info, likelihood = inspect_model(target), sampled.log_likelihood
             if likelihood is None:
                 likelihood = evaluate(target, sampled.z)[1]
             recorded = target.uses_prior and target.prior.other is None
@@ -210,17 +210,17 @@ class Problem:
             }
             if sampled.mode is not None:
                 mode = unflatten(sampled.mode, target.start)
-                constants["mode"] = constrained(target, mode)[WEIGHTS]
-            from_prior = prior_draws(target, _PRIOR_DRAWS, target.seed)
+                constants["mode"] = constrain(target, mode)[WEIGHTS]
+            from_prior = draw_from_prior(target, _PRIOR_DRAWS, target.seed)
             values, warmup, from_prior, constants = jax.device_get(
                 (
-                    constrained_draws(target, sampled.z),
-                    constrained_draws(target, sampled.warmup),
+                    constrain_draws(target, sampled.z),
+                    constrain_draws(target, sampled.warmup),
                     {name: draws[None] for name, draws in from_prior.items()},
                     constants,
                 )
             )
-            log_prior = log_priors(target, values)
+            log_prior = evaluate_priors(target, values)
         of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
         dims = {site: names for site, names in of_sites.items() if site in values}
         return Draws(
@@ -271,7 +271,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
     )
 
 
-def versions_of(engine: Sampler) -> dict[str, str]:
+def list_versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
     names = (*_PACKAGES, *engine.packages)
     return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}

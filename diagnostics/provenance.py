@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import attributes
+from bpa_ppl.posterior.record import to_attributes
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -33,7 +33,7 @@ def recorded_attributes(draws: Draws) -> dict[str, str]:
     >>> recorded_attributes(draws)
     {'seed': '7'}
     """
-    recorded = attributes(draws.record)
+    recorded = to_attributes(draws.record)
     shown = {k: in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
@@ -95,7 +95,7 @@ def signature(posterior: Posterior) -> str:
     draws = as_draws(posterior, finite=False)
     record, (chains, count) = draws.record, draws.shape
     observed, recipe, prior = record.observed, record.recipe, record.prior
-    sources = attributes(record).get("feature_sources", [])
+    sources = to_attributes(record).get("feature_sources", [])
     scale = None
     if prior is not None and prior.scale is not None:
         scale = f"{prior.scale}{' learned' if prior.scale_learned else ''}"

@@ -31,7 +31,7 @@ from bpa_ppl.diagnostics.reliability import Reliability
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardised
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardise
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def posterior_page(
     if top < 1:
         raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
     draws = as_draws(posterior)
-    report, scaled = check(draws), standardised(draws)
+    report, scaled = check(draws), standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     raters = raters_of(draws)

@@ -15,7 +15,7 @@ from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardised
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
 from bpa_ppl.posterior.statistics import ess
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def write_traces(
         problem = f"traces need chains, and this posterior has {kind}: use a sampler such as nuts"
         raise DataError(problem, code="no-data")
     chosen = worst_mixing(draws, top) if names is None else _check_names(draws, names)
-    scaled = standardised(draws) or draws
+    scaled = standardise(draws) or draws
     figure = trace_figure(scaled, chosen)
     if suffix != ".html":
         write_figure(figure, path, dpi=150)

@@ -25,7 +25,7 @@ from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, formula
+from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
 
 
 def check(
@@ -298,7 +298,7 @@ def weights(
     if format == AUTO and template is None and file_suffix(output) == ".json":
         format = "json"
     if format in FORMULAS and template is None:
-        text = formula(draws, format, chosen, acoustic)
+        text = format_weights(draws, format, chosen, acoustic)
         with atomic_writer(output) as file:
             file.write(text)
         if undecided := describe_undecided(draws):

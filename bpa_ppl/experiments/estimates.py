@@ -13,7 +13,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pooled
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pool_runs
 from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     runs = [as_draws(posterior) for posterior in posteriors]
     length = min(run.shape[1] for run in runs)
     runs = [run if run.shape[1] == length else _thin(run, length) for run in runs]
-    draws = pooled(runs)
+    draws = pool_runs(runs)
     if draws.shape[1] < _MIN_DRAWS:
         message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
         raise DataError(message, code="wrong-length")

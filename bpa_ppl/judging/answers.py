@@ -25,7 +25,13 @@ from scipy.special import softmax
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.priors.prior import log_density_of_scale
 from bpa_ppl.models.probabilities import normalised
-from bpa_ppl.sampling.newton import Point, laplace_covariance, laplace_evidence, maximise, mixture
+from bpa_ppl.sampling.newton import (
+    Point,
+    combine_components,
+    laplace_covariance,
+    laplace_evidence,
+    maximise,
+)
 
 #: Values of the logarithm of the scale that are tried, 0 for the typical one.
 LOG_SCALES = np.arange(-1.0, 4.01, 0.25)
@@ -243,5 +249,5 @@ def over_scales(
         start = found[-1].mean  # the next mode is near
     log_p += log_density_of_scale(degrees, log_scales)
     means, covariances = map(np.array, zip(*found, strict=True))
-    probability, mean, covariance = mixture(log_p, means, covariances)
+    probability, mean, covariance = combine_components(log_p, means, covariances)
     return Gaussian(mean, covariance), probability

@@ -455,7 +455,7 @@ def check_finite(draws: Draws) -> None:
         _require(bool(np.isfinite(value)), problem, code="bad-number")
 
 
-def pooled(runs: Sequence[Draws]) -> Draws:
+def pool_runs(runs: Sequence[Draws]) -> Draws:
     """Put the draws of the weights of several runs together, as chains side by side.
 
     Raises:
@@ -463,7 +463,7 @@ def pooled(runs: Sequence[Draws]) -> Draws:
             weights only in part.
 
     >>> runs = [Draws({"weights": np.full((2, 10, 1), mean)}, ("LM0",)) for mean in (0.0, 1.0)]
-    >>> pooled(runs).shape, pooled(runs).mean.tolist()
+    >>> pool_runs(runs).shape, pool_runs(runs).mean.tolist()
     ((4, 10), [0.5])
     """
     alike = len({(run.features, run.shape[1], run.weighted) for run in runs}) == 1
@@ -475,7 +475,7 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     return Draws({WEIGHTS: weights}, runs[0].features, runs[0].kind, log_weight)
 
 
-def standardised(draws: Draws) -> Draws | None:
+def standardise(draws: Draws) -> Draws | None:
     """Return draws of each weight times the standard deviation of its feature within lists.
 
     These are the weights to compare: they do not depend on the units of the features. The lists are
@@ -483,9 +483,9 @@ def standardised(draws: Draws) -> Draws | None:
 
     >>> from bpa_ppl.posterior.record import FeatureScale
     >>> record = Record(feature_scales={"LM0": FeatureScale(spread=3.0)})
-    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)).mean.tolist()
+    >>> standardise(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)).mean.tolist()
     [1.5]
-    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",)))
+    >>> standardise(Draws({"weights": [[[0.5]]]}, ("LM0",)))
     """
     scales = draws.record.feature_scales
     if not scales.keys() >= {*draws.features, *draws.fixed}:

@@ -56,7 +56,7 @@ def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     per chain (Vehtari et al. 2021).
     """
     tails = {"prob": TAILS} if method == "tail" else {}
-    return _of_each("ess", values, method=method, **tails)
+    return _apply("ess", values, method=method, **tails)
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
@@ -67,15 +67,15 @@ def r_hat(values: npt.ArrayLike) -> Float64:
     array = np.asarray(values, np.float64)
     if len(array) == 1 and (half := array.shape[1] // 2):
         array = np.concatenate([array[:, :half], array[:, -half:]])
-    return _of_each("rhat", array)
+    return _apply("rhat", array)
 
 
 def mcse(values: npt.ArrayLike) -> Float64:
     """Return the Monte-Carlo standard error of the mean, (C, D, …) ↦ (…)."""
-    return _of_each("mcse", values)
+    return _apply("mcse", values)
 
 
-def _of_each(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
+def _apply(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
     """Return a statistic of ArviZ of each component."""
     array = np.asarray(values, np.float64)
     with np.errstate(all="ignore"):

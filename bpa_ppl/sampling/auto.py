@@ -22,13 +22,13 @@ from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
     assess_proposals,
     can_be_fitted,
+    choose_thinning,
     fit_moments,
-    pilot_proposal,
-    thinning_of,
+    make_pilot_proposal,
 )
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.target import Sampled, Target, constrained_draws, model_info
+from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 MIN_CHECKED_DRAWS = 100
@@ -95,7 +95,7 @@ class Auto(Sampler, frozen=True):
             chosen = {"chosen": attempt.name, "chosen_because": reason}
             if self.draws < MIN_CHECKED_DRAWS:
                 break
-            failed, shortage, verdict = failures(target, sampled)
+            failed, shortage, verdict = find_failures(target, sampled)
             if not failed:
                 break
             stage = ""
@@ -125,7 +125,7 @@ class Auto(Sampler, frozen=True):
         mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales has the tails of the posterior.
         mixed = target.prior.degrees is not None
-        fits, limit = _compared(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
+        fits, limit = _compare(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains)
@@ -133,42 +133,42 @@ class Auto(Sampler, frozen=True):
         ]
         simple = can_be_fitted(target)
         if fits:
-            around_mode = pilot_proposal(target, independence[0].degrees_of_freedom)
+            around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
                 yield Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
-            fits, limit = _compared(pareto_k, POOR_PARETO_K)
+            fits, limit = _compare(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:
                 # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = thinning_of(effective)
+                thinning = choose_thinning(effective)
                 for imh in independence:
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
                     yield Attempt("imh", reason, draw)
         return "" if fits else reason
 
 
-def _compared(value: float, limit: float) -> tuple[bool, str]:
+def _compare(value: float, limit: float) -> tuple[bool, str]:
     """Return whether a value is within its limit, and the comparison as text."""
     within = value <= limit
     return within, f"{'≤' if within else '>'} {limit}"
 
 
-def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
+def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
     """Return the names of the diagnostics that the draws fail.
 
     Returns:
         the names; how many times as many draws they call for; and, if there are none, the verdict,
         with which the posterior is not checked again.
     """
-    values = jax.device_get(constrained_draws(target, sampled.z))
+    values = jax.device_get(constrain_draws(target, sampled.z))
     draws = Draws(
         values,
         target.match.free_names,
         statistics=sampled.statistics,
-        sites=model_info(target).latent,
+        sites=inspect_model(target).latent,
         record=Record(figures=sampled.figures),
     )
     recorded, report = check_and_record(draws)

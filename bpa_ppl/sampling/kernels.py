@@ -21,7 +21,7 @@ from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
-from bpa_ppl.sampling.laplace import starting_points
+from bpa_ppl.sampling.laplace import draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, potential
@@ -113,7 +113,7 @@ class NumpyroKernel(Sampler, frozen=True):
                 parameter="chains",
                 code="invalid-setting",
             )
-        start, (moments, *_) = starting_points(target, chains)
+        start, (moments, *_) = draw_starts(target, chains)
         mode = None if moments is None else mode_of(target)
         sampled = run_chains(self, target, None, start)
         log_density, log_likelihood = evaluate(target, sampled.z)

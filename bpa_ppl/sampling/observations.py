@@ -125,12 +125,12 @@ class Scored(NamedTuple):
         `texts` are the ids and candidates of the lists, `features` the values that are adapted;
         the others are what was observed, and the references that it was scored with.
         """
-        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _key_of(()))
+        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _hash_content(()))
         content: dict[str, Iterable[Any]] = {"oracles": names}
         if self.gains is not None:
             content["gains"] = [self.gains]
         if "references" in self.gain.needs and self.lists.references:
-            content["references"] = [_key_of(self.lists.references)]
+            content["references"] = [_hash_content(self.lists.references)]
         return _hashes(self.lists, content)
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
@@ -253,7 +253,7 @@ class Compared(NamedTuple):
     def hashes(self) -> dict[str, str]:
         """Return short hashes of the data; see `Scored.hashes`."""
         choices = self.choices
-        observed = [choices.chosen, choices.weight, choices.rater, _key_of(choices.raters)]
+        observed = [choices.chosen, choices.weight, choices.rater, _hash_content(choices.raters)]
         return _hashes(self.lists, {"oracles": observed})
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
@@ -273,7 +273,7 @@ def _at_zero(lists: NBest) -> Match:
 def _hashes(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
     order = np.argsort(lists.feature_names)
     names = [lists.feature_names[column] for column in order]
-    content = {"features": [_key_of(names), lists.features[:, order]], **observed}
+    content = {"features": [_hash_content(names), lists.features[:, order]], **observed}
     others = {name: _short_hash(parts) for name, parts in content.items()}
     return {"texts": content_hash(lists), **others}
 
@@ -299,7 +299,7 @@ def observe(
         gain: how good a candidate is, as for `oracles`. None is TER if `match` has canonical
             weights or the lists have totals, else chrF.
         match: the weights, matched to the lists: the scores of canonical ones break ties.
-        likelihood: what it observes; None is the default for the gain: see `default_likelihood`.
+        likelihood: what it observes; None is the default for the gain: see `choose_likelihood`.
         best: oracles found before; then no references are needed, unless for gains.
         ties: as for `oracles`; None is that of the likelihood, else `canonical` if `match` has
             canonical weights or the lists have totals, else `shared`.
@@ -323,15 +323,15 @@ def observe(
     require(lists, NBest, "observations are of n-best lists (NBest)", "lists")
     canonical = match is not None and match.origin == CANONICAL
     metric = resolve(default_metric(lists, canonical=canonical) if gain is None else gain, lists)
-    chosen = default_likelihood(metric, lists) if likelihood is None else likelihood
+    chosen = choose_likelihood(metric, lists) if likelihood is None else likelihood
     observing = LIKELIHOODS.resolve(chosen)
     if observing.observes == "preferences":
-        return _compared(lists, observing)
+        return _observe_preferences(lists, observing)
     if ties is None:
         ties = _ties(observing, metric, lists, canonical=canonical)
     if best is not None or not len(lists):
         return _with_oracles(lists, metric, observing, best, ties, jobs, progress)
-    judged = _judged(lists, metric, observing)
+    judged = _select_judged(lists, metric, observing)
     preference = judged.scores(match.values) if match is not None and canonical else None
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
@@ -372,7 +372,7 @@ def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool
     return "shared" if of_two or not (canonical or lists.totals is not None) else "canonical"
 
 
-def _judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
+def _select_judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
     """Return the lists that the gain has values for; log how many are left out."""
     if has_preferences(lists):
         log_info("the preferences are not used: only the likelihood preference observes them")
@@ -395,7 +395,7 @@ def require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> No
         raise no_references(lists.origin)
 
 
-def _compared(lists: NBest, likelihood: Likelihood) -> Compared:
+def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:
     """Return the preferences of some lists; the agreement of raters is logged."""
     choices = choice_sets(lists, ties=likelihood.asks_ties)
     agreed = agreement(lists) if len(choices.named_raters) > 1 else None
@@ -404,7 +404,7 @@ def _compared(lists: NBest, likelihood: Likelihood) -> Compared:
     return Compared(choices, agreed)
 
 
-def default_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
+def choose_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
@@ -444,10 +444,10 @@ def _short_hash(parts: Iterable[Any]) -> str:
     return content.hexdigest()[:16]
 
 
-def _key_of(content: object) -> str:
+def _hash_content(content: object) -> str:
     """Return the hash of content made of lists, tuples, texts and numbers.
 
-    >>> _key_of([["a", "b"]]) == _key_of([["a"], ["b"]])
+    >>> _hash_content([["a", "b"]]) == _hash_content([["a"], ["b"]])
     False
     """
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -42,7 +42,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import places_of
 from bpa_ppl.nbest import NBest, centred
 from bpa_ppl.posterior.record import PriorRecord
-from bpa_ppl.sampling.mode import mode_of, posterior_target
+from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
 from bpa_ppl.weights import CANONICAL, EQUAL, Match
@@ -114,7 +114,7 @@ def choose_prior(
         defaults=defaults,
         progress=progress,
     )
-    return build_recorded(family, match, scale)
+    return build_and_record(family, match, scale)
 
 
 class Scale(NamedTuple):
@@ -173,7 +173,7 @@ def choose_scale(
     with reporter(progress, "learn the scale of the prior"), NUMPYRO_LOCK:
         return Scale(
             _learn_scale(
-                lambda prior: posterior_target(table, prior, match, evidence),
+                lambda prior: build_target(table, prior, match, evidence),
                 lambda scale: isotropic.build_prior(family, match, scale),
                 len(scaled),
                 deviation,
@@ -191,7 +191,7 @@ def _unknown_scale(
     return Scale(typical, correlation_within(lists, scaled))
 
 
-def build_recorded(
+def build_and_record(
     family: PriorFamily | Prior, match: Match, scale: Scale
 ) -> tuple[Prior, PriorRecord]:
     """Return the prior of the free features, and its record; log variances other than σ_T.

@@ -15,7 +15,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.record import Shift
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
-from bpa_ppl.sampling.target import Target, evaluate, model_info
+from bpa_ppl.sampling.target import Target, evaluate, inspect_model
 
 #: A larger shift is warned about.
 _LARGE = 0.25
@@ -34,7 +34,7 @@ def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
         of `new`, unless k̂ shows that they are unreliable. None if the model has other sites than
         the weights.
     """
-    if target.model is not log_linear or model_info(target).latent != (WEIGHTS,):
+    if target.model is not log_linear or inspect_model(target).latent != (WEIGHTS,):
         return None
     mean, covariance = np.asarray(target.prior.mean), np.asarray(target.prior.covariance)
     units = np.linalg.solve(np.linalg.cholesky(covariance), (old.flat - mean).T)

@@ -33,7 +33,7 @@ def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
     return UsageError(problem, parameter=parameter, code=code)
 
 
-def _finite(weights: Mapping[str, float]) -> Float64:
+def _to_finite(weights: Mapping[str, float]) -> Float64:
     """Return the means of the weights."""
     require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
     mean = to_floats(list(weights.values()), "weights")
@@ -114,7 +114,7 @@ class Prior(NamedTuple):
         >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
-        mean, names = _finite(weights), tuple(weights)
+        mean, names = _to_finite(weights), tuple(weights)
         values = to_floats(variance, "variance")
         if values.shape not in ((), (len(names),)):
             problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
@@ -138,7 +138,7 @@ class Prior(NamedTuple):
         >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
         (2, 2)
         """
-        mean, matrix = _finite(weights), to_floats(covariance, "covariance")
+        mean, matrix = _to_finite(weights), to_floats(covariance, "covariance")
         if matrix.shape != (len(mean),) * 2:
             problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")

@@ -42,8 +42,8 @@ from bpa_ppl.posterior.record import (
     RecipeRecord,
     Record,
     SourceRecord,
-    attributes,
-    record_of,
+    from_attributes,
+    to_attributes,
 )
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
@@ -173,9 +173,9 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
     recorded, report = check_and_record(draws)
     assert read_report(recorded) == report
-    attrs = attributes(recorded.record)
+    attrs = to_attributes(recorded.record)
     with raises(DataError, "damaged", parameter="attrs", match="check"):
-        record_of({"check": attrs["check"] | {"findings": findings}})
+        from_attributes({"check": attrs["check"] | {"findings": findings}})
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:

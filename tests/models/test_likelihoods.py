@@ -23,7 +23,7 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.risk import Risk
-from bpa_ppl.models.lists import Lists, in_order, tabulate
+from bpa_ppl.models.lists import Lists, find_order, tabulate
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.observations import observe
@@ -100,7 +100,7 @@ def evaluate_likelihood(
     prepared, observing = likelihood.prepare(table)
     (_, each), gradient = compiled_log_likelihood(observing)(weights, prepared)
     empty = np.asarray(each)[np.asarray(prepared.sentence) < 0]
-    return np.asarray(each)[in_order(prepared)], empty, np.asarray(gradient)
+    return np.asarray(each)[find_order(prepared)], empty, np.asarray(gradient)
 
 
 @pytest.mark.parametrize(

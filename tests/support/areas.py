@@ -36,15 +36,15 @@ from bpa_ppl.models.lists import tabulate
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.phrases.tables import PhraseCounts
-from bpa_ppl.posterior.arviz_functions import arviz_data
+from bpa_ppl.posterior.arviz_functions import to_arviz_data
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import (
     Observed,
     RecipeRecord,
     Record,
     SamplerRecord,
-    attributes,
-    record_of,
+    from_attributes,
+    to_attributes,
 )
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
@@ -696,7 +696,7 @@ def other_posteriors(rng: random.Random, folder: Path) -> str:
     other = data.isel(chain=[0]) if "chain" in data.dims else data
     tree = xarray.DataTree.from_dict({group: data, "log_prior": other})
     odd: list[Any] = [arrays, [arrays], data.to_dict(), None, folder]
-    form = rng.choice([data, xarray.DataTree(data), tree, arviz_data(tree), rng.choice(odd)])
+    form = rng.choice([data, xarray.DataTree(data), tree, to_arviz_data(tree), rng.choice(odd)])
 
     def use() -> None:
         draws = bpa.as_draws(form)
@@ -721,7 +721,7 @@ def recipes(rng: random.Random, folder: Path) -> str:
     (source,) = resolve_sources([FEATURES.resolve(name, sources[name])])
     names = bpa.add_features(sample_lists(), source).feature_names
     recipe = RecipeRecord(sources=record_sources([with_absolute_paths(source)], [names[2:]]))
-    records = json.loads(json.dumps(attributes(Record(recipe=recipe))["feature_sources"]))
+    records = json.loads(json.dumps(to_attributes(Record(recipe=recipe))["feature_sources"]))
     deep: Any = 0
     for _ in range(rng.choice((50, 900, 5000))):
         deep = [deep]
@@ -733,7 +733,7 @@ def recipes(rng: random.Random, folder: Path) -> str:
     def use() -> None:
         weights = np.ones((1, 5, len(names)))
         others = {"feature_sources": records}
-        draws = Draws({"weights": weights}, names, record=record_of(others))
+        draws = Draws({"weights": weights}, names, record=from_attributes(others))
         bpa.write_posterior(draws, folder / "posterior.nc")
         bpa.rerank(sample_lists(), read_draws(folder / "posterior.nc"), unchecked=True)
 

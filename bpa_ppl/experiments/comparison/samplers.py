@@ -38,16 +38,16 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem
-from bpa_ppl.sampling.observations import Compared, default_likelihood
+from bpa_ppl.sampling.observations import Compared, choose_likelihood
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
     Target,
-    constrained,
-    constrained_draws,
+    constrain,
+    constrain_draws,
     evaluate,
-    model_info,
+    inspect_model,
 )
 from bpa_ppl.weights import AnyStart, StartingWeights
 
@@ -126,7 +126,7 @@ def compare_samplers(
     options |= {"weights": start, "gain": goal}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
-        options["likelihood"] = default_likelihood(
+        options["likelihood"] = choose_likelihood(
             goal,
             lists,
             indicators=has_indicators(options.get("categorical"), options.get("add")),
@@ -356,7 +356,7 @@ def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replicatio
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]
-        values = constrained_draws(target, sampled.z)
+        values = constrain_draws(target, sampled.z)
         shape = np.shape(values[WEIGHTS])[:2]
         parts = [np.reshape(values[name], (*shape, -1)) for name in names]
         draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
@@ -365,13 +365,13 @@ def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replicatio
 
 def _parameters(target: Target) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
-    latent = model_info(target).latent
+    latent = inspect_model(target).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 
 def _labels(target: Target) -> list[str]:
     """Return a name for each component of the parameters other than the weights."""
-    values = constrained(target, target.start)
+    values = constrain(target, target.start)
     return [
         name if np.size(values[name]) == 1 else f"{name}[{k}]"
         for name in _parameters(target)[1:]

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import SCHEMA, as_draws, from_groups, to_groups
-from bpa_ppl.posterior.arviz_functions import InferenceData, group_tree, groups_of
+from bpa_ppl.posterior.arviz_functions import InferenceData, split_groups, to_tree
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
 from bpa_ppl.posterior.files import read_groups
-from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
+from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, tail_shapes
 
 _MAX_NAMED = 5  # variables in a sentence
@@ -90,7 +90,7 @@ def select_comparable(
 def _open(data: Any, name: str) -> Draws | InferenceData:
     """Return any form of a posterior as `Draws` or ArviZ's data."""
     if isinstance(data, str | Path):
-        return group_tree(*read_groups(data))
+        return to_tree(*read_groups(data))
     if isinstance(data, dict):
         arrays = {str(key): np.asarray(values) for key, values in data.items()}
         for key, values in arrays.items():
@@ -98,7 +98,7 @@ def _open(data: Any, name: str) -> Draws | InferenceData:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
                 remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
                 raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
-        return group_tree(labelled_groups({"posterior": arrays}), {})
+        return to_tree(label_groups({"posterior": arrays}), {})
     return data  # type: ignore[no-any-return]
 
 
@@ -107,7 +107,7 @@ def _has_weights(run: Draws | InferenceData) -> bool:
 
 
 def _groups(run: Draws | InferenceData) -> tuple[Mapping[str, Group], Mapping[str, Any]]:
-    return to_groups(run) if isinstance(run, Draws) else groups_of(run)
+    return to_groups(run) if isinstance(run, Draws) else split_groups(run)
 
 
 def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
