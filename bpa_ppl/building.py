@@ -14,12 +14,12 @@ from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
-from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
+from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, block_of_records
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import Schema, checked_first_id
-from bpa_ppl.formats.writing import table_of
+from bpa_ppl.formats.writing import to_table
 from bpa_ppl.names import AnyReferences, places_of
 from bpa_ppl.nbest import (
     CAN_LACK,
@@ -143,7 +143,7 @@ def from_arrays(
         raise DataError(problem, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
-    for note in missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
+    for note in describe_missing(dict(zip(names, present, strict=True)), len(texts)):
         warn_user(note)
     complete = [k for k, count in enumerate(present) if count == len(texts)]
     partial = [k for k, count in enumerate(present) if count < len(texts)]
@@ -404,7 +404,7 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
         columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
         if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
             present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
-    notes = missing_value_notes(present, sum(len(table.features) for table in tables))
+    notes = describe_missing(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))
     for name in ("references", "sources"):
         having = sum(len(table) for table in tables if getattr(table, name) is not None)
@@ -431,4 +431,4 @@ def to_arrow(lists: NBest) -> pa.Table:
     >>> table.column_names, table["LM0"].to_pylist()
     (['id', 'text', 'LM0'], [1.0, 2.0])
     """
-    return table_of(lists, everything=True)
+    return to_table(lists, everything=True)

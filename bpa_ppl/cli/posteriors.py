@@ -161,10 +161,10 @@ def rerank(
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
     from bpa_ppl.decoding.writing import AlignedTexts, rerank_to
-    from bpa_ppl.formats.references import sources_of
+    from bpa_ppl.formats.references import load_sources
 
     reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
-    lines = None if sources is None else tuple(sources_of(sources).lines)
+    lines = None if sources is None else tuple(load_sources(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = AlignedTexts(gaps, lines, reading.first_id, empty)
     summary = rerank_to(

@@ -19,7 +19,7 @@ from bpa_ppl.features.source import (
     missing_column,
     resolve_sources,
 )
-from bpa_ppl.formats.values import shortest, shown
+from bpa_ppl.formats.values import format_shortest, shown
 from bpa_ppl.nbest import NBest, feature_of
 
 
@@ -96,7 +96,7 @@ def _to_category(value: Any) -> str | None:
     if isinstance(value, str | Integral):
         return str(value)
     number = isinstance(value, Real) and math.isfinite(value)
-    return shortest(np.float32(value)) if number else None
+    return format_shortest(np.float32(value)) if number else None
 
 
 def has_indicators(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
-from bpa_ppl.formats.values import finite
+from bpa_ppl.formats.values import parse_finite
 from bpa_ppl.nbest import NBest
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
@@ -122,7 +122,7 @@ class ColumnNames:
         {'message': {'role': 'assistant'}, 'text': 'a cat'}
         """
         for name in self._dotted:
-            if name not in record and (found := _field_inside(record, name)):
+            if name not in record and (found := _split_field(record, name)):
                 record = {**found[0], name: found[1]}
         return {usual: record[name] for name, usual in self.usual(record).items()}
 
@@ -165,7 +165,7 @@ class ColumnNames:
         missing = (usual for usual, name in self.names.items() if name not in self._present)
         self.require(missing if self._columns else (), self._columns, None)
         for name in filter(lambda name: name not in self._left_out, self._exclude):
-            columns = quote(", ".join(_names_inside(self._columns)), _SHOWN)
+            columns = quote(", ".join(_iter_names(self._columns)), _SHOWN)
             problem = f"no column {name} to exclude (the columns are {columns}): name another one, "
             problem += f"or leave out exclude={name}"
             raise DataError(problem, self._origin, parameter="format", code="missing-column")
@@ -190,9 +190,9 @@ class ColumnNames:
         for usual in required:
             name = self.names.get(usual, usual)
             if usual not in columns or name != named.get(usual, usual):
-                names = list(_names_inside(self._columns)) or columns
+                names = list(_iter_names(self._columns)) or columns
                 problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
-                near = nearest(usual, names)
+                near = find_nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
                 parameter = None
                 if (other := self._usual.get(name, usual)) != usual:
@@ -218,18 +218,19 @@ def is_name(cell: str) -> bool:
     >>> is_name("Segment_ID"), is_name("-1.5"), is_name("a cat")
     (True, False, False)
     """
-    return cell.lower() in _USUAL or any(nearest(usual, [cell]) for usual in _ALIASES)
+    return cell.lower() in _USUAL or any(find_nearest(usual, [cell]) for usual in _ALIASES)
 
 
-def nearest(usual: str, names: Iterable[str]) -> str | None:
+def find_nearest(usual: str, names: Iterable[str]) -> str | None:
     """Return the column that may be meant by a usual name; None if there is none.
 
     It is none of those that hold something else in some files, such as `target`, which may be a
     translation or the reference.
 
-    >>> nearest("text", ["segment", "output"]), nearest("id", ["Sentence_ID"]), nearest("id", ["a"])
-    ('output', 'Sentence_ID', None)
-    >>> nearest("text", ["prompt.content", "message.content"])
+    >>> find_nearest("text", ["segment", "output"]), find_nearest("id", ["Sentence_ID"])
+    ('output', 'Sentence_ID')
+    >>> find_nearest("id", ["a"])
+    >>> find_nearest("text", ["prompt.content", "message.content"])
     'message.content'
     """
     folded = {name.lower(): name for name in names}
@@ -244,13 +245,13 @@ def nearest(usual: str, names: Iterable[str]) -> str | None:
     return next((folded[name] for name in (*aliases, *parts, *inside, *close)), None)
 
 
-def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
+def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
     """Return an object without the field that a name with dots leads to, and its value."""
     first, _, rest = name.partition(".")
     inside = record.get(first)
     if not (rest and isinstance(inside, dict)):
         return None
-    found = _field_inside(inside, rest)
+    found = _split_field(inside, rest)
     if rest in inside:
         found = {key: value for key, value in inside.items() if key != rest}, inside[rest]
     if found is None:
@@ -259,11 +260,11 @@ def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any],
     return others | ({first: found[0]} if found[0] else {}), found[1]
 
 
-def _names_inside(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+def _iter_names(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
     """Yield the names of fields, with dots those of objects in them."""
     for name, value in fields.items():
         if isinstance(value, dict) and value:
-            yield from _names_inside(value, f"{prefix}{name}.")
+            yield from _iter_names(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
 
@@ -343,7 +344,7 @@ class ReadOptions(NamedTuple):
         inf
         """
         try:
-            return finite(token)
+            return parse_finite(token)
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf

@@ -93,7 +93,7 @@ class Builder:
             self._rows_dropped += block.dropped
             self._long = block.any_order and not block.nested
             lists = len(self._first_lines)
-            starts = _starts(rows.ids, last)
+            starts = _find_starts(rows.ids, last)
             self._enter(rows, starts, block.any_order and not block.nested, whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
@@ -185,7 +185,7 @@ class Builder:
                 absent += f"; rows without a judgement or an answer: {named(self._rows_dropped)}"
             notes.append(absent)
         present = {name: of for name, of in self._present.items() if name not in self._lost}
-        notes += missing_value_notes(present, self._candidates)
+        notes += describe_missing(present, self._candidates)
         if self._lost:
             gone = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
             notes.append(f"{gone} and extras from there on; read at once, they are extras of all")
@@ -202,11 +202,11 @@ class Builder:
 
     def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
-        rows = _joined(parts)
+        rows = _join(parts)
         if self._scattered:
             _, first, sentence = np.unique(rows.ids, return_index=True, return_inverse=True)
             rows = rows.select(np.argsort(first[sentence], kind="stable"))
-        starts = _starts(rows.ids, None)
+        starts = _find_starts(rows.ids, None)
         ids = rows.ids[starts]
         offsets = np.append(starts, len(rows.ids)).astype(np.int64)
         extras = {
@@ -234,7 +234,7 @@ class Builder:
         for name in self._averaged:
             if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
                 rows, self._averaged[name] = averaged, True
-        offsets = np.append(_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
+        offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
         candidates = self._columns(rows)
         table = NBest(
             offsets=offsets,
@@ -317,7 +317,7 @@ class Builder:
         }
 
 
-def _joined(parts: Sequence[Rows]) -> Rows:
+def _join(parts: Sequence[Rows]) -> Rows:
     """Return rows of one file as one; a column that a part lacks is missing there."""
     sizes = [len(part.ids) for part in parts]
     index, strings = join_strings([(part.string_index, part.strings) for part in parts])
@@ -337,7 +337,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def _starts(ids: Int64, last: int | None) -> Int64:
+def _find_starts(ids: Int64, last: int | None) -> Int64:
     """Return the rows at which the id differs from the one before; `last` precedes the first."""
     previous = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
     return np.flatnonzero(ids != previous[: len(ids)])
@@ -431,14 +431,14 @@ def join_strings(
     return np.concatenate(index), strings
 
 
-def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
+def describe_missing(present: Mapping[str, int], count: int) -> list[str]:
     """Return notes on columns of numbers that lack some values.
 
     Args:
         present: the number of values of each, by name.
         count: the number of candidates.
 
-    >>> missing_value_notes({"lm": 300, "mqm": 180, "da": 180}, 300)
+    >>> describe_missing({"lm": 300, "mqm": 180, "da": 180}, 300)
     ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
     """
     groups: dict[int, list[str]] = {}

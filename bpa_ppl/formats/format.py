@@ -91,7 +91,7 @@ class NBestFormat(Component, frozen=True):
 
         try:
             records = self.records(lines(), options)
-            yield from blocks_of_records(((number, record) for record in records), options)
+            yield from iter_record_blocks(((number, record) for record in records), options)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
@@ -182,7 +182,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         return {usual: name for usual, name in names.items() if name != usual}
 
 
-def blocks_of_records(
+def iter_record_blocks(
     records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
 ) -> Iterator[Block]:
     """Yield the columns of records, of about a thousand candidates at a time.
@@ -192,22 +192,22 @@ def blocks_of_records(
         options: how to read.
 
     >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
-    >>> next(blocks_of_records(records, ReadOptions("dev"))).sentences
+    >>> next(iter_record_blocks(records, ReadOptions("dev"))).sentences
     {'id': [7]}
     """
     reader = RecordReader(options)
-    for batch in batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
+    for batch in iter_batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
         yield reader.block([of for _, of in batch], [line for line, _ in batch])
 
 
-def batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+def iter_batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
     """Yield consecutive sentences of about a thousand candidates.
 
     Args:
         sentences: in any form.
         size: returns the number of candidates of one.
 
-    >>> list(batches(["a" * 999, "b", "c"], len))[1]
+    >>> list(iter_batches(["a" * 999, "b", "c"], len))[1]
     ['c']
     """
     batch: list[T] = []

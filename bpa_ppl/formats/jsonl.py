@@ -31,7 +31,7 @@ from bpa_ppl.formats.values import (
     printed,
     strict_values,
 )
-from bpa_ppl.formats.writing import Written, written
+from bpa_ppl.formats.writing import Writable, written
 from bpa_ppl.nbest import NBest
 
 _DECODER = msgspec.json.Decoder()
@@ -133,7 +133,7 @@ def _plain(values: Any) -> Any:
 
 
 def _candidates(
-    nbest: NBest, columns: Written, numbers: Mapping[str, Sequence[str]], sentence: int
+    nbest: NBest, columns: Writable, numbers: Mapping[str, Sequence[str]], sentence: int
 ) -> Iterator[str]:
     """Yield each candidate as JSON."""
     rows = nbest.rows(sentence)

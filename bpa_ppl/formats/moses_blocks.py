@@ -20,7 +20,7 @@ from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.streams import InputFile, decoded
-from bpa_ppl.formats.values import csv_columns, looks_numeric, values_of
+from bpa_ppl.formats.values import looks_numeric, read_csv_columns, values_of
 from bpa_ppl.names import expand, one_number, other_form
 
 #: One line of the format, for messages.
@@ -115,7 +115,7 @@ def read_lines(
         compiled = compiled or len(block) >= _ARROW_FROM
         columns = None
         with suppress(ValueError):
-            columns = compiled_block(block, first, parser) if compiled else None
+            columns = parse_block(block, first, parser) if compiled else None
         columns = columns or parser.block(block, first)
         yield columns
         first += len(columns.line)
@@ -307,7 +307,7 @@ class LineParser:
             warn_user(f"{self.options.origin}: {what} left out")
 
 
-def compiled_block(block: bytes, first: int, parser: LineParser) -> Block:
+def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
     r"""Return the columns of a block, read by Arrow.
 
     Args:
@@ -319,7 +319,7 @@ def compiled_block(block: bytes, first: int, parser: LineParser) -> Block:
         ValueError: if `parser` has to read one of the lines.
 
     >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
-    >>> compiled_block(lines, 1, LineParser(ReadOptions("dev"), lines)).strings
+    >>> parse_block(lines, 1, LineParser(ReadOptions("dev"), lines)).strings
     ['a cat']
     """
     import pyarrow.compute as pc
@@ -409,10 +409,10 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
     if bytes(memoryview(lines)[: len(_BOM)]) == _BOM:
         raise ValueError("a byte-order mark, which Arrow would remove")
     try:
-        cells = csv_columns(lines, types)
+        cells = read_csv_columns(lines, types)
     except ValueError:  # values glued to labels, or several spaces
         split = (line.split(b" ") for line in lines.to_pybytes().replace(b"=", b"= ").split(b"\n"))
-        cells = csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
+        cells = read_csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
     columns = []
     for token, column in zip(tokens, cells, strict=True):
         if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):

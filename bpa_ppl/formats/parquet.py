@@ -17,7 +17,7 @@ from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.records import block_of_table
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
-from bpa_ppl.formats.writing import table_of
+from bpa_ppl.formats.writing import to_table
 from bpa_ppl.nbest import NBest
 
 _MAGIC = b"PAR1"
@@ -74,7 +74,7 @@ class Parquet(TableFormat, frozen=True):
         """
         from pyarrow import parquet
 
-        table = table_of(nbest)
+        table = to_table(nbest)
         with atomic_path(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=_BATCH)
 

@@ -23,13 +23,13 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
     AnyPath,
     InputFile,
+    access_error,
     atomic_writer,
     decoded,
-    denied,
     read_chunks,
-    unpacked_name,
+    strip_compression,
 )
-from bpa_ppl.formats.values import lines_of_numbers, looks_numeric, printed
+from bpa_ppl.formats.values import looks_numeric, printed, read_number_lines
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
 from bpa_ppl.names import expand, repeated
 from bpa_ppl.nbest import NBest
@@ -153,7 +153,7 @@ _Columns: TypeAlias = dict[str, tuple[str, npt.NDArray[Any]]]
 
 def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
     """Return the columns of files of scores, named as they say, else after the file."""
-    stems = [unpacked_name(path).stem for path in paths]
+    stems = [strip_compression(path).stem for path in paths]
     if repeated(stems):
         stems = [f"score{place}" for place in range(len(paths))]
     columns: _Columns = {}
@@ -178,17 +178,17 @@ def _read_scores(options: ReadOptions) -> tuple[tuple[str, ...], npt.NDArray[Any
     first, _, rest = data.partition(b"\n")
     names = tuple(decoded(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:
-        return (), _parsed(data, len(names), 1, options)
+        return (), _parse(data, len(names), 1, options)
     if repeated(names):
         raise options.error("two columns have the same name: rename one", 1, "duplicate")
-    return names, _parsed(rest, len(names), 2, options)
+    return names, _parse(rest, len(names), 2, options)
 
 
 def _read_array(path: str) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise denied(path, error, "read") from error
+        raise access_error(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         problem = f"not an array of NumPy ({reason}): create it again"
@@ -200,7 +200,7 @@ def _read_array(path: str) -> npt.NDArray[Any]:
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
+def _parse(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
     """Return (lines, columns) the numbers of a text; infinity for those to be dropped.
 
     Args:
@@ -209,7 +209,7 @@ def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float6
         first: the number of the first line.
         options: how to read the file of scores.
     """
-    values = lines_of_numbers(data, width) if data and width else None
+    values = read_number_lines(data, width) if data and width else None
     if values is not None:
         return values
     rows = []

@@ -72,16 +72,16 @@ class SentenceLines(NamedTuple):
         return cls(to_references(value), "the text")
 
 
-def references_of(references: AnyReferences) -> SentenceLines:
+def load_references(references: AnyReferences) -> SentenceLines:
     """Return references: those of files, or as they are.
 
     Raises:
         DataError: as `read_references`.
         UsageError: if they are neither files nor references.
 
-    >>> references_of([("the cat",), ["a dog", "one dog"]]).lines
+    >>> load_references([("the cat",), ["a dog", "one dog"]]).lines
     (('the cat',), ('a dog', 'one dog'))
-    >>> references_of({"7": "the cat"}).lines
+    >>> load_references({"7": "the cat"}).lines
     {7: ('the cat',)}
     """
     if isinstance(references, Mapping):
@@ -95,17 +95,17 @@ def references_of(references: AnyReferences) -> SentenceLines:
         problem = f"there is no file of references {files[0]}"
         advice = "check the name, or give the references as one tuple for each sentence"
         raise UsageError(f"{problem}: {advice}", parameter="references", code="missing-file")
-    return SentenceLines(_references_in(files), ", ".join(map(origin_name, files)))
+    return SentenceLines(_read_entries(files), ", ".join(map(origin_name, files)))
 
 
-def sources_of(sources: AnySources) -> SentenceLines:
+def load_sources(sources: AnySources) -> SentenceLines:
     """Return source sentences: those of a file, or as they are.
 
     Raises:
         DataError: if the file cannot be read, or its lines have ids or markup.
         UsageError: if they are neither.
 
-    >>> sources_of(["un chat"]).lines
+    >>> load_sources(["un chat"]).lines
     ('un chat',)
     """
     if not isinstance(sources, str | PurePath):
@@ -132,14 +132,14 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
     [('a cat sat', 'a cat sat')]
     """
     files = [paths] if isinstance(paths, str) or not isinstance(paths, Sequence) else list(paths)
-    references = _references_in(files)
+    references = _read_entries(files)
     if isinstance(references, dict):
         problem = "its lines begin with ids: give the file itself as the references of lists"
         raise DataError(problem, origin_name(files[0]), code="mismatch")
     return references
 
 
-def _references_in(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tuple[str, ...]]:
+def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tuple[str, ...]]:
     """Return the references of each sentence, or by id if the files have ids."""
     if not paths:
         problem = "no file of references: give at least one"
@@ -311,11 +311,11 @@ class _File:
         if 2 * len(list(filter(_MARKUP.match, texts))) > len(texts):
             problem = "segments of SGML or XML: give the texts without the markup, one a line"
             raise self.error(problem, first)
-        if (note := _numbers_before(texts)) and is_reference:
+        if (note := _find_numbers(texts)) and is_reference:
             advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
             advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
             raise self.error(f"{note}: {advice}", first)
-        if note := note or _labels_in(texts):
+        if note := note or _find_labels(texts):
             advice = "write `id<TAB>text`" if is_reference else "remove them"
             warn_user(f"{self.origin}: {note}: if these are ids, {advice}")
         self._check_quotes(texts, first)
@@ -355,7 +355,7 @@ _ITEM = re.compile(r"([0-9]{1,18})\.(?:\s|$)")
 _AFTER_ID = re.compile(r"[\s,;|]+")
 
 
-def _numbers_before(texts: Sequence[str]) -> str:
+def _find_numbers(texts: Sequence[str]) -> str:
     """Return which lines begin with what looks like ids; an empty text if they do not."""
     matches = [match for text in texts if (match := _NUMBERED.match(text))]
     numbers, prefixes = [int(match[2]) for match in matches], {match[1] for match in matches}
@@ -368,7 +368,7 @@ def _numbers_before(texts: Sequence[str]) -> str:
     return ""
 
 
-def _labels_in(texts: Sequence[str]) -> str:
+def _find_labels(texts: Sequence[str]) -> str:
     """Return which words of the lines may be ids, since they have digits and are different."""
     before = [text.split(None, 1)[0] for text in texts if " " in text]
     after = [f"({word})" for text in texts if (word := _id_after(text))]
@@ -656,7 +656,9 @@ class ReferenceNotes:
             three = slice(place - 1, place + 2)
             if all(references[three]) and len(set(references[three])) == 3:
                 own = words[place]
-                fits = [max(_overlap(own, ref) for ref in refs) for refs in of_references[three]]
+                fits = [
+                    max(_measure_overlap(own, ref) for ref in refs) for refs in of_references[three]
+                ]
                 self._fits += [fits] if len(set(fits)) > 1 else []
 
     def notes(self) -> Iterator[str]:
@@ -696,7 +698,7 @@ class ReferenceNotes:
             yield f"{differ}: convert both to NFC"
 
 
-def _overlap(words: set[str], other: set[str]) -> float:
+def _measure_overlap(words: set[str], other: set[str]) -> float:
     """Return the share of words in common."""
     return 2 * len(words & other) / max(len(words) + len(other), 1)
 

@@ -100,13 +100,13 @@ def file_suffix(path: AnyPath) -> str:
     >>> file_suffix("dev.CSV"), file_suffix("dev.jsonl.gz"), file_suffix("dev.gz"), file_suffix("-")
     ('.csv', '.jsonl', '', '')
     """
-    return unpacked_name(path).suffix.lower()
+    return strip_compression(path).suffix.lower()
 
 
-def unpacked_name(path: AnyPath) -> PurePath:
+def strip_compression(path: AnyPath) -> PurePath:
     """Return the name of a file without the ending of compression.
 
-    >>> str(unpacked_name("dev.txt.gz"))
+    >>> str(strip_compression("dev.txt.gz"))
     'dev.txt'
     """
     name = PurePath(path)
@@ -174,7 +174,7 @@ class InputFile:
         Raises:
             DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
         """
-        return _chunks_of_text(self._all_chunks(), self.origin, size)
+        return _iter_text_chunks(self._all_chunks(), self.origin, size)
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
@@ -216,13 +216,13 @@ def read_chunks(path: AnyInput) -> Iterator[bytes]:
     ...     print(b"".join(read_chunks(file.name)))
     b'one\ntwo\n'
     """
-    return _chunks_of_text(_plain_bytes(path), origin_name(path))
+    return _iter_text_chunks(_plain_bytes(path), origin_name(path))
 
 
-def beginning_of(path: AnyInput) -> bytes:
+def read_beginning(path: AnyInput) -> bytes:
     r"""Return the first bytes of a file, unpacked as by `read_chunks`, text or not.
 
-    >>> beginning_of([b"a cat"])
+    >>> read_beginning([b"a cat"])
     b'a cat\n'
     """
     return next(_plain_bytes(path), b"")
@@ -239,7 +239,7 @@ def line_count(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
 
-def _chunks_of_text(
+def _iter_text_chunks(
     chunks: Iterator[bytes], origin: str, size: int | None = None
 ) -> Iterator[bytes]:
     before = 0
@@ -424,7 +424,7 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
     ...     print((Path(folder) / "a.txt").read_text(), len(os.listdir(folder)))
     done 1
     """
-    with _named_errors(path), _part(path) as (temporary, finish):
+    with _name_errors(path), _part(path) as (temporary, finish):
         yield temporary
         finish()
 
@@ -439,7 +439,7 @@ def require_writable(path: AnyPath) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: /no/such/folder/posterior.nc: no such folder: check the path
     """
-    with _named_errors(path), _part(path):
+    with _name_errors(path), _part(path):
         pass
 
 
@@ -524,7 +524,7 @@ def _print_file(file: Path) -> None:
 
 
 @contextmanager
-def _named_errors(*paths: AnyPath) -> Iterator[None]:
+def _name_errors(*paths: AnyPath) -> Iterator[None]:
     """Convert errors of the system about outputs into ours, which name them."""
     try:
         yield
@@ -535,7 +535,7 @@ def _named_errors(*paths: AnyPath) -> Iterator[None]:
         if name is not None and _PART not in str(name) and str(name) not in map(str, paths):
             raise  # the error is about another file
         names = ("<standard output>" if _is_standard(path) else str(path) for path in paths)
-        raise denied(", ".join(names), error, "written") from error
+        raise access_error(", ".join(names), error, "written") from error
 
 
 @contextmanager
@@ -588,7 +588,7 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
     ...     print(sorted(os.listdir(folder)))
     ['a', 'b']
     """
-    with _named_errors(*paths), ExitStack() as parts:
+    with _name_errors(*paths), ExitStack() as parts:
         temporaries = [parts.enter_context(_part(path)) for path in paths]
         with ExitStack() as files:
             pairs = zip(temporaries, paths, strict=True)
@@ -619,7 +619,7 @@ def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
     codec = next((c for c in CODECS.values() if first.startswith(c.magic)), None)
     chunks = chain([first], chunks)
     if codec is not None:
-        chunks = _unpacked(chunks, codec, origin_name(path), gib or _STREAM_GIB)
+        chunks = _unpack(chunks, codec, origin_name(path), gib or _STREAM_GIB)
     yield next(chunks, b"").removeprefix(_BOM)
     yield from chunks
 
@@ -630,17 +630,17 @@ def _raw_chunks(source: Any) -> Iterator[bytes]:
         source = io.BytesIO(source)
     if isinstance(source, str | Path) or hasattr(source, "read"):
         try:
-            with _opened(source) as file:
+            with _open(source) as file:
                 while chunk := file.read(_CHUNK):
-                    yield _encoded(chunk)
+                    yield _encode(chunk)
         except (OSError, ValueError) as error:  # ValueError: no file can have this name
-            raise denied(source, error, "read") from error
+            raise access_error(source, error, "read") from error
     else:
-        for line in map(_encoded, source if isinstance(source, Iterable) else [source]):
+        for line in map(_encode, source if isinstance(source, Iterable) else [source]):
             yield line if line.endswith(b"\n") else line + b"\n"
 
 
-def _opened(source: Any) -> Any:
+def _open(source: Any) -> Any:
     if not isinstance(source, str | Path):
         return nullcontext(source)
     if str(source) != STANDARD:
@@ -650,7 +650,7 @@ def _opened(source: Any) -> Any:
     return nullcontext(sys.stdin.buffer)
 
 
-def _encoded(text: Any) -> bytes:
+def _encode(text: Any) -> bytes:
     if isinstance(text, str):
         return text.encode(errors="surrogatepass")
     if isinstance(text, bytes):
@@ -659,7 +659,7 @@ def _encoded(text: Any) -> bytes:
     raise UsageError(problem, parameter="path", code="wrong-type")
 
 
-def _unpacked(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) -> Iterator[bytes]:
+def _unpack(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) -> Iterator[bytes]:
     """Decompress one or several concatenated streams, up to a number of GiB."""
     decoder, left = codec.decoder(), gib * 2**30
     problem = f"the {codec.name} data end too early: download or create the file again"
@@ -683,7 +683,7 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) ->
         raise DataError(problem, origin, code="damaged")
 
 
-def denied(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
+def access_error(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
     """Return the error for a file that the system refuses; `done` is read or written."""
     reading = done == "read"
     code = "cannot-read" if reading else "cannot-write"

@@ -38,16 +38,16 @@ _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 
 
-def finite(token: str | bytes) -> float:
+def parse_finite(token: str | bytes) -> float:
     """Return the number that a token prints.
 
     Raises:
         ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
             says which, for a message that names file and line.
 
-    >>> finite("-3.98253"), finite(b"1e-05")
+    >>> parse_finite("-3.98253"), parse_finite(b"1e-05")
     (-3.98253, 1e-05)
-    >>> finite("1_000")
+    >>> parse_finite("1_000")
     Traceback (most recent call last):
     ValueError: '1_000' is not a number
     """
@@ -62,10 +62,10 @@ def finite(token: str | bytes) -> float:
     raise ValueError(f"{quote(printed)} is not {wrong}")
 
 
-def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
-    """Return the numbers that some tokens print; None if `finite` refuses one of them.
+def parse_all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
+    """Return the numbers that some tokens print; None if `parse_finite` refuses one of them.
 
-    >>> all_finite([b"-1.5", b"2"]), all_finite([b"1_0"])
+    >>> parse_all_finite([b"-1.5", b"2"]), parse_all_finite([b"1_0"])
     (array([-1.5,  2. ]), None)
     """
     try:
@@ -76,30 +76,30 @@ def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
     return values if sound else None
 
 
-def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
+def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
     r"""Return (lines, width) the numbers in lines of text, read by PyArrow.
 
     None if they are not separated by single spaces, or one is not a finite 32-bit number.
 
-    >>> lines_of_numbers(b"-1.5 2\n3 1e-05\n", 2)
+    >>> read_number_lines(b"-1.5 2\n3 1e-05\n", 2)
     array([[-1.5e+00,  2.0e+00],
            [ 3.0e+00,  1.0e-05]])
     """
     import pyarrow as pa
 
     try:
-        columns = csv_columns(data, [pa.float64()] * width)
+        columns = read_csv_columns(data, [pa.float64()] * width)
     except (pa.ArrowException, ValueError):
         return None
     values = np.stack(list(map(values_of, columns)), axis=1)
     return values if np.all(np.abs(values) < TOO_LARGE) else None
 
 
-def csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
+def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
     r"""Return the columns of a table separated by spaces, in types of Arrow; see `csv_table`.
 
     >>> import pyarrow as pa
-    >>> csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
+    >>> read_csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
     [2]
     """
     named = {str(place): kind for place, kind in enumerate(types)}
@@ -157,10 +157,10 @@ def csv_table(
     )
 
 
-def shortest(value: float | np.float32) -> str:
+def format_shortest(value: float | np.float32) -> str:
     """Return the shortest decimal that reads back as the same number of the same width.
 
-    >>> shortest(np.float32(0.1)), shortest(0.1), shortest(-6.0)
+    >>> format_shortest(np.float32(0.1)), format_shortest(0.1), format_shortest(-6.0)
     ('0.1', '0.1', '-6')
     """
     return str(value).removesuffix(".0")
@@ -181,7 +181,7 @@ def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> l
     single = np.ascontiguousarray(values, np.float32)
     distinct, index = np.unique(single.view(np.int32), return_inverse=True)
     texts = [
-        missing if np.isnan(value) else str(value) if json and not value else shortest(value)
+        missing if np.isnan(value) else str(value) if json and not value else format_shortest(value)
         for value in distinct.view(np.float32)
     ]
     return [texts[i] for i in index.tolist()]
@@ -298,15 +298,15 @@ def strict_values(
     bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
     """
     lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
-    values = [_strict_value(line, origin, n, parameter) for n, line in lines]
+    values = [_parse_strictly(line, origin, n, parameter) for n, line in lines]
     return values, [n for n, _ in lines]
 
 
-def _strict_value(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
+def _parse_strictly(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
     text = decoded(line, origin, number)
     code, parameter = "bad-line", None
     try:
-        value = json.loads(text, object_pairs_hook=unique_fields)
+        value = json.loads(text, object_pairs_hook=check_pairs)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
         return value
@@ -324,13 +324,13 @@ def _strict_value(line: bytes, origin: str, number: int, parameter_of_lines: str
     raise DataError(message, origin, number, parameter=parameter, code=code)
 
 
-def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, for `json.loads`.
 
     Raises:
         DataError: with a key that occurs twice.
 
-    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=unique_fields)
+    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=check_pairs)
     {'a': 1, 'b': 2}
     """
     fields = dict(pairs)
@@ -359,7 +359,7 @@ def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> N
     """
     if not has_all_keys(data, values):
         for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):
-            json.loads(text, object_pairs_hook=unique_fields)
+            json.loads(text, object_pairs_hook=check_pairs)
 
 
 def has_all_keys(data: bytes, values: Any) -> bool:

@@ -110,7 +110,7 @@ def _format_for(path: AnyPath) -> NBestFormat:
     raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
-class Written(NamedTuple):
+class Writable(NamedTuple):
     """The columns of a table that can be written.
 
     Attributes:
@@ -127,7 +127,7 @@ class Written(NamedTuple):
 
 def written(
     nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits, *, typed: bool = True
-) -> Written:
+) -> Writable:
     """Return the columns of lists that can be written; warn about those that are left out.
 
     Args:
@@ -156,7 +156,7 @@ def written(
     if "" in nbest.ids:
         problem = "the id of a list is an empty text, which no file has: give it another one"
         raise DataError(problem, nbest.origin, code="not-supported")
-    if printed and (numbers_of_ids := _numbers_of_ids(nbest, typed)) is not None:
+    if printed and (numbers_of_ids := _find_numbers(nbest, typed)) is not None:
         of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
@@ -171,10 +171,10 @@ def written(
             note += "; numbers of candidates are written as features (with_features)"
         warn_user(locate(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
-    return Written(of_sentences, {**numbers, **totals, **judged}, extras)
+    return Writable(of_sentences, {**numbers, **totals, **judged}, extras)
 
 
-def _numbers_of_ids(nbest: NBest, typed: bool) -> list[int] | None:
+def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:
     """Return the integers of ids that are texts; None if they are counted where they are read.
 
     In a file that does not distinguish numbers from texts, ids of digits would be integers.
@@ -234,7 +234,7 @@ def all_texts(values: Sequence[Any]) -> bool:
     return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
 
 
-def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
+def to_table(nbest: NBest, everything: bool = False) -> pa.Table:
     """Return lists as a table of Arrow with one row per candidate.
 
     Args:
@@ -263,7 +263,7 @@ def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
     return pa.table(named | {name: pa.array(values) for name, values in others.items()})
 
 
-def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict[str, Any]:
+def sentence_columns(nbest: NBest, columns: Writable, lists: bool = True) -> dict[str, Any]:
     """Return what belongs to the sentences as columns of a table: (sentences,) each.
 
     There is a column for each reference if all sentences have the same number of them.
@@ -279,7 +279,7 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
-    >>> sentence_columns(lists, Written({"doc": ("d",)}, {}, {}))
+    >>> sentence_columns(lists, Writable({"doc": ("d",)}, {}, {}))
     {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """
     named: dict[str, Any] = {} if nbest.sources is None else {SOURCE: nbest.sources}

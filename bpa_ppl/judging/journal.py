@@ -28,7 +28,7 @@ import msgspec
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.streams import denied
+from bpa_ppl.formats.streams import access_error
 
 FORMAT, VERSION = "judgements", 1
 #: The possible answers: the better candidate by its place, no difference, and none.
@@ -124,7 +124,7 @@ def read_journal(path: str | Path) -> Journal:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise denied(path, error, "read") from error
+        raise access_error(path, error, "read") from error
     return _parsed(content, path)[0]
 
 
@@ -215,6 +215,6 @@ class JournalFile:
                     file.truncate(self._end)
                     raise
         except OSError as error:
-            raise denied(self.path, error, "written") from error
+            raise access_error(self.path, error, "written") from error
         self._size += len(lines)
         self._end = self._size - 1

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError
-from bpa_ppl.formats.streams import atomic_path, denied
+from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.names import repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
@@ -147,7 +147,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     try:
         return from_bytes(unseal(Path(path).read_bytes()))
     except OSError as error:
-        raise denied(path, error, "read") from error
+        raise access_error(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
 

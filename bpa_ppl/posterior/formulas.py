@@ -10,7 +10,7 @@ from typing import Any
 
 from bpa_ppl._runtime.arguments import one_of
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.formats.values import shortest
+from bpa_ppl.formats.values import format_shortest
 from bpa_ppl.posterior.draws import Draws, quantiles, standardise
 from bpa_ppl.weights import Weights
 
@@ -147,12 +147,12 @@ def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
     if unit <= 0:
         problem = f"the weight of {named[0]} is not positive: there are no ratios to it"
         raise DataError(f"{problem}; give more lists", parameter="acoustic", code="not-supported")
-    lines = [f"{name}= {shortest(weight / unit)}\n" for name, weight in weights.items()]
+    lines = [f"{name}= {format_shortest(weight / unit)}\n" for name, weight in weights.items()]
     return f"# scales of scores if that of {named[0]} is 1, such as lm_scale\n{''.join(lines)}"
 
 
 def _list(weights: Weights) -> str:
-    return f"[{', '.join(map(shortest, weights.values()))}]"
+    return f"[{', '.join(map(format_shortest, weights.values()))}]"
 
 
 def _to_json(content: dict[str, Any]) -> str:

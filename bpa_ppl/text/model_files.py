@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, beginning_of, origin_name
+from bpa_ppl.formats.streams import AnyPath, origin_name, read_beginning
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.words import iter_sentences
@@ -22,7 +22,7 @@ def is_model(path: AnyPath) -> bool:
     Raises:
         DataError: if it cannot be read.
     """
-    return os.path.isfile(path) and beginning_of(path).lstrip().startswith(TITLE.encode())
+    return os.path.isfile(path) and read_beginning(path).lstrip().startswith(TITLE.encode())
 
 
 def read_or_train(

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.formats.values import unique_fields
+from bpa_ppl.formats.values import check_pairs
 from bpa_ppl.names import places_of
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -460,7 +460,7 @@ class Prior(NamedTuple):
             DataError: if the file cannot be read, or is not a prior.
         """
         try:
-            return cls.from_dict(json.loads(read_text(path), object_pairs_hook=unique_fields))
+            return cls.from_dict(json.loads(read_text(path), object_pairs_hook=check_pairs))
         except DataError as error:
             if error.path is None:
                 raise DataError(error.message, path, code=error.code) from error
