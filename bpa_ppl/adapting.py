@@ -21,7 +21,7 @@ from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
-from bpa_ppl.metrics.column import judgement_note, numeric_columns
+from bpa_ppl.metrics.column import describe_judgements, numeric_columns
 from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
@@ -261,7 +261,7 @@ def _build(nbest: NBest, options: Arguments) -> Problem:
     engine = options.resolved_sampler()
     setup, alternative, indicators = _set_up(nbest, options, engine)
     prepared, observed = setup.prepared, setup.observed
-    represented = _represented(setup, engine)
+    represented = _find_represented(setup, engine)
     prior, prior_record = build_and_record(setup.family, prepared.match, setup.scale)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = setup.target(prior, seed=int(options.seed))
@@ -497,7 +497,7 @@ def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _Se
     )
 
 
-def _represented(setup: _SetUp, engine: Sampler) -> Draws | None:
+def _find_represented(setup: _SetUp, engine: Sampler) -> Draws | None:
     """Return the posterior whose Gaussian is the prior, with the free features in their order.
 
     None if there is no such posterior, or if it has other features.
@@ -595,7 +595,7 @@ def log_density(
     return replace(problem.target, recorder=problem)
 
 
-def gain_of(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
+def choose_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
     """Return the gain that is chosen, or the default of the lists.
 
     A default other than TER is logged, and a column that may be the gain is warned about.
@@ -607,7 +607,7 @@ def gain_of(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None)
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
-    >>> gain_of(lists).key
+    >>> choose_gain(lists).key
     'chrf'
     """
     return _gain(Arguments(weights=weights, gain=gain), lists)
@@ -642,7 +642,7 @@ def _warn_judgements(options: Arguments, nbest: NBest) -> None:
     columns = nbest.feature_names if has_preferences(nbest) else numeric_columns(nbest)
     for name in columns:
         left_out = features is not None and not matches(name, features)
-        note = judgement_note(nbest, name)
+        note = describe_judgements(nbest, name)
         if note and not left_out and not matches(name, named):
             warn_user(note)
 

@@ -27,9 +27,9 @@ from bpa_ppl.nbest import (
     NBest,
     demote_to_extras,
     feature_of,
-    features_at,
-    offsets_of,
+    select_features,
     to_names,
+    to_offsets,
 )
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def from_arrays(
     partial = [k for k, count in enumerate(present) if count < len(texts)]
     missing = {names[k]: table[:, k] for k in partial}
     lists = NBest(
-        offsets=offsets_of(counts),
+        offsets=to_offsets(counts),
         features=table[:, complete] if missing else table,
         feature_names=tuple(names[k] for k in complete),
         sentence_ids=np.arange(len(counts))
@@ -277,7 +277,7 @@ def build_lists(
     return next(Builder(Schema(options, numbers=numbers), lines).lists([columns]))
 
 
-def position_note(nbest: NBest, name: str, least: int = 1) -> str:
+def describe_position(nbest: NBest, name: str, least: int = 1) -> str:
     """Return what to do with a column that counts the candidates of each list, else an empty text.
 
     Args:
@@ -287,7 +287,7 @@ def position_note(nbest: NBest, name: str, least: int = 1) -> str:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]], [[2.0], [3.0]]], ["row"])
-    >>> position_note(lists, "row")
+    >>> describe_position(lists, "row")
     'row counts the candidates of each list: exclude it, unless their order says more'
     """
     values = feature_of(nbest, name)
@@ -303,7 +303,7 @@ def warn_positions(nbest: NBest, names: Iterable[str]) -> None:
     >>> from bpa_ppl import from_lists
     >>> warn_positions(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
     """
-    for note in filter(None, (position_note(nbest, name, least=_STEPS) for name in names)):
+    for note in filter(None, (describe_position(nbest, name, least=_STEPS) for name in names)):
         warn_user(f"{locate(nbest.origin)}{note}")
 
 
@@ -337,7 +337,7 @@ def concatenate(
         problem = "no tables to concatenate: give at least one"
         raise UsageError(problem, parameter="parts", code="no-data")
     if fill_missing:
-        tables = _with_columns_of_all(tables)
+        tables = _align_columns(tables)
     # A column that is missing for some candidates of one table is not a feature of the others.
     extras = {name for table in tables for name in table.extras}
     tables = [demote_to_extras(table, extras) for table in tables]
@@ -346,7 +346,7 @@ def concatenate(
         if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
             problem = f"{', '.join(odd)} is not in both {name_lists(first.origin)} and these lists"
             raise DataError(f"{problem}: use without", table.origin, code="mismatch")
-    tables = [features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
+    tables = [select_features(t, places_of(first.feature_names, t.feature_names)) for t in tables]
     origins = [table.origin for table in tables]
     ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
     if len(set(ids)) < len(ids) and not renumber:
@@ -366,7 +366,7 @@ def concatenate(
     if renumber:
         joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
     return NBest(
-        offsets=offsets_of(np.concatenate([table.sizes for table in tables])),
+        offsets=to_offsets(np.concatenate([table.sizes for table in tables])),
         feature_names=tables[0].feature_names,
         strings=strings,
         origin=" + ".join(dict.fromkeys(origins)),
@@ -375,7 +375,7 @@ def concatenate(
     )
 
 
-def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
+def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     """Return tables whose features, totals and sources are extras if another table has none.
 
     A warning says how many values are missing when these tables are joined.

@@ -82,7 +82,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
                 valid = False
             if not valid:
-                problem = f"{field.name} must be {_described(field.type)}, not {quote(value)}"
+                problem = f"{field.name} must be {_describe_field(field.type)}, not {quote(value)}"
                 raise UsageError(problem, parameter=field.name, code="invalid-setting")
 
     @classmethod
@@ -104,7 +104,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(problem, parameter=name, code="unknown-setting")
         for name, field in fields.items():
             if field.required and name not in settings:
-                problem = f"the {title} needs {name}: give {_described(field.type)}"
+                problem = f"the {title} needs {name}: give {_describe_field(field.type)}"
                 raise UsageError(problem, parameter=name, code="missing-setting")
         plain = {n: v.item() for n, v in settings.items() if getattr(v, "ndim", None) == 0}
         return cls(**{**settings, **plain})
@@ -170,25 +170,25 @@ def read_value(text: str) -> Any:
 _NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
 
 
-def _described(kind: Any) -> str:
+def _describe_field(kind: Any) -> str:
     """Describe the values that a field takes.
 
-    >>> _described(Share), _described(Count | None), _described(Literal["a", "b"])
+    >>> _describe_field(Share), _describe_field(Count | None), _describe_field(Literal["a", "b"])
     ('a number > 0 and ≤ 1', 'an integer ≥ 1 or nothing', 'one of a, b')
-    >>> _described(tuple[str, ...] | str)
+    >>> _describe_field(tuple[str, ...] | str)
     'a list or a text'
     """
     if get_origin(kind) is Annotated:
         base, *metas = get_args(kind)
         bounds = [_bounds(meta) for meta in metas if isinstance(meta, Meta)]
-        return " ".join([_described(base), *filter(None, bounds)])
+        return " ".join([_describe_field(base), *filter(None, bounds)])
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
         return "a list"
     choices = get_args(kind) if get_origin(kind) not in (list, tuple, dict) else ()
     if choices:
-        return " or ".join("nothing" if c is type(None) else _described(c) for c in choices)
+        return " or ".join("nothing" if c is type(None) else _describe_field(c) for c in choices)
     return _NAMES.get(kind, str(kind).removeprefix("<class '").removesuffix("'>"))
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import counted
-from bpa_ppl.building import position_note
+from bpa_ppl.building import describe_position
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import means_of_lists
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
-    judgement_note,
+    describe_judgements,
     numeric_columns,
     read_column,
     select_judged,
@@ -282,7 +282,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             and all(isinstance(v, str | None) for v in values)
         },
         lists={
-            name: _use_of_lists(name, values, nbest)
+            name: _suggest_use(name, values, nbest)
             for name, values in extras
             if any(isinstance(value, list | tuple) for value in values)
         },
@@ -302,7 +302,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     )
 
 
-def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:
+def _suggest_use(name: str, values: Column, nbest: NBest) -> str:
     """Return how to use the numbers in a column of lists, unless they are used."""
     means = means_of_lists(name, values)
     entries = (one for of in values if isinstance(of, list | tuple) for one in of)
@@ -385,7 +385,7 @@ def _warnings(
         if (other := equal.setdefault(read_column(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        note = position_note(nbest, column.name) or judgement_note(nbest, column.name)
+        note = describe_position(nbest, column.name) or describe_judgements(nbest, column.name)
         largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
@@ -394,7 +394,7 @@ def _warnings(
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
     if plan is not None and plan.gain in text_metrics():
-        extras = (judgement_note(nbest, c.name) for c in columns if c.kind == "extra")
+        extras = (describe_judgements(nbest, c.name) for c in columns if c.kind == "extra")
         yield from filter(None, extras)
     for name, cells in nbest.extras.items():
         words = [value for value in cells if isinstance(value, str) and value.strip()]

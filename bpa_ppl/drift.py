@@ -56,7 +56,7 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     weights = np.asarray(weights, np.float64)
     agreement, count = lists.agreement(weights), int(several.sum())
     means = nbest.features.mean(axis=0, dtype=np.float64)
-    slopes = _slopes(nbest.features - means, weights)
+    slopes = _fit_slopes(nbest.features - means, weights)
     result = {}
     for k, name in enumerate(nbest.feature_names):
         varying = lists.deviations[:, k]
@@ -76,7 +76,7 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     return result
 
 
-def _slopes(values: Float64, weights: Float64) -> Float64:
+def _fit_slopes(values: Float64, weights: Float64) -> Float64:
     """Return (K,) the slopes of the regressions of centred features on the score by the others."""
     # The bits of a matrix product may depend on the number of threads.
     score = np.einsum("rk,k->r", values, weights)
@@ -377,7 +377,7 @@ class DriftMonitor:
         """
         if self._scales:
             self._pending += len(sizes)
-            self._keep(names, *_thinned(table, sizes))
+            self._keep(names, *_thin(table, sizes))
 
     def add_one(self, names: tuple[str, ...], table: npt.NDArray[Any]) -> None:
         """Add one list, whose table is copied, if it will be in the window that is compared."""
@@ -434,10 +434,10 @@ class DriftMonitor:
         return self._limits.changes(_Lists.of(table, sizes)), len(sizes)
 
 
-def _thinned(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int64]:
+def _thin(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int64]:
     """Return every second, third, … candidate of long lists.
 
-    >>> _thinned(np.zeros((122, 1)), np.array([120, 2]))[1]
+    >>> _thin(np.zeros((122, 1)), np.array([120, 2]))[1]
     array([40,  2])
     """
     step = -(-sizes // _CANDIDATES)

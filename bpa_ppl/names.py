@@ -180,10 +180,10 @@ def label_of(name: str) -> str:
     return match["label"] if match else name
 
 
-def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
+def group_by_label(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     """Return (label, positions) for each label, in order of first appearance.
 
-    >>> grouped(["TM0[0]", "TM0[1]", "LM0"])
+    >>> group_by_label(["TM0[0]", "TM0[1]", "LM0"])
     [('TM0', [0, 1]), ('LM0', [2])]
     """
     groups: dict[str, list[int]] = {}
@@ -192,12 +192,12 @@ def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     return list(groups.items())
 
 
-def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:
+def count_by_label(names: Sequence[str]) -> list[tuple[str, int]]:
     """Return (label, number of values) such that expanding them in order gives `names` again.
 
     In an incomplete group, such as `TM0[1]` alone, the label includes the index.
 
-    >>> printed_labels(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
+    >>> count_by_label(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
     [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
     """
     labels: list[tuple[str, int]] = []

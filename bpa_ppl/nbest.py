@@ -195,13 +195,13 @@ class NBest:
         """
         chosen = positions_of(sentences, len(self))
         sizes = self.sizes[chosen]
-        return self.regroup(chosen, rows_of(self.offsets[chosen], sizes), sizes)
+        return self.regroup(chosen, expand_rows(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` candidates, one or more."""
         _check_count(size, "size")
         sizes = np.minimum(self.sizes, min(size, len(self.features)))
-        return self.regroup(slice(None), rows_of(self.offsets[:-1], sizes), sizes)
+        return self.regroup(slice(None), expand_rows(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
@@ -233,8 +233,8 @@ class NBest:
             if kind in selections
         }
         index, strings = compact_strings(parts.pop("string_index"), self.strings)
-        offsets = offsets_of(sizes)
-        return _changed(self, offsets=offsets, string_index=index, strings=strings, **parts)
+        offsets = to_offsets(sizes)
+        return _replace(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
     def with_references(self, references: AnyReferences) -> NBest:
         """Return the same lists with other references.
@@ -253,7 +253,7 @@ class NBest:
         """
         if isinstance(references, Mapping):
             references = references_of_ids(references, self.ids, self.origin)
-        return _changed(self, references=to_references(references))
+        return _replace(self, references=to_references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:
         """Return the same lists with one source text for each sentence.
@@ -261,7 +261,7 @@ class NBest:
         Raises:
             DataError: if there are not as many as sentences.
         """
-        return _changed(self, sources=to_texts(sources))
+        return _replace(self, sources=to_texts(sources))
 
     def with_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns: arrays, or sequences kept as tuples.
@@ -271,7 +271,7 @@ class NBest:
         >>> lists.with_extras(gain=np.array([0.5, 1.0]))[0].extras["gain"]
         array([0.5, 1. ])
         """
-        return _changed(self, extras={**self.extras, **columns})
+        return _replace(self, extras={**self.extras, **columns})
 
     def with_sentence_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns of one value per sentence.
@@ -279,7 +279,7 @@ class NBest:
         Raises:
             DataError: if there are not as many values as sentences.
         """
-        return _changed(self, sentence_extras={**self.sentence_extras, **columns})
+        return _replace(self, sentence_extras={**self.sentence_extras, **columns})
 
     def with_features(self, names: str | Sequence[str], columns: npt.ArrayLike) -> NBest:
         """Return the same lists with more features, after the existing ones.
@@ -307,7 +307,7 @@ class NBest:
             problem = f"there is a feature {repeats[0]} already: use another name"
             raise DataError(problem, self.origin, parameter="names", code="duplicate")
         features = np.concatenate([self.features, table], axis=1)
-        extended = _changed(self, features=features, feature_names=(*self.feature_names, *added))
+        extended = _replace(self, features=features, feature_names=(*self.feature_names, *added))
         _check_values(extended)
         return extended
 
@@ -334,7 +334,7 @@ class NBest:
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in removed}
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, removed)]
-        return _changed(features_at(self, kept), **changed)
+        return _replace(select_features(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
         """Return λ·h, (candidates,), for weights by name, or in the order of the columns.
@@ -473,11 +473,11 @@ def feature_of(nbest: NBest, name: str) -> Float32 | None:
     return None if place is None else nbest.features[:, place]
 
 
-def candidate_at(nbest: NBest, row: int) -> str:
+def describe_candidate(nbest: NBest, row: int) -> str:
     """Return what messages call the candidate in a row.
 
     >>> from bpa_ppl import from_lists
-    >>> candidate_at(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
+    >>> describe_candidate(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
     'candidates[1] of list 1'
     """
     s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
@@ -500,16 +500,16 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     if not moved:
         return nbest
     kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
-    return _changed(features_at(nbest, kept), extras={**nbest.extras, **moved})
+    return _replace(select_features(nbest, kept), extras={**nbest.extras, **moved})
 
 
-def features_at(nbest: NBest, places: list[int]) -> NBest:
+def select_features(nbest: NBest, places: list[int]) -> NBest:
     """Return the lists with the features at these places, in this order."""
     names = tuple(nbest.feature_names[place] for place in places)
     if names == nbest.feature_names:
         return nbest
     features = np.ascontiguousarray(nbest.features[:, places])
-    return _changed(nbest, features=features, feature_names=names)
+    return _replace(nbest, features=features, feature_names=names)
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
@@ -520,7 +520,7 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
 
 
-def _changed(nbest: NBest, **columns: Any) -> NBest:
+def _replace(nbest: NBest, **columns: Any) -> NBest:
     """Return a table with other columns; values of features and totals are not checked again."""
     table = object.__new__(NBest)
     values = {f.name: getattr(nbest, f.name) for f in fields(nbest)}  # not what is cached
@@ -575,20 +575,20 @@ def _check_values(nbest: NBest) -> None:
     finite = np.isfinite(nbest.features)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        place = f"{nbest.feature_names[column]} of {candidate_at(nbest, row)}"
+        place = f"{nbest.feature_names[column]} of {describe_candidate(nbest, row)}"
         problem = f"{place} is {nbest.features[row, column]}, not a finite number"
         raise DataError(problem, nbest.origin, code="bad-number")
     if nbest.totals is not None and not np.isfinite(nbest.totals).all():
         raise DataError("a total score is not a finite number", nbest.origin, code="bad-number")
 
 
-def _named(columns: Any) -> Mapping[str, Column]:
+def _convert_columns(columns: Any) -> Mapping[str, Column]:
     """Return read-only columns by name: arrays of numbers remain arrays, all else becomes a tuple.
 
     Raises:
         UsageError: if they are not given by name, or one is not a sequence.
 
-    >>> dict(_named({"domain": ["news", "web"]}))
+    >>> dict(_convert_columns({"domain": ["news", "web"]}))
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
@@ -623,10 +623,12 @@ def take(part: Any, which: Which) -> Any:
     return tuple(map(part.__getitem__, which.tolist()))
 
 
-def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def expand_rows(
+    starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """Return the row numbers of consecutive runs that begin at `starts`.
 
-    >>> rows_of(np.array([5, 0]), np.array([2, 3])).tolist()
+    >>> expand_rows(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(sizes)
@@ -635,10 +637,10 @@ def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.
     return result
 
 
-def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def to_offsets(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the first row of each list, then the number of rows.
 
-    >>> offsets_of([2, 3]).tolist()
+    >>> to_offsets([2, 3]).tolist()
     [0, 2, 5]
     """
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -674,8 +676,8 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "totals": ("candidate", frozen(np.float32, "totals")),
     "references": ("sentence", to_references),
     "sources": ("sentence", to_texts),
-    "extras": ("candidate", _named),
-    "sentence_extras": ("sentence", _named),
+    "extras": ("candidate", _convert_columns),
+    "sentence_extras": ("sentence", _convert_columns),
 }
 #: The columns that may be None.
 CAN_LACK = ("totals", "references", "sources")

@@ -239,12 +239,12 @@ class StartingWeights:
 AnyStart = AnyWeights | StartingWeights
 
 
-def starting_weights(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, Any]]:
+def split_arguments(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, Any]]:
     """Divide arguments into the starting weights and the others.
 
-    >>> starting_weights({"weights": {"LM0": 0.5}, "seed": 1})
+    >>> split_arguments({"weights": {"LM0": 0.5}, "seed": 1})
     ({'LM0': 0.5}, {'seed': 1})
-    >>> starting_weights({"pretrained": False, "seed": 1})[0].pretrained
+    >>> split_arguments({"pretrained": False, "seed": 1})[0].pretrained
     False
     """
     names = [field.name for field in fields(StartingWeights)]

@@ -11,7 +11,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
-from bpa_ppl.weights import starting_weights
+from bpa_ppl.weights import split_arguments
 
 
 def adapt(
@@ -65,7 +65,7 @@ def adapt(
     arguments |= {} if extra is None else {"extra": reading.read(extra, extra_references)}
     repeated = None if like is None else read_draws(like)
     if repeated is None:
-        start, arguments = starting_weights(arguments)
+        start, arguments = split_arguments(arguments)
     else:
         start, arguments = recorded_options(repeated, **arguments)
     Arguments(**arguments)  # finds mistakes before files are read

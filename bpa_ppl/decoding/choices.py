@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes, counted
 from bpa_ppl.building import concatenate
-from bpa_ppl.decoding.rules import distinct_texts, likely_references
+from bpa_ppl.decoding.rules import choose_references, find_distinct_texts
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.pairwise import PAIRED, make_pairs
 from bpa_ppl.nbest import NBest
@@ -218,8 +218,8 @@ class Choices:
         return np.concatenate([self._gains(s, metric) for s in range(len(self))])
 
     def _gains(self, sentence: int, metric: str) -> Float64:
-        texts, group, p = distinct_texts(self.lists, sentence, self.derivation_probabilities)
-        references, share = likely_references(p)
+        texts, group, p = find_distinct_texts(self.lists, sentence, self.derivation_probabilities)
+        references, share = choose_references(p)
         gains = make_pairs(texts, metric).scores(np.arange(len(texts)), references)
         return np.asarray((gains @ share)[group])
 

@@ -316,7 +316,7 @@ class Reranker:
                 problem = f"the posterior does not record the mean of {name}: adapt again"
                 raise DataError(problem, parameter="missing", code="no-data")
             expected.append((scales[name].mean, scales[name].slope))
-        return partial(_weighted_sum, names, weights, 0.0, missing, np.array(expected).T)
+        return partial(_sum_weighted, names, weights, 0.0, missing, np.array(expected).T)
 
     def aggregate(self, names: Sequence[str] | None = None) -> Reward:
         """Return the verdict of a jury, from 0 to 1, as a function of scores from 0 to 1.
@@ -340,7 +340,7 @@ class Reranker:
         if not (total := np.abs(weights).sum()):
             raise DataError("all weights are 0: there is nothing to aggregate by", code="no-data")
         constant = -weights[weights < 0].sum() / total
-        return partial(_weighted_sum, names, weights / total, constant, "error", np.empty(0))
+        return partial(_sum_weighted, names, weights / total, constant, "error", np.empty(0))
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
@@ -464,7 +464,7 @@ def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
     return to_array(values, np.float32, name)
 
 
-def _weighted_sum(
+def _sum_weighted(
     names: tuple[str, ...],
     weights: Float64,
     constant: float,

@@ -182,7 +182,7 @@ class Rule(Component, frozen=True):
         return lists.best(probabilities)
 
 
-def distinct_texts(
+def find_distinct_texts(
     lists: NBest, sentence: int, probabilities: Float64
 ) -> tuple[list[str], Int64, Float64]:
     """Return the distinct texts of a list, the text of each candidate, and their probabilities.
@@ -194,7 +194,7 @@ def distinct_texts(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])
-    >>> texts, group, p = distinct_texts(lists, 0, np.array([0.25, 0.25, 0.5]))
+    >>> texts, group, p = find_distinct_texts(lists, 0, np.array([0.25, 0.25, 0.5]))
     >>> [(texts[i], float(p[i])) for i in group]
     [('b', 0.75), ('a', 0.25), ('b', 0.75)]
     """
@@ -204,12 +204,12 @@ def distinct_texts(
     return [lists.strings[i] for i in strings], group, p
 
 
-def likely_references(p: Float64) -> tuple[Int64, Float64]:
+def choose_references(p: Float64) -> tuple[Int64, Float64]:
     """Return the texts that count as references, the most probable first, and their shares.
 
     The others are too improbable to matter, and too many to be compared.
 
-    >>> likely_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
+    >>> choose_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
     [2, 0]
     """
     references = sort_by_probability(np.where(p > _NEGLIGIBLE, p, 0.0))
@@ -292,7 +292,7 @@ class Mbr(Predictive, frozen=True):
         """
         choice = np.empty(len(lists), np.int64)
         for s in range(len(lists)):
-            texts, group, p = distinct_texts(lists, s, probabilities)
+            texts, group, p = find_distinct_texts(lists, s, probabilities)
             best, _ = make_pairs(texts, self.gain).best(p)
             choice[s] = np.argmax(np.where(group == best, probabilities[lists.rows(s)], -1.0))
         return choice

@@ -32,7 +32,7 @@ from bpa_ppl.formats.values import TOO_LARGE, shown
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
+from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, feature_of
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Recipe:
             table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
             nbest = nbest.without(*found).with_features(found, table)
         if unknown := [name for name in nbest.feature_names if name not in known]:
-            warn_user(locate(nbest.origin) + unused_note(unknown))
+            warn_user(locate(nbest.origin) + describe_unused(unknown))
         return demote_to_extras(nbest, unknown)
 
     @cached_property
@@ -309,10 +309,10 @@ def _columns(
     return names
 
 
-def unused_note(names: Sequence[str]) -> str:
+def describe_unused(names: Sequence[str]) -> str:
     """Return a note on features of lists that the posterior has no weight for.
 
-    >>> unused_note(["comet"])
+    >>> describe_unused(["comet"])
     'comet not used: the posterior has no weight for it: give one to use it (default weights)'
     """
     reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
@@ -371,7 +371,9 @@ def _require_all_or_none(
         row, name = min(different)
         has = "has no" if first[name] else "has a"
         other = "others have" if first[name] else "others lack"
-        problem = f"{candidate_at(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+        problem = (
+            f"{describe_candidate(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+        )
         advice = "give it for all candidates or for none"
         raise DataError(f"{problem}{other}: {advice}", nbest.origin, code="missing-feature")
 
@@ -391,7 +393,7 @@ def _is_finite(value: Any) -> bool:
 
 def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     """Return what a candidate has in place of a number, or the numbers that it has."""
-    candidate, name = candidate_at(nbest, row), names[0]
+    candidate, name = describe_candidate(nbest, row), names[0]
     value = nbest.extras[name][row] if name in nbest.extras else None
     if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {shown(value)}, not a number"

@@ -18,7 +18,7 @@ from bpa_ppl._runtime.progress import Reporter, inherited_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.names import repeated
-from bpa_ppl.nbest import NBest, candidate_at
+from bpa_ppl.nbest import NBest, describe_candidate
 
 #: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"
@@ -322,7 +322,7 @@ def missing_column(nbest: NBest, source: FeatureSource, need: str, row: int = 0)
     name = FEATURES.name_of(source)
     problem = f"the features {name} need {need}: add it to the lists"
     if need not in ("sources", "references") and len(nbest.features):
-        problem = f"{candidate_at(nbest, row)} has no {need}, which the features {name} need"
+        problem = f"{describe_candidate(nbest, row)} has no {need}, which the features {name} need"
         problem += ": give each candidate one"
     return DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
 

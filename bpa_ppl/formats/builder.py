@@ -18,7 +18,7 @@ from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import named
 from bpa_ppl.formats.schema import Rows, Schema
-from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
+from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
 
 
 class Builder:
@@ -426,7 +426,7 @@ def join_strings(
     """
     used = [compact_strings(index, tuple(strings)) for index, strings in parts]
     strings, numbers = intern(chain.from_iterable(strings for _, strings in used))
-    starts = offsets_of([len(strings) for _, strings in used])
+    starts = to_offsets([len(strings) for _, strings in used])
     index = [numbers[start + index] for start, (index, _) in zip(starts, used, strict=False)]
     return np.concatenate(index), strings
 

@@ -37,7 +37,7 @@ from bpa_ppl.formats.moses_blocks import (
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.formats.values import printed
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import printed_labels, repeated
+from bpa_ppl.names import count_by_label, repeated
 from bpa_ppl.nbest import NBest
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
@@ -252,7 +252,7 @@ def _plain_labels(nbest: NBest) -> list[str]:
     >>> _plain_labels(from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
     ['my_lm= ']
     """
-    shape = printed_labels(nbest.feature_names)
+    shape = count_by_label(nbest.feature_names)
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:

@@ -19,7 +19,7 @@ from bpa_ppl.formats.streams import (
     read_text,
 )
 from bpa_ppl.formats.values import format_shortest, parse_finite
-from bpa_ppl.names import expand, grouped, printed_labels, repeated
+from bpa_ppl.names import count_by_label, expand, group_by_label, repeated
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending
@@ -248,9 +248,9 @@ class DenseWeights(WeightFormat, frozen=True):
             if not _NAME.fullmatch(name):
                 problem = f"the name {quote(name)} has =, # or a space: write JSON"
                 raise DataError(problem, code="bad-name")
-        ordered = [names[i] for _, positions in grouped(names) for i in positions]
+        ordered = [names[i] for _, positions in group_by_label(names) for i in positions]
         values = iter([format_shortest(float(weights[name])) for name in ordered])
-        for label, count in printed_labels(ordered):
+        for label, count in count_by_label(ordered):
             file.write(f"{label}= {' '.join(next(values) for _ in range(count))}\n")
 
 

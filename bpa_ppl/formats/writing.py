@@ -29,7 +29,7 @@ from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_for
 from bpa_ppl.formats.streams import AnyPath, file_suffix
 from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
 from bpa_ppl.names import expand, id_key, repeated
-from bpa_ppl.nbest import Column, NBest, candidate_at
+from bpa_ppl.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
 
 if TYPE_CHECKING:
@@ -214,7 +214,9 @@ def require_plain_texts(nbest: NBest, *, blanks: bool = True) -> None:
             problem = "a blank at its beginning or end"
         rows = np.flatnonzero(nbest.string_index == place if problem else [])
         if len(rows):
-            problem = f"the text of {candidate_at(nbest, int(rows[0]))} has {problem}: write jsonl"
+            problem = (
+                f"the text of {describe_candidate(nbest, int(rows[0]))} has {problem}: write jsonl"
+            )
             raise DataError(problem, nbest.origin, code="not-supported")
 
 

@@ -115,15 +115,15 @@ def as_verdicts(values: Any) -> Float64 | None:
     return np.array([_VERDICTS[words[v]] if v in words else np.nan for v in values])
 
 
-def judgement_note(nbest: NBest, name: str) -> str:
+def describe_judgements(nbest: NBest, name: str) -> str:
     """Return what to do with a column that is named like human judgements, else an empty text.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
-    >>> judgement_note(lists, "human_score"), judgement_note(lists, "lm")
+    >>> describe_judgements(lists, "human_score"), describe_judgements(lists, "lm")
     ('human_score is a feature: if people judged so, name it as the gain', '')
     >>> lists = from_lists([["a", "b"]], [[[4.5], [3.0]]], ["score"])
-    >>> judgement_note(lists, "score")
+    >>> describe_judgements(lists, "score")
     'score is a feature: if people judged so, name it as the gain'
     """
     words = set(re.findall("[a-z]+", name.lower()))

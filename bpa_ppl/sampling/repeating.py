@@ -19,7 +19,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.weights import StartingWeights, Weights, starting_weights
+from bpa_ppl.weights import StartingWeights, Weights, split_arguments
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -111,7 +111,7 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, di
     options = {**{name: _restore(name, value) for name, value in kept.items()}, **changes}
     if isinstance(weights := options[_WEIGHTS], str) and weights == _NO_WEIGHTS:
         options[_WEIGHTS] = None
-    return starting_weights(options)
+    return split_arguments(options)
 
 
 def _plain_or_none(value: Any, registry: Registry[Any] | None = None) -> Any:

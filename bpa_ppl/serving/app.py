@@ -30,7 +30,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names, locate
-from bpa_ppl.features.recipe import unused_note
+from bpa_ppl.features.recipe import describe_unused
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
 from bpa_ppl.formats.values import require_unique_fields
@@ -258,7 +258,7 @@ def _note_unused(reranker: Reranker, names: list[str]) -> None:
     """Warn of numbers that the posterior has no weight for, and does not know as no features."""
     unknown = reranker.recipe.without_criterion(from_lists([], [], names)).feature_names
     if unknown:
-        warn_user(unused_note(unknown))
+        warn_user(describe_unused(unknown))
 
 
 def _about_a_list(error: DataError, unused: Iterable[str]) -> DataError:
