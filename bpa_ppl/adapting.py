@@ -595,7 +595,7 @@ def log_density(
     return replace(problem.target, recorder=problem)
 
 
-def choose_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
+def resolve_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
     """Return the gain that is chosen, or the default of the lists.
 
     A default other than TER is logged, and a column that may be the gain is warned about.
@@ -607,7 +607,7 @@ def choose_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = N
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
-    >>> choose_gain(lists).key
+    >>> resolve_gain(lists).key
     'chrf'
     """
     return _gain(Arguments(weights=weights, gain=gain), lists)

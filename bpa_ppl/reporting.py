@@ -36,10 +36,10 @@ from bpa_ppl.diagnostics.baselines import (
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.explanations import (
     ChoiceChanges,
-    changes_section,
-    explanations,
+    describe_changes,
+    describe_systems,
+    explain_rows,
     system_shares,
-    systems_section,
 )
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import posterior_page
@@ -329,7 +329,7 @@ def _find_changes(
         before = selected.choice(chosen.lists, selected.best)
         baseline = selected.named(selected.best)
     column = find_system_column(nbest, [source.column for source in find_indicators(draws)])
-    why = explanations(chosen.lists, draws, after, before)
+    why = explain_rows(chosen.lists, draws, after, before)
     shares = system_shares(nbest, before, after, column=column)
     return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
 
@@ -346,7 +346,7 @@ def _score_change(
     return Change(name, score, verdict, metric.decimals, signature)
 
 
-def improvement_section(
+def describe_improvement(
     result: Improvement, caveats: Sequence[str] = ()
 ) -> tuple[Verdict, list[Section]]:
     """Return whether adapting helped, as the verdict of a page and the section that explains it.
@@ -422,9 +422,9 @@ def report_page(
         caveats = [] if check_and_record(draws)[1] else [_FAILED]
         caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
         result = evaluate_improvement(lists, draws, moved_files=moved_files)
-        verdict, sections = improvement_section(result, caveats)
-        sections += systems_section(result.choices)
-        answer = verdict, [*sections, *changes_section(result.choices, result.criterion)]
+        verdict, sections = describe_improvement(result, caveats)
+        sections += describe_systems(result.choices)
+        answer = verdict, [*sections, *describe_changes(result.choices, result.criterion)]
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BLOCK = 64
 
 
-def _adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
+def _check_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
     If the criterion is a column, only judged candidates are kept.
@@ -78,9 +78,9 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     ((2, 500, 2), True)
     """
     draws = as_draws(posterior).resampled(seed)
-    lists, oracle = _adapted_lists(draws, nbest)
+    lists, oracle = _check_lists(draws, nbest)
     rng = np.random.default_rng(checked_seed(seed))
-    drawn = _drawn(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
+    drawn = _draw(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
     exact = drawn + rng.random(drawn.shape)
     # Rounded towards zero: a position plus a fraction is below the next position.
     narrow = exact.astype(np.float32)
@@ -89,7 +89,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     return to_arviz(replace(draws, predictive={"oracle": narrow}, observed=observed))
 
 
-def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
+def _draw(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
     """Return a candidate of each list for each vector of weights, (D, S) positions."""
     choices = np.empty((len(weights), len(lists)), np.int64)
     vectors = weights.T.astype(np.float32)

@@ -25,12 +25,12 @@ _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
 _DIGITS = 12  # of a hash in a signature
 
 
-def recorded_attributes(draws: Draws) -> dict[str, str]:
+def read_attributes(draws: Draws) -> dict[str, str]:
     """Return the recorded attributes of draws in words.
 
     >>> from bpa_ppl.posterior.record import Record
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=7))
-    >>> recorded_attributes(draws)
+    >>> read_attributes(draws)
     {'seed': '7'}
     """
     recorded = to_attributes(draws.record)
@@ -38,7 +38,7 @@ def recorded_attributes(draws: Draws) -> dict[str, str]:
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
-def different_data(draws: Draws, other: Draws) -> list[str]:
+def compare_data(draws: Draws, other: Draws) -> list[str]:
     """Return the kinds of data that two posteriors have other hashes of, see `Sentences.hashes`.
 
     >>> from bpa_ppl.posterior.record import Record
@@ -46,14 +46,14 @@ def different_data(draws: Draws, other: Draws) -> list[str]:
     >>> one, other = (
     ...     Draws(zeros, ("LM0",), record=Record(data=data | {"gains": gains})) for gains in "ab"
     ... )
-    >>> different_data(one, other)
+    >>> compare_data(one, other)
     ['gains']
     """
     theirs = other.record.data
     return [n for n, value in draws.record.data.items() if theirs.get(n, value) != value]
 
 
-def difference(draws: Draws, other: Draws, name: str) -> str:
+def describe_difference(draws: Draws, other: Draws, name: str) -> str:
     """Return in one sentence whether a repeated adaptation has the same draws, else why not.
 
     Args:
@@ -63,9 +63,9 @@ def difference(draws: Draws, other: Draws, name: str) -> str:
 
     >>> from bpa_ppl.posterior.record import Record
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=1))
-    >>> difference(draws, draws, "old.nc")
+    >>> describe_difference(draws, draws, "old.nc")
     'the draws are those of old.nc'
-    >>> difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
+    >>> describe_difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
     'the draws differ from those of old.nc: other seed'
     """
     if np.array_equal(draws.weights, other.weights):
@@ -123,7 +123,7 @@ def signature(posterior: Posterior) -> str:
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value not in (None, ""))
 
 
-def how_to_repeat(draws: Draws) -> str | None:
+def suggest_command(draws: Draws) -> str | None:
     """Return the command, and the call, that repeat the adaptation; None if it is unknown."""
     if draws.record.options is None:
         return None

@@ -26,7 +26,7 @@ from bpa_ppl import (
     read_posterior,
     rerank,
 )
-from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.diagnostics.provenance import compare_data
 from bpa_ppl.experiments.comparison.comparison import check_same_posterior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import split_groups
@@ -116,7 +116,7 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         "gains": adapted(gain=1e-3),
     }
     for name, other in others.items():
-        assert different_data(one, other) == [name]
+        assert compare_data(one, other) == [name]
         with raises(DataError, "mismatch", match=name):
             check_same_posterior("other", other, one)
 

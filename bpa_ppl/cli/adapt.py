@@ -48,7 +48,7 @@ def adapt(
     """
     from bpa_ppl.adapting import adapt_draws
     from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-    from bpa_ppl.diagnostics.provenance import difference
+    from bpa_ppl.diagnostics.provenance import describe_difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.none import NoLikelihood
     from bpa_ppl.sampling.arguments import Arguments
@@ -61,7 +61,7 @@ def adapt(
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="likelihood", code="conflict")
     arguments = {**flags.arguments(), "progress": not quiet}
-    arguments |= {"weights": shared.canonical(weights)} if weights else {}
+    arguments |= {"weights": shared.parse_weights(weights)} if weights else {}
     arguments |= {} if extra is None else {"extra": reading.read(extra, extra_references)}
     repeated = None if like is None else read_draws(like)
     if repeated is None:
@@ -79,7 +79,7 @@ def adapt(
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
     if repeated is not None:
-        shared.echo_status(difference(posterior, repeated, str(like)), quiet)
+        shared.echo_status(describe_difference(posterior, repeated, str(like)), quiet)
 
 
 def learn_prior(

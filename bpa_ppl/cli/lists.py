@@ -17,7 +17,8 @@ def lists_(
     references: shared.References = None,
     sources: shared.Sources = None,
     gain: Annotated[
-        str | None, shared.gain("Gain of the candidates (default: that of `bpa adapt`).")
+        str | None,
+        shared.make_gain_parameter("Gain of the candidates (default: that of `bpa adapt`)."),
     ] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     reading: shared.Reading = shared.Reading(),
@@ -35,7 +36,11 @@ def lists_(
     lists = reading.read_together(nbest, references, sources)
     description = describe(lists, gain)
     # A pipe cannot be read twice.
-    files = [path for path in shared.expanded(nbest) if os.path.isfile(path) or os.path.isdir(path)]
+    files = [
+        path
+        for path in shared.expand_patterns(nbest)
+        if os.path.isfile(path) or os.path.isdir(path)
+    ]
     formats = [format_name(path, reading.arguments()["format"]) for path in files]
     if as_json:
         fields = {**description.as_dict(), "formats": formats}
@@ -84,7 +89,7 @@ def oracle(
     scores = None
     if weights is not None:
         lists = demote_to_extras(lists, metric.columns)
-        scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
+        scores = lists.scores(match(shared.parse_weights(weights), lists, fixed=()).values)
     ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
         room = headroom(lists, scores, metric, ties=ties, progress=report)

@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.check import check as check_posterior
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS
 from bpa_ppl.formats.reading import iter_nbest
@@ -44,7 +44,7 @@ def check(
         as_json: Print JSON instead of a table.
     """
     draws = read_draws(posterior)
-    report, raters = check_posterior(draws), raters_of(draws)
+    report, raters = check_posterior(draws), compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
@@ -210,8 +210,8 @@ def judges(
     judgements: list[Path] | None = None,
     prices: Annotated[
         dict[str, float] | None,
-        shared.parsed(
-            shared.numbers,
+        shared.make_parameter(
+            shared.parse_numbers,
             "Price of a judge for one list, as NAME=NUMBER: finds the cheapest jury that is as "
             "good as all judges.",
             several=True,

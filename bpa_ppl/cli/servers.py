@@ -65,9 +65,9 @@ def judge(
     if prior is not None and weights != "none":
         problem = "a prior says where the weights start: leave out the weights"
         raise UsageError(problem, parameter="weights", code="conflict")
-    start = shared.canonical(weights)
+    start = shared.parse_weights(weights)
     lists = reading.read(nbest, None, sources)
-    options: dict[str, Any] = {"prior": None if prior is None else shared.prior(prior)}
+    options: dict[str, Any] = {"prior": None if prior is None else shared.parse_prior(prior)}
     options |= {"features": features, "exclude": exclude}
     options |= {"categorical": categorical or (), "add": add or ()}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")

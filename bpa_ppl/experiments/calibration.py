@@ -16,10 +16,10 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    how_it_was_made,
+    describe_provenance,
     page,
 )
-from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
+from bpa_ppl.diagnostics.pages.plots import Layer, choose_style, plot, plots
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import holm, resample_independent, smallest_ess
 from bpa_ppl.experiments.uniformity import uniform_bands, uniformity_test
@@ -115,7 +115,7 @@ class Calibration(Outcome):
         pictures = []
         for name, ranks in zip(self.names, self.ranks.T, strict=True):
             share = np.searchsorted(np.sort(ranks), points, side="right") / len(ranks)
-            pictures.append(plot(name, [band, Layer(points, share - points, style_of(0))]))
+            pictures.append(plot(name, [band, Layer(points, share - points, choose_style(0))]))
         return Section(title, [plots(pictures, _READING), table, *notes])
 
 
@@ -203,7 +203,7 @@ def render_calibration(
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
         summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
-    sections.append(how_it_was_made(made or {}, command, [_METHOD]))
+    sections.append(describe_provenance(made or {}, command, [_METHOD]))
     return page("Samplers calibrated", summary, sections)
 
 

@@ -72,14 +72,14 @@ def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> d
 
 Samplers = Annotated[
     Any,
-    shared.parsed(
+    shared.make_parameter(
         _parse_names, "Names of samplers, separated by commas.", show_default=",".join, several=True
     ),
 ]
 SamplerSettings = Annotated[
     dict[str, Any] | None,
-    shared.parsed(
-        shared.assignments,
+    shared.make_parameter(
+        shared.parse_assignments,
         "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
         several=True,
         name="--set",
@@ -104,7 +104,7 @@ def compare(
     reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
     reference_draws: Annotated[int, Parameter(group=shared.SAMPLING)] = 5000,
     posterior: Annotated[
-        dict[str, Any] | None, shared.parsed(shared.moved_files, several=True)
+        dict[str, Any] | None, shared.make_parameter(shared.parse_moved_files, several=True)
     ] = None,
     test: Annotated[str | None, Parameter(group=TEST)] = None,
     test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
@@ -162,7 +162,7 @@ def compare(
             }
             comparison = compare_samplers(
                 reading.read(nbest, references),
-                shared.canonical(canonical),
+                shared.parse_weights(canonical),
                 samplers,
                 runs=runs,
                 seed=seed,
@@ -173,7 +173,7 @@ def compare(
                 test=None if test is None else reading.read(test, test_references),
                 gain=gain,
                 likelihood=likelihood,
-                prior=shared.prior(prior),
+                prior=shared.parse_prior(prior),
                 progress=not quiet,
             )
             made = {
@@ -201,7 +201,7 @@ def calibrate(
     references: shared.References = None,
     samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
     likelihood: Annotated[
-        Any, shared.parsed(LIKELIHOODS.resolve, group=shared.OBSERVED)
+        Any, shared.make_parameter(LIKELIHOODS.resolve, group=shared.OBSERVED)
     ] = "oracle",
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
@@ -233,10 +233,10 @@ def calibrate(
     is_page = output is not None and output.suffix != ".json"
     settings = _split_settings(samplers, setting)
     lists = reading.read(nbest, references)
-    canonical = shared.canonical(weights)
+    canonical = shared.parse_weights(weights)
     options: dict[str, Any] = {
         "replications": replications,
-        "prior": shared.prior(prior),
+        "prior": shared.parse_prior(prior),
         "likelihood": likelihood,
         "gain": gain,
         "seed": seed,
@@ -292,8 +292,8 @@ def tune(
     output: shared.OutputPath,
     references: shared.References = None,
     sources: shared.Sources = None,
-    tuner: Annotated[str, Parameter(help=f"{shared.names_in(TUNERS)}.")] = "mert",
-    gain: Annotated[str, shared.gain()] = "bleu",
+    tuner: Annotated[str, Parameter(help=f"{shared.format_names(TUNERS)}.")] = "mert",
+    gain: Annotated[str, shared.make_gain_parameter()] = "bleu",
     template: Path | None = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
     defaults: Annotated[shared.Defaults, Parameter(group=shared.PRIOR)] = None,
@@ -337,7 +337,7 @@ def tune(
         "progress": not quiet,
     }
     read = partial(reading.read, references=references, sources=sources)
-    lists, canonical = read(nbest), shared.canonical(weights)
+    lists, canonical = read(nbest), shared.parse_weights(weights)
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
@@ -417,7 +417,7 @@ def sweep(
     output: shared.OutputPath,
     values: Annotated[
         Any,
-        shared.parsed(
+        shared.make_parameter(
             _parse_grid,
             "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
             "axis of the figure.",
@@ -456,7 +456,7 @@ def sweep(
 
     result = sweeps.sweep(
         reading.read(nbest, references),
-        shared.canonical(weights),
+        shared.parse_weights(weights),
         sampler,
         values,
         runs=runs,
@@ -465,7 +465,7 @@ def sweep(
         test=None if test is None else reading.read(test, test_references),
         gain=gain,
         likelihood=likelihood,
-        prior=shared.prior(prior),
+        prior=shared.parse_prior(prior),
         progress=not quiet,
     )
     print(result)

@@ -125,10 +125,10 @@ def read_journal(path: str | Path) -> Journal:
         content = Path(path).read_bytes()
     except OSError as error:
         raise access_error(path, error, "read") from error
-    return _parsed(content, path)[0]
+    return _parse(content, path)[0]
 
 
-def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
+def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
     """Return a file of judgements, and the length of its complete lines without the last end."""
     *lines, last = content.split(b"\n")
     if last:
@@ -184,7 +184,7 @@ class JournalFile:
         content = self.path.read_bytes() if self.path.is_file() else b""
         self._size = len(content)
         if content:
-            self.journal, self._end = _parsed(content, path)
+            self.journal, self._end = _parse(content, path)
         for name, what in (("sha256", "lists"), ("rater", "rater")):
             if name in header and (old := self.journal.header.get(name)) != header[name]:
                 problem = f"judgements of another {what} ({quote(old)}): continue with that one, "

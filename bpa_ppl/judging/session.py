@@ -19,7 +19,7 @@ from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.prepared import prepare_lists
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
+from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.judging.journal import (
     INFORMATION,
     PLACES,
@@ -31,8 +31,8 @@ from bpa_ppl.judging.journal import (
     Judgement,
 )
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import Outlook, expected
-from bpa_ppl.judging.questions import ABOUT, Candidates, informative
+from bpa_ppl.judging.outlook import Outlook, estimate_outlook
+from bpa_ppl.judging.questions import ABOUT, Candidates, choose_informative
 from bpa_ppl.metrics.gains import default_metric, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
@@ -274,7 +274,7 @@ class Session:
         """Return what the answers so far have changed, and what further ones would."""
         rng, pool = np.random.default_rng(0), self._pool
         table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-        best, headroom, least, further = expected(table, self.weights, rng)
+        best, headroom, least, further = estimate_outlook(table, self.weights, rng)
         changed = self.choices() != self._candidates.choices(self.start)
         answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
         random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0.0, 0.0
@@ -351,13 +351,13 @@ class Session:
         """
         answers = self._candidates.alternatives(rows), chosen
         if self.prior.degrees is None:
-            return posterior(answers, _gaussian(self.prior), self.slip)
+            return fit_posterior(answers, _gaussian(self.prior), self.slip)
 
         def prior_of(scale: float) -> Gaussian:
             return _gaussian(self.prior.with_scale(scale))
 
         degrees = float(np.max(self.prior.degrees))
-        weights, probability = over_scales(answers, prior_of, degrees, self._scales, self.slip)
+        weights, probability = integrate_scales(answers, prior_of, degrees, self._scales, self.slip)
         if keep:
             kept = np.flatnonzero(probability > _NEGLIGIBLE)
             self._scales = self._scales[kept[0] : kept[-1] + 1]
@@ -395,7 +395,7 @@ class Session:
             pool = left if len(left) else pool
         if self._is_informative(lines):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
-            sentence, rows = informative(table, pool, self.weights, rng, self.slip, about)
+            sentence, rows = choose_informative(table, pool, self.weights, rng, self.slip, about)
         else:
             asked, sentence = RANDOM, int(rng.choice(pool))
             rows = table.random_pair(sentence, rng)

@@ -148,7 +148,7 @@ class Service:
                 "lists in several requests",
                 "too-many-candidates",
             )
-        result = answers(self.reranker, records)
+        result = answer_records(self.reranker, records)
         if (drift := self.reranker.drift) != self._drift:
             self._drift = drift
             log(event="drift", changes=drift)
@@ -209,7 +209,7 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
     return records, not isinstance(content, list)
 
 
-def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the choice and the probabilities for each list; the first answer has all notes.
 
     Args:
@@ -224,7 +224,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
     >>> from bpa_ppl import Draws
     >>> reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("lm",)), unchecked=True)
     >>> candidates = [{"text": "a", "lm": 0.0}, {"text": "b", "lm": 40.0}]
-    >>> answers(reranker, [{"id": "x", "candidates": candidates}])
+    >>> answer_records(reranker, [{"id": "x", "candidates": candidates}])
     [{'id': 'x', 'choice': 1, 'text': 'b', 'probability': 1.0, 'probabilities': [...], ...}]
     """
     # Equal or missing ids are allowed here: every record is a list.

@@ -47,7 +47,7 @@ from bpa_ppl.diagnostics.baselines import CANONICAL, FEATURE, FIRST, LOGISTIC, M
 from bpa_ppl.metrics.preferences import compared_lists
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.reporting import evaluate_improvement, improvement_section
+from bpa_ppl.reporting import describe_improvement, evaluate_improvement
 from bpa_ppl.weights import equal_weights
 
 NAMES = ("good", "fair", "noise")
@@ -353,7 +353,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert improvement.sentences == 2000
     assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
     assert "better than a random candidate (accuracy +" in str(improvement)
-    (section,) = improvement_section(improvement)[1]
+    (section,) = describe_improvement(improvement)[1]
     assert section.title == "Did it help?"
     assert not any("Signatures" in str(block) for block in section.blocks)
 

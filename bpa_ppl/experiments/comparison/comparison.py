@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.diagnostics.provenance import compare_data
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.comparison.efficiency import Row, format_value, measure_efficiency
 from bpa_ppl.experiments.comparison.statistics import (
@@ -389,7 +389,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
                 problems += [f"its {what} is {value}, not {other}"] if value != other else []
             elif value.shape != other.shape or not np.allclose(value, other, rtol=1e-5, atol=1e-9):
                 problems.append(f"it has other values of {what}")
-    if not problems and (other_data := different_data(draws, expected)):
+    if not problems and (other_data := compare_data(draws, expected)):
         problems = [f"it was made from other {', '.join(other_data)}"]
     if problems:
         raise DataError(

@@ -11,7 +11,7 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    how_it_was_made,
+    describe_provenance,
     items,
     page,
 )
@@ -107,7 +107,7 @@ def render_comparison(
     if comparison.left_out:
         sections.append(Section("Not compared", [items(comparison.left_out)]))
     rows = {"reference": comparison.reference, **(made or {})}
-    sections.append(how_it_was_made(rows, command))
+    sections.append(describe_provenance(rows, command))
     return page("Samplers compared", _verdict(comparison), sections)
 
 

@@ -16,7 +16,7 @@ from numpyro import handlers
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import build_problem, choose_gain
+from bpa_ppl.adapting import build_problem, resolve_gain
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
@@ -121,7 +121,7 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     start = StartingWeights.of(weights)
-    goal = choose_gain(lists, start, gain)
+    goal = resolve_gain(lists, start, gain)
     lists = demote_to_extras(lists, goal.columns)
     options |= {"weights": start, "gain": goal}
     if options.get("likelihood") is None and options.get("preset") is None:

@@ -26,8 +26,8 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    drawn,
-    how_it_was_made,
+    describe_provenance,
+    draw_outcome,
     page,
     write_page,
 )
@@ -301,7 +301,7 @@ def _sections(
     """Yield the sections of curves, settings, details and diagnostics."""
 
     def picture(name: str, description: str) -> Block:
-        return drawn(figures[name], description, f"{description}.", "svg")
+        return draw_outcome(figures[name], description, f"{description}.", "svg")
 
     for metric in metrics:
         curve = [(p, with_spread(p["mean"], p["interval"])) for p in _select(plain, metric)]
@@ -340,7 +340,7 @@ def _provenance(folder: Path) -> Section:
     study, versions = identity["study"], identity["versions"]
     rows = {key: str(study[key]) for key in ("sizes", "draws", "seed", "replacement")}
     rows |= {f"version of {name}": version for name, version in versions.items()}
-    return how_it_was_made(rows, json.dumps(study, indent=1, ensure_ascii=False), [_METRICS])
+    return describe_provenance(rows, json.dumps(study, indent=1, ensure_ascii=False), [_METRICS])
 
 
 def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:

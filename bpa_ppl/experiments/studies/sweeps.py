@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, checked_seed
 from bpa_ppl._runtime.messages import with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import build_problem, choose_gain
+from bpa_ppl.adapting import build_problem, resolve_gain
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
@@ -179,7 +179,7 @@ def sweep(
     # Mistakes are found before the long work.
     engines = [SAMPLERS.resolve(sampler, {**(settings or {}), **one}) for one in grid]
     start = StartingWeights.of(weights)
-    goal = choose_gain(lists, start, gain)
+    goal = resolve_gain(lists, start, gain)
     problem = build_problem(lists, start, gain=goal, sampler=sampler, **options)
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
