@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import one_of, require
+from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
@@ -431,7 +431,7 @@ def _model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Mod
     """Return the model: the one that is chosen, or that of the family of priors."""
     model = options.model or log_linear
     if isinstance(model, str):
-        model = MODELS[one_of(model, MODELS, "model")]
+        model = MODELS[require_one_of(model, MODELS, "model")]
     if not callable(model):
         problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
         raise UsageError(problem, parameter="model", code="wrong-type")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
@@ -265,7 +265,7 @@ def build_lists(
     >>> build_lists(block_of_records([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 candidate, 0 features, references)
     """
-    one_of(bad, ("error", "drop"), "policy", "bad")
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = IN_MEMORY._replace(
         bad=bad, first_id=checked_first_id(first_id), names=ColumnNames({}, NBest.origin)
     )

@@ -37,7 +37,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import nearest, one_of
+from bpa_ppl._runtime.arguments import require_one_of, suggest_name
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 
@@ -99,7 +99,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         fields = {field.name: field for field in msgspec.structs.fields(cls)}
         for name in settings:
             if name not in fields:
-                meant = nearest(name, fields) or f": it has {', '.join(fields) or 'none'}"
+                meant = suggest_name(name, fields) or f": it has {', '.join(fields) or 'none'}"
                 problem = f"the {title} has no setting {name}{meant}"
                 raise UsageError(problem, parameter=name, code="unknown-setting")
         for name, field in fields.items():
@@ -238,7 +238,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             UsageError: if there is none of that name; a `KeyError` would not name the others.
         """
         if name not in self:
-            one_of(name, self.titles, self.kind)
+            require_one_of(name, self.titles, self.kind)
         member = self._members()[name.partition(":")[0]]
         if isinstance(member, type):
             return member

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.choices import Choices
@@ -86,7 +86,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         UsageError: if the seed is invalid.
         NotConverged: if the posterior fails its check.
     """
-    checked_seed(seed)
+    check_seed(seed)
     with output_folder(folder):
         with as_file(files("bpa_ppl.demo_data")) as data:
             pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
@@ -123,7 +123,7 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         UsageError: if the seed is invalid.
         NotConverged: if the posterior fails its check.
     """
-    checked_seed(seed)
+    check_seed(seed)
     with output_folder(folder):
         with as_file(files("bpa_ppl.demo_data")) as data:
             judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import (
     PLAIN,
     Float32,
@@ -21,13 +21,13 @@ from bpa_ppl._runtime.arrays import (
     Int32,
     Int64,
     as_array,
-    frozen,
+    make_freezer,
     members,
-    plain_value,
-    positions_of,
     slice_indices,
     to_array,
     to_floats,
+    to_plain_value,
+    to_positions,
     to_texts,
     wrong_type,
 )
@@ -132,7 +132,7 @@ class NBest:
             start, stop, step = slice_indices(key, len(self))
             return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            (position,) = positions_of(key, len(self))
+            (position,) = to_positions(key, len(self))
             return self._run(position, position + 1)
         return self.select(key)
 
@@ -193,7 +193,7 @@ class NBest:
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
         """
-        chosen = positions_of(sentences, len(self))
+        chosen = to_positions(sentences, len(self))
         sizes = self.sizes[chosen]
         return self.regroup(chosen, expand_rows(self.offsets[chosen], sizes), sizes)
 
@@ -328,7 +328,7 @@ class NBest:
         names = [*self.feature_names, *map(label_of, self.feature_names)]
         allowed = dict.fromkeys([*CAN_LACK, *self.extras, *self.sentence_extras, *names])
         for name in columns:
-            one_of(name, allowed, "column", "columns")
+            require_one_of(name, allowed, "column", "columns")
         removed = frozenset(columns)
         changed: dict[str, Any] = {name: None for name in CAN_LACK if name in removed}
         for group in ("extras", "sentence_extras"):
@@ -602,10 +602,10 @@ def _column(name: str, values: Any) -> Column:
     if hasattr(values, "__array__") and np.ndim(values):
         array = as_array(values)
         if array.ndim > 1 or array.dtype.kind not in "OUS":
-            return frozen(None)(array)
+            return make_freezer(None)(array)
         values = array.tolist()
     kept = members(values, name, f"the column {name} must be a sequence of values")
-    return tuple(kept if PLAIN.issuperset(map(type, kept)) else map(plain_value, kept))
+    return tuple(kept if PLAIN.issuperset(map(type, kept)) else map(to_plain_value, kept))
 
 
 def take(part: Any, which: Which) -> Any:
@@ -668,12 +668,12 @@ def compact_strings(
 
 #: Name of each column -> `candidate`, `sentence` or `table`, and what converts its values.
 COLUMNS: dict[str, tuple[str, Any]] = {
-    "offsets": ("table", frozen(np.int64, "offsets")),
+    "offsets": ("table", make_freezer(np.int64, "offsets")),
     "feature_names": ("table", to_names),
-    "features": ("candidate", frozen(np.float32, "features")),
-    "sentence_ids": ("sentence", frozen(np.int64, "sentence_ids")),
-    "string_index": ("candidate", frozen(np.int32, "string_index")),
-    "totals": ("candidate", frozen(np.float32, "totals")),
+    "features": ("candidate", make_freezer(np.float32, "features")),
+    "sentence_ids": ("sentence", make_freezer(np.int64, "sentence_ids")),
+    "string_index": ("candidate", make_freezer(np.int32, "string_index")),
+    "totals": ("candidate", make_freezer(np.float32, "totals")),
     "references": ("sentence", to_references),
     "sources": ("sentence", to_texts),
     "extras": ("candidate", _convert_columns),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import checked_seed, require
+from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -113,7 +113,7 @@ class Problem:
         Raises:
             UsageError: if a package of the sampler is missing, or it does not fit the problem.
         """
-        engine, seed, match = SAMPLERS.resolve(sampler), checked_seed(seed), self.target.match
+        engine, seed, match = SAMPLERS.resolve(sampler), check_seed(seed), self.target.match
         engine.require_packages()
         if extra is not None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
@@ -79,7 +79,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     """
     draws = as_draws(posterior).resampled(seed)
     lists, oracle = _check_lists(draws, nbest)
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     drawn = _draw(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
     exact = drawn + rng.random(drawn.shape)
     # Rounded towards zero: a position plus a fraction is below the next position.

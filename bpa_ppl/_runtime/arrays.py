@@ -86,7 +86,7 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
 
 def _real(value: Any) -> float:
     """Return a number, or a truth value, as a float, and NaN for a missing one."""
-    value = plain_value(value)
+    value = to_plain_value(value)
     if not (value is None or isinstance(value, bool) or is_number(value)):
         raise TypeError("not a number")
     return math.nan if value is None else to_float(value)
@@ -121,7 +121,7 @@ def _without_masks(values: Any) -> Any:
     return values
 
 
-def frozen(
+def make_freezer(
     kind: type[np.generic] | None, name: str = "values"
 ) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
     """Return a function that makes arrays of one type, or any, that cannot be written to.
@@ -129,7 +129,7 @@ def frozen(
     The argument is not changed: the result is a view of it where it has that type. The function
     raises a UsageError with the name of the parameter for values that have no such type.
 
-    >>> frozen(np.float32)([1, 2]).flags.writeable
+    >>> make_freezer(np.float32)([1, 2]).flags.writeable
     False
     """
 
@@ -198,14 +198,14 @@ def wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
     return UsageError(problem, parameter=parameter, code="wrong-type")
 
 
-def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+def to_positions(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     """Return the positions of some sentences: from the end if negative, or by a mask.
 
     Raises:
         NoSuchSentence: if a position is out of range.
         UsageError: if they are neither positions nor a mask of all sentences.
 
-    >>> positions_of([-1, 0], 3).tolist(), positions_of([True, False], 2).tolist()
+    >>> to_positions([-1, 0], 3).tolist(), to_positions([True, False], 2).tolist()
     ([2, 0], [0])
     """
     array = to_array(sentences, None, "sentences")
@@ -296,15 +296,15 @@ def as_numbers(values: Any) -> npt.NDArray[np.float64] | None:
     return np.array([np.nan if is_missing(v) else to_float(v) for v in values], np.float64)
 
 
-def plain_value(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return a value of a scalar type of NumPy, JAX, PyTorch, Arrow or pandas as one of Python.
 
     Missing ones (a masked element, NA) become None, and exact numbers floats; other values, and
     numbers with a unit of time, remain.
 
-    >>> plain_value(np.float32(0.5)), plain_value(np.array(2)), plain_value(np.ma.masked)
+    >>> to_plain_value(np.float32(0.5)), to_plain_value(np.array(2)), to_plain_value(np.ma.masked)
     (0.5, 2, None)
-    >>> plain_value(Decimal("0.5")), plain_value("a")
+    >>> to_plain_value(Decimal("0.5")), to_plain_value("a")
     (0.5, 'a')
     """
     if type(value) in PLAIN:
@@ -314,12 +314,12 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     if hasattr(value, "as_py"):
-        return plain_value(value.as_py())
+        return to_plain_value(value.as_py())
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         if isinstance(value, np.datetime64 | np.timedelta64):
             return value
         item = value.item()
-        return plain_value(item) if type(item) is not type(value) else to_float(item)
+        return to_plain_value(item) if type(item) is not type(value) else to_float(item)
     if is_number(value):
         return int(value) if isinstance(value, Integral) else to_float(value)
     return value
@@ -342,7 +342,7 @@ def plain_values(value: Any) -> Any:
     if hasattr(value, "__array__") and np.ndim(value):
         array = as_array(value)
         return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
-    return plain_value(value)
+    return to_plain_value(value)
 
 
 def plain_members(values: list[Any]) -> list[Any]:

@@ -208,11 +208,13 @@ def has_width(spread: float, value: float) -> bool:
     return spread > 1e-9 * abs(value)
 
 
-def with_spread(value: float, spread: float) -> str:
+def format_with_spread(value: float, spread: float) -> str:
     """Return a number with its spread, to two significant digits of that; without it if it is 0.
 
-    >>> with_spread(0.6243, 0.0312), with_spread(63.84, 1.23), with_spread(0.6243, 0.0)
-    ('0.624 ± 0.031', '63.8 ± 1.2', '0.6243')
+    >>> format_with_spread(0.6243, 0.0312), format_with_spread(63.84, 1.23)
+    ('0.624 ± 0.031', '63.8 ± 1.2')
+    >>> format_with_spread(0.6243, 0.0)
+    '0.6243'
     """
     if not has_width(spread, value):
         return f"{value:.4g}"

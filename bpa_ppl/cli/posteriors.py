@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
@@ -304,6 +304,6 @@ def weights(
         if undecided := describe_undecided(draws):
             warn_user(undecided)
     else:
-        one_of(format, (AUTO, *WEIGHT_FORMATS, *FORMULAS), "format")
+        require_one_of(format, (AUTO, *WEIGHT_FORMATS, *FORMULAS), "format")
         scaled = chosen.normalised(draws.features)
         write_weights(scaled, output, template=template, format=format)

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import counted, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl._runtime.workers import parallel_workers, worker_count
+from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
@@ -125,10 +125,10 @@ class Reranker:
             UsageError: if there is no such rule or treatment of derivations, or no worker; or the
                 posterior does not record how often its choices agree with a judge.
         """
-        self._derivations = one_of(
+        self._derivations = require_one_of(
             derivations, DERIVATIONS, "treatment of derivations", "derivations"
         )
-        worker_count(jobs)
+        count_workers(jobs)
         named = draws is None or (isinstance(draws, str) and draws == "all")
         if not named and not (isinstance(draws, Integral) and draws >= 1):
             problem = f"draws must be an integer ≥ 1, or all, not {quote(draws)}"
@@ -214,7 +214,7 @@ class Reranker:
             UsageError: if there is no list.
         """
         tables = self._prepare(nbest)
-        decide = self._in_this_process if worker_count(self._jobs) == 1 else self._in_workers
+        decide = self._in_this_process if count_workers(self._jobs) == 1 else self._in_workers
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
         with reporter(self._progress, "rerank") as report:
             for lists, decided in decide(tables):
@@ -308,7 +308,9 @@ class Reranker:
         >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
         1.0
         """
-        one_of(missing, ("error", "mean", "none"), "treatment of missing numbers", "missing")
+        require_one_of(
+            missing, ("error", "mean", "none"), "treatment of missing numbers", "missing"
+        )
         names, weights = self._mean_weights(names)
         scales, expected = self.draws.record.feature_scales, []
         for name in names if missing == "mean" else ():

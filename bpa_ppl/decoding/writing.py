@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
@@ -175,7 +175,7 @@ class AlignedTexts:
         first_id: int = 0,
         empty: Mapping[int, str | None] | None = None,
     ):
-        one_of(gaps, GAPS, "policy for gaps", "gaps")
+        require_one_of(gaps, GAPS, "policy for gaps", "gaps")
         if gaps == "source" and sources is None and empty is None:
             message = "missing sentences are written as their sources, so the sources are needed"
             raise UsageError(message, parameter="sources", code="missing-sources")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.metrics.oracles import Oracles
@@ -74,8 +74,8 @@ def target(name: str, seed: int = 0) -> KnownTarget:
     >>> known.mean.shape
     (50,)
     """
-    build = TARGETS[one_of(name, TARGETS, "target")]
-    return build(checked_seed(seed))
+    build = TARGETS[require_one_of(name, TARGETS, "target")]
+    return build(check_seed(seed))
 
 
 def _two_candidates(seed: int) -> KnownTarget:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl._runtime.progress import Reporter, inherited_progress
+from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.pretrained import find_pretrained
 from bpa_ppl.features.recipe import Recipe, recipe_for
@@ -88,7 +88,7 @@ def prepare_lists(
     recipe = recipe_for(nbest, gain, categorical, add, features, exclude)
     nbest = recipe.without_criterion(nbest)
     canonical, initial, origin = start(weights.weights, nbest, weights.lower_is_better)
-    with inherited_progress(progress):
+    with inherit_progress(progress):
         nbest, columns = recipe.for_training(nbest)
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
-from bpa_ppl._runtime.progress import Reporter, inherited_progress
+from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
@@ -173,7 +173,7 @@ class Recipe:
         logged: set[Note] = set()
         first: dict[str, bool] = {}
         for lists in nbest:
-            with capture_notes() as notes, inherited_progress(progress):
+            with capture_notes() as notes, inherit_progress(progress):
                 prepared = self._apply(lists, first)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl._runtime.messages import counted, warn_user
-from bpa_ppl._runtime.progress import Reporter, inherited_progress
+from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.names import repeated
@@ -313,7 +313,7 @@ def add_features(
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
-    with inherited_progress(progress):
+    with inherit_progress(progress):
         return make_adder(resolve_sources(sources))(nbest).nbest
 
 

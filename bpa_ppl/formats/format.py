@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
@@ -279,7 +279,7 @@ def resolve_format(format: str | NBestFormat) -> NBestFormat:
     50
     """
     if isinstance(format, str) and format not in NBEST_FORMATS:
-        one_of(read_name(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
+        require_one_of(read_name(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
     return NBEST_FORMATS.resolve(format)
 
 

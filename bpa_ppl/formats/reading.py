@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaError, DataError, UsageError, quote
 from bpa_ppl.formats.block import ColumnNames, ReadOptions, find_nearest, is_name
@@ -172,7 +172,7 @@ def iter_nbest(
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     chosen = None if format == AUTO else resolve_format(format)
-    one_of(bad, ("error", "drop"), "policy", "bad")
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = ReadOptions(origin_name(path), bad, checked_first_id(first_id))
     lines = {} if references is None else {"reference": load_references(references)}
     if sources is not None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
@@ -109,7 +109,7 @@ def write_weights(
 def _resolve(format: str | WeightFormat) -> WeightFormat | None:
     """Return a format; None for "auto"."""
     if isinstance(format, str):
-        one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind, "format")
+        require_one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind, "format")
     return None if format == AUTO else WEIGHT_FORMATS.resolve(format)
 
 

@@ -25,7 +25,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.streams import access_error
@@ -74,7 +74,7 @@ class Judgement:
     def __post_init__(self) -> None:
         if not len(self.candidates) == len(set(self.candidates)) == 2:
             raise UsageError("candidates must be two different ones", parameter="candidates")
-        one_of(self.answer, ANSWERS, "answer")
+        require_one_of(self.answer, ANSWERS, "answer")
 
     @property
     def chosen(self) -> int | None:

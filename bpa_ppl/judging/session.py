@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from bpa_ppl._runtime.arguments import checked_seed, require
+from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
@@ -151,7 +151,7 @@ class Session:
         add: AnySource | Iterable[AnySource] = (),
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
-        self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
+        self.lists, self.rater, self.seed, self.slip = lists, rater, check_seed(seed), slip
         header = {"lists": Path(lists.origin).name, "sha256": content_hash(lists), "seed": seed}
         header |= {} if rater is None else {"rater": rater}
         self._file = None if journal is None else JournalFile(journal, header)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import Metric
@@ -46,7 +46,7 @@ def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) ->
     >>> occurrences.sum(axis=1).tolist(), chosen.shape
     ([4.0, 4.0, 4.0], (3, 2))
     """
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     uniform = np.full(sentences, 1 / sentences)
     occurrences = rng.multinomial(sentences, uniform, size=count).astype(np.float64)
     chosen = rng.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)

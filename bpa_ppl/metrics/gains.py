@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, members
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl._runtime.workers import parallel_workers, worker_count
+from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
@@ -281,7 +281,7 @@ def scores_and_gains(
     """
     from joblib import delayed
 
-    worker_count(jobs)
+    count_workers(jobs)
     lists, inverse = _distinct_lists(nbest, metric)
     references, more = _inputs(metric, nbest)
     # A metric that reads columns gets all of them at once.

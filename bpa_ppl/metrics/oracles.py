@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import one_of, require
+from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import counted, text_table
 from bpa_ppl._runtime.progress import Reporter
@@ -186,7 +186,7 @@ def oracles_and_gains(
         preference: as for `oracles`.
         options: `jobs` and `progress`, as for `oracles`.
     """
-    one_of(ties, TIES, "tie policy", "ties")
+    require_one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
     best, _, gains = _judge(nbest, resolve(gain, nbest), ranking, ties, **options)
     return best, gains
@@ -229,7 +229,7 @@ def headroom(
     (50.0, 0.0, 100.0)
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
-    one_of(ties, TIES, "tie policy", "ties")
+    require_one_of(ties, TIES, "tie policy", "ties")
     config, ranking = resolve(gain, nbest), _ranking(nbest, scores, "scores")
     best, values, _ = _judge(nbest, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)

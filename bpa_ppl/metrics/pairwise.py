@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.text.words import Ragged, Vocabulary
 
@@ -39,7 +39,7 @@ def make_pairs(texts: Sequence[str], metric: str = "ter") -> Pairs:
     >>> make_pairs(texts).scores(np.array([1]), np.array([0, 2])).round(1).tolist()
     [[-33.3, -25.0]]
     """
-    one_of(metric, PAIRED, "metric of pairs of texts", "metric")
+    require_one_of(metric, PAIRED, "metric of pairs of texts", "metric")
     if metric in ("wer", "cer"):
         from bpa_ppl.metrics.wer import CER, WER
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -93,7 +93,7 @@ def induce(
     >>> winners == winners[:2] * 4, winners[0] != winners[1]
     (True, True)
     """
-    one_of(side, get_args(DocumentSide), "side")
+    require_one_of(side, get_args(DocumentSide), "side")
     chosen = parse_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
@@ -132,7 +132,7 @@ def parse_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | 
     20
     """
     kinds: dict[str, type[EMSettings | LDASettings]] = {"em": EMSettings, "lda": LDASettings}
-    kind = kinds[one_of(induction, kinds, "induction")]
+    kind = kinds[require_one_of(induction, kinds, "induction")]
     return kind.configured(f"induction of subdomains by {induction.upper()}", settings)
 
 

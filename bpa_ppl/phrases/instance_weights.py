@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.optimize import OptimizeResult, minimize
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
@@ -232,8 +232,8 @@ def variant_named(form: str, mixture: str = "map") -> Variant:
     >>> variant_named("gamma-0").smoothed
     False
     """
-    settings = FORMS[one_of(form, FORMS, "form of instance weighting", "form")]
-    return Variant(mixture=one_of(mixture, MIXTURES, "mixture"), **settings)  # type: ignore[arg-type]
+    settings = FORMS[require_one_of(form, FORMS, "form of instance weighting", "form")]
+    return Variant(mixture=require_one_of(mixture, MIXTURES, "mixture"), **settings)  # type: ignore[arg-type]
 
 
 class Phi(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import UsageError
@@ -94,7 +94,7 @@ class Invariance(FeatureSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for measure in self.measures:
-            one_of(measure, MEASURES, f"measure of {self.name}", "features")
+            require_one_of(measure, MEASURES, f"measure of {self.name}", "features")
 
     @property
     def measures(self) -> tuple[str, ...]:

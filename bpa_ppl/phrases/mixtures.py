@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError
@@ -192,7 +192,7 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
     """
     from scipy.optimize import minimize_scalar
 
-    one_of(method, METHODS, "method")
+    require_one_of(method, METHODS, "method")
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
         message = "no development pair is in the other tables: check languages and tokenisation"
         raise DataError(message, code="mismatch")
@@ -256,7 +256,7 @@ def mix(
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: alpha is a number from 0 to 1, not 1.5
     """
-    one_of(method, (*METHODS, LOG_LINEAR), "method")
+    require_one_of(method, (*METHODS, LOG_LINEAR), "method")
     parameter = parameter_name(method)
     if parameter and dev is None and value is None:
         message = f"{method} needs a value of {parameter}, or a development table to fit it to"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -147,7 +147,7 @@ def pair_features(
     >>> features.shape, features[:, names.index("tokens")].tolist()
     ((2, 22), [-1.0, 1.0])
     """
-    one_of(scale, ("plain", "log"), "scale")
+    require_one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
     _check_corpora(table, outside, inside)
@@ -318,7 +318,7 @@ def svm_feature(
     from sklearn.svm import LinearSVC
 
     rows, common = choose_examples(outside, inside, negatives=negatives, seed=seed)
-    machine = LinearSVC(class_weight="balanced", dual=False, random_state=checked_seed(seed))
+    machine = LinearSVC(class_weight="balanced", dual=False, random_state=check_seed(seed))
     machine.fit(features[rows], common)
     decision = np.asarray(machine.decision_function(features), np.float64)
     return standardise(decision)[:, None].astype(np.float32)
@@ -349,7 +349,7 @@ def choose_examples(
     >>> rows.tolist(), positive.tolist()
     ([0, 1, 2], [True, False, False])
     """
-    one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
+    require_one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common
@@ -360,7 +360,7 @@ def choose_examples(
         missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
         message = f"an SVM needs two classes of examples: no phrase pair {missing}"
         raise DataError(message, code="no-data")
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     rows = np.flatnonzero(common | negative)
     if len(rows) > _EXAMPLES:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _EXAMPLES, replace=False))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import counted
 from bpa_ppl.errors import DataError, list_names
@@ -123,7 +123,7 @@ class Draws:
 
     def __post_init__(self) -> None:
         """Refuse names, shapes and types that are not consistent."""
-        one_of(self.kind, KINDS, "kind of draws", "kind")
+        require_one_of(self.kind, KINDS, "kind of draws", "kind")
         problem = f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
         problem += "weights (log_weight): only weighted draws have them"
         _require((self.kind == "weighted") == self.weighted, problem, "log_weight")
@@ -259,7 +259,7 @@ class Draws:
         >>> draws.of_domain("talks").mean.tolist()
         [1.0]
         """
-        place = self.domains.index(one_of(domain, self.domains, "domain"))
+        place = self.domains.index(require_one_of(domain, self.domains, "domain"))
         own = np.asarray(self.values[OWN])[:, :, place]
         constants = {name: of for name, of in self.constants.items() if name != "mode"}
         return replace(self, values={**self.values, WEIGHTS: own}, constants=constants)
@@ -319,7 +319,7 @@ class Draws:
             DataError: if the posterior has no such draw, or no mode.
             UsageError: if there is no such point.
         """
-        one_of(point, POINTS, "point")
+        require_one_of(point, POINTS, "point")
         values = self.mean
         if point == "mode":
             problem = (
@@ -407,7 +407,7 @@ class Draws:
             return self
         share = np.cumsum(self.importance)
         count = len(share)
-        marks = (np.arange(count) + np.random.default_rng(checked_seed(seed)).uniform()) / count
+        marks = (np.arange(count) + np.random.default_rng(check_seed(seed)).uniform()) / count
         chosen = np.searchsorted(share, marks).clip(max=count - 1)
 
         def select(values: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.formats.values import format_shortest
 from bpa_ppl.posterior.draws import Draws, quantiles, standardise
@@ -85,7 +85,7 @@ def format_weights(
     # reward_funcs in this order: helpful, safe
     reward_weights = [0.25, 0.75]
     """
-    one_of(program, FORMULAS, "program", "format")
+    require_one_of(program, FORMULAS, "program", "format")
     names = [name for source in draws.record.recipe.sources for name in source.feature_names]
     if names and program != "json":
         problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"

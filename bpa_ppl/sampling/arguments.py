@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -77,7 +77,7 @@ class Arguments:
     def __post_init__(self) -> None:
         if isinstance(self.gain, Oracles):
             object.__setattr__(self, "oracle", self.gain)
-        checked_seed(self.seed)
+        check_seed(self.seed)
         if (self.sampler, self.draws, self.chains) != (None, None, None):  # the default loads JAX
             self.resolved_sampler()
 
@@ -148,4 +148,6 @@ class Arguments:
         return engine.configured(title, {**msgspec.structs.asdict(engine), **numbers})
 
     def _preset(self) -> Mapping[str, str]:
-        return {} if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
+        return (
+            {} if self.preset is None else PRESETS[require_one_of(self.preset, PRESETS, "preset")]
+        )

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.record import Figures
@@ -72,7 +72,7 @@ class NumpyroKernel(Sampler, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.kernel, KERNELS, "kernel")
+        require_one_of(self.kernel, KERNELS, "kernel")
         allowed = _parameters(self.kernel)
         for key, value in self.options:
             if key not in allowed:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, resolve_gain
@@ -113,7 +113,7 @@ def compare_samplers(
     >>> result["imh"].verdict in ("agrees", "inconclusive", "DIFFERS")
     True
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     configure_samplers(samplers, runs, settings)
     engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
@@ -212,7 +212,7 @@ def run_samplers(
     Raises:
         UsageError: if there is nothing to run, or a setting is invalid.
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     chosen = configure_samplers(samplers, runs, settings)
     result: dict[str, Runs] = {name: [] for name in chosen}
     rng = np.random.default_rng(seed)
@@ -315,7 +315,7 @@ def calibrate_sampler(
         name = LIKELIHOODS.name_of(resolved)
         message = f"oracles cannot be simulated from {name}: choose oracle or preference"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    seed, first = checked_seed(seed), np.zeros(len(lists), np.int64)
+    seed, first = check_seed(seed), np.zeros(len(lists), np.int64)
     simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", "", "")
     problem = build_problem(
         lists,

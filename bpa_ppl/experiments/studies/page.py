@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl._runtime.messages import has_width, with_spread
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import has_width, format_with_spread
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     NARROW,
@@ -119,7 +119,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         DataError: if there are no results, or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
+    require_one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), average_seconds(seconds)
@@ -304,7 +304,7 @@ def _sections(
         return draw_outcome(figures[name], description, f"{description}.", "svg")
 
     for metric in metrics:
-        curve = [(p, with_spread(p["mean"], p["interval"])) for p in _select(plain, metric)]
+        curve = [(p, format_with_spread(p["mean"], p["interval"])) for p in _select(plain, metric)]
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         tables = _size_tables(curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ.")
         yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])

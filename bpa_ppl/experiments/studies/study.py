@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of, require
+from bpa_ppl._runtime.arguments import check_seed, require, require_one_of
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
@@ -440,7 +440,7 @@ def read_study(path: str | Path) -> Study:
         table |= {"methods": [methods[name] for name in names]}
         table |= {"domains": domains, "sweeps": sweeps}
         study = msgspec.convert(table, Study, dec_hook=existing)
-        checked_seed(study.seed)
+        check_seed(study.seed)
         decoder = study.decoder
         if decoder is not None:
             decoder = msgspec.structs.replace(decoder, folder=folder.resolve())
@@ -471,7 +471,7 @@ def _locate_errors(path: Path, table: str = "") -> Iterator[None]:
 
 
 def _find_method(name: str, methods: Mapping[str, Method]) -> Method:
-    methods[one_of(name, methods, "method")].check()
+    methods[require_one_of(name, methods, "method")].check()
     return methods[name]
 
 
@@ -497,7 +497,7 @@ def _check(study: Study) -> None:
     for method in study.every_method:
         known = text_metrics() if method.kind == TUNER else [m for m in METRICS if m != "column"]
         if method.kind != CANONICAL:
-            one_of(method.gain, [*known, *study.columns], "metric")
+            require_one_of(method.gain, [*known, *study.columns], "metric")
             if (
                 "references" in resolve_without_lists(method.gain).needs
                 and not study.has_references

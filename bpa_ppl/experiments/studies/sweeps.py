@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import SEEDS, checked_seed
-from bpa_ppl._runtime.messages import with_spread
+from bpa_ppl._runtime.arguments import SEEDS, check_seed
+from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, resolve_gain
 from bpa_ppl.decoding.reranker import rerank
@@ -83,7 +83,7 @@ class SweepResult(Outcome):
             cells = [f"{value:g}" for value in settings.values()]
             for name in self.quantities:
                 mean, deviation = _spread(values.get(name, ()))
-                cell = "–" if mean is None else with_spread(mean, deviation or 0.0)
+                cell = "–" if mean is None else format_with_spread(mean, deviation or 0.0)
                 if name == "passed":
                     cell = f"{int(sum(values[name]))} of {len(values[name])}"
                 cells.append(cell)
@@ -165,7 +165,7 @@ def sweep(
     >>> len(result.runs), result.quantities
     (4, ['ESS', 'passed', 'TER', 'BLEU', 'length'])
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     if not values or runs < 1 or not all(len(column) for column in values.values()):
         raise UsageError(
             "give at least one setting with its values, and one run of each",

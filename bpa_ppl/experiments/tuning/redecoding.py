@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.building import concatenate
 from bpa_ppl.components import Count
@@ -105,7 +105,7 @@ def redecode(
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
-    one_of(returned, ("best", "last"), "choice of weights", "returned")
+    require_one_of(returned, ("best", "last"), "choice of weights", "returned")
     metric = resolve(options.get("gain", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, metric.columns), **matching)

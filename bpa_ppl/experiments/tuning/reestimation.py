@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bpa_ppl._runtime.arguments import checked_seed, require
+from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, prepare_lists
@@ -92,7 +92,7 @@ def reestimate(
     (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
     require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     chosen, metric = TUNERS.resolve(tuner, settings), resolve(gain, nbest)
     matched, lists = prepare_lists(nbest, weights, metric, fixed, defaults)
     with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
