@@ -355,7 +355,7 @@ def supported_mean(
     table: PhraseTable, dev: PhraseCounts, floor: float = 0.0
 ) -> tuple[float, float]:
     """Return the mean log p(t|s) of the development pairs above a floor, and their share."""
-    p = np.append(table.columns["direct"], 0.0)[table.rows_of(dev)]
+    p = np.append(table.columns["direct"], 0.0)[table.find_rows(dev)]
     p = np.maximum(p, floor)
     used = p > 0
     mean = float(np.average(np.log(p[used]), weights=dev.count[used]))
@@ -532,7 +532,7 @@ def counts_of_length(keep: str, length: int) -> tuple[PhraseCounts, PhraseCounts
         rows = np.flatnonzero(wanted[general.source])
         texts = {side: general.texts(side, rows) for side in SIDES}
         part = PhraseCounts.of(texts["source"], texts["target"], general.count[rows])
-        whole = {f"{s}_count": general.marginals_of(s, part.phrases(s)) for s in SIDES}
+        whole = {f"{s}_count": general.find_marginals(s, part.phrases(s)) for s in SIDES}
         write_counts(replace(part, **whole), path)
     return domain, read_counts(path), dev
 

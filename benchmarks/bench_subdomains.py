@@ -135,7 +135,7 @@ def compiled_step(lexicons: Lexicons, weights: np.ndarray) -> np.ndarray:
     """Run the same step with compiled lexicons."""
     text, scores = lexicons.texts["source"], np.zeros(weights.shape)
     for z in range(weights.shape[1]):
-        lexicon = text.flat()
+        lexicon = text.uniform_table()
         sums = text.sums(lexicon, weights[:, z])
         scores[:, z] = text.log_probabilities(sums, weights[:, z])
         text.re_estimate(lexicon, sums, weights[:, z])

@@ -233,7 +233,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws
     chosen = Arguments(weights=weights, **options)
     problem = _build(lists, chosen)
     draws = problem.sample(
-        chosen.resolved_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
+        chosen.resolve_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
     )
     draws = problem.compare_indicators(draws)
     return replace(draws, record=structs.replace(draws.record, options=record_arguments(chosen)))
@@ -258,7 +258,7 @@ def build_problem(lists: NBest, weights: AnyStart = None, **options: Any) -> Pro
 def _build(nbest: NBest, options: Arguments) -> Problem:
     """Return the problem that `adapt` samples with some arguments."""
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
-    engine = options.resolved_sampler()
+    engine = options.resolve_sampler()
     setup, alternative, indicators = _set_up(nbest, options, engine)
     prepared, observed = setup.prepared, setup.observed
     represented = _find_represented(setup, engine)
@@ -377,7 +377,7 @@ def _set_up(
     setup = _SetUp(prepared, observed, table, family, scale, resolved, model)
     if observed.gains is None or not len(observed.lists) or model is not log_linear:
         return setup, None, None
-    is_chosen = options.chosen_likelihood() is not None or engine.likelihood is not None
+    is_chosen = options.resolve_likelihood() is not None or engine.likelihood is not None
     return _compare_indicators(setup, likelihood if is_chosen else choose_likelihood(gain, nbest))
 
 
@@ -660,7 +660,7 @@ def _gain_and_likelihood(
 
 def _likelihood(options: Arguments, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
     """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
-    chosen = options.chosen_likelihood()
+    chosen = options.resolve_likelihood()
     if chosen is not None:
         return chosen
     indicators = has_indicators(options.categorical, options.add)
@@ -680,7 +680,7 @@ def _family(options: Arguments, engine: Sampler) -> PriorFamily | Prior:
 
     If the sampler keeps the draws of a posterior, the prior is that of the posterior.
     """
-    prior = options.chosen_prior()
+    prior = options.resolve_prior()
     if isinstance(prior, Prior):
         if engine.keeps(prior.posterior):
             return Prior.recorded(prior.posterior)._replace(posterior=prior.posterior)

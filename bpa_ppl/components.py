@@ -268,7 +268,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members = self._members().items()
         return tuple(name if isinstance(one, type) else one.name for name, one in members)
 
-    def loaded(self) -> Iterator[tuple[str, type[C]]]:
+    def load(self) -> Iterator[tuple[str, type[C]]]:
         """Yield names and classes, loading each of them.
 
         Entry points of other packages that cannot be used are left out, with one warning.
@@ -277,7 +277,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             DataError: if a member of this package cannot be loaded.
 
         >>> from bpa_ppl.metrics.metric import METRICS
-        >>> next(METRICS.loaded())[1].__name__
+        >>> next(METRICS.load())[1].__name__
         'TER'
         """
         for name, member in self._members().items():
@@ -320,7 +320,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         CHRF(char_order=6, word_order=2, beta=3)
         """
         if isinstance(chosen, str):
-            name, written = self.parsed(chosen)
+            name, written = self.parse(chosen)
             member, variant = self[name], name.partition(":")[2]
             fixed = {member.variant: variant} if variant else {}
             values = {**written, **(settings or {}), **fixed}
@@ -335,14 +335,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
         return cast("C", chosen)
 
-    def parsed(self, text: str) -> tuple[str, dict[str, Any]]:
+    def parse(self, text: str) -> tuple[str, dict[str, Any]]:
         """Return the name in a text, with that of a variant, and the settings after it.
 
         Raises:
             UsageError: if there is no such component, or the text has another form.
 
         >>> from bpa_ppl.features.source import FEATURES
-        >>> FEATURES.parsed("lm=domain.txt,order=5"), FEATURES.parsed("length:ratio=true")
+        >>> FEATURES.parse("lm=domain.txt,order=5"), FEATURES.parse("length:ratio=true")
         (('lm', {'text': 'domain.txt', 'order': 5}), ('length', {'ratio': True}))
         """
         name = read_name(text)
@@ -358,14 +358,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             name = f"{name}:{variant}" if variant else name
         return name, _read_settings(written, f"the {self.kind} {name}")
 
-    def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
+    def restore(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component that a posterior records, with its settings.
 
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
         >>> from bpa_ppl.metrics.metric import METRICS
-        >>> METRICS.recorded("mine")
+        >>> METRICS.restore("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...
         """

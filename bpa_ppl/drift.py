@@ -219,7 +219,7 @@ class _Limits:
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         weights = self.weights / np.where(large, ratio, 1.0) * np.where(sign, -1, 1)
         # Without a column that others agreed with, their agreement may turn.
-        turned = [] if constant.any() else self._turned(lists, weights, sign)
+        turned = [] if constant.any() else self._find_turned(lists, weights, sign)
         names = np.array(self.names, object)
         return [
             *(Change("unit", *pair) for pair in zip(names[units], ratio[units], strict=True)),
@@ -261,7 +261,7 @@ class _Limits:
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         return self.checked & some & (self.varying >= _FEW) & large & changed, ratio
 
-    def _turned(
+    def _find_turned(
         self, lists: _Lists, weights: Float64, named: npt.NDArray[np.bool_]
     ) -> list[Change]:
         """Return the features whose agreement with the others has turned.

@@ -111,7 +111,7 @@ class LanguageModel(TextSource, frozen=True):
 
         def score(nbest: NBest) -> dict[str, Float64]:
             words = [split_words(text) for text in nbest.strings]
-            logs, unknown = model.scored(words)
+            logs, unknown = model.score(words)
             columns = {self.name: logs, f"{self.name}.oov": unknown.astype(np.float64)}
             if check:
                 check_unknown(nbest, int(unknown.sum()), sum(map(len, words)))

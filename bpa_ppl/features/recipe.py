@@ -478,7 +478,7 @@ def restore_sources(
             problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
             raise DataError(problem, code="damaged") from error
         settings |= {name: with_tuples(value) for name, value in texts.items()}
-        sources.append(FEATURES.recorded(record.source, settings))
+        sources.append(FEATURES.restore(record.source, settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, record in zip(moved, records, strict=True):
         if len(source.files()) != len(record.file_hashes):

@@ -210,7 +210,7 @@ class Builder:
         ids = rows.ids[starts]
         offsets = np.append(starts, len(rows.ids)).astype(np.int64)
         extras = {
-            name: self._of_sentences(name, values, rows, offsets)
+            name: self._sentence_column(name, values, rows, offsets)
             for name, values in rows.sentences.items()
         }
         sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
@@ -257,7 +257,7 @@ class Builder:
             self._references.add(table, references)
         return table
 
-    def _of_sentences(
+    def _sentence_column(
         self, name: str, values: Sequence[Any], rows: Rows, offsets: Int64
     ) -> tuple[Any, ...]:
         """Return one value per sentence; the rows of a sentence may leave it out, or repeat it."""

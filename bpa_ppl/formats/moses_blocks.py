@@ -174,7 +174,7 @@ class LineParser:
         strings = [decoded(text, self.options.origin, line).strip(" ") for line, text in lines]
         return self.layout.block(first, np.array(ids), strings, np.arange(len(rows)), columns)
 
-    def id_of(self, field: bytes, number: int) -> int:
+    def parse_id(self, field: bytes, number: int) -> int:
         """Return the id of a sentence.
 
         Raises:
@@ -197,7 +197,7 @@ class LineParser:
         """Return the id, the text, the tokens of numbers, and the fields that are kept."""
         layout = self.layout
         field, middle, scores, after = self._fields(line, number)
-        identifier = self.id_of(field, number)
+        identifier = self.parse_id(field, number)
         end = len(middle) - len(layout.between)
         between = middle[end:]
         if end < 1 or not all(self.is_aside(field) or not field.strip() for field in between):
@@ -218,7 +218,7 @@ class LineParser:
         elif after and looks_numeric(after[0]):
             raise self.error("a total score, but the first line has none", number)
         text = b" |||".join(middle[:end])
-        return identifier, text, printed, self._kept(between, after, number)
+        return identifier, text, printed, self._select_kept(between, after, number)
 
     def _fields(self, line: bytes, number: int) -> tuple[bytes, list[bytes], bytes, list[bytes]]:
         """Return the id, text and others, the features, and what follows.
@@ -264,7 +264,7 @@ class LineParser:
         fitting = (name for name, of in self.patterns.items() if re.fullmatch(of, field))
         return next(fitting, _LEFT_OUT)
 
-    def _kept(self, between: list[bytes], after: list[bytes], number: int) -> list[str]:
+    def _select_kept(self, between: list[bytes], after: list[bytes], number: int) -> list[str]:
         """Return the fields that are kept, as printed, without spaces around them."""
         layout = self.layout
         if any(layout.after) and len(after) != len(layout.after):
@@ -337,7 +337,9 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
         return _texts(block, starts[field], ends[field])
 
     ids, texts = cells(0).dictionary_encode(), cells(1).dictionary_encode()
-    numbers = np.array([parser.id_of(text.encode(), first) for text in ids.dictionary.to_pylist()])
+    numbers = np.array(
+        [parser.parse_id(text.encode(), first) for text in ids.dictionary.to_pylist()]
+    )
     codes = np.frombuffer(block, np.uint8).copy()
     codes[ends[after - 1]] = _NEWLINE  # scores and total of a line are a line of their own
     lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]

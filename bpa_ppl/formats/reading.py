@@ -221,7 +221,7 @@ def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
 def _find_format(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
     """Return the format of a file or folder, if it is not known."""
     if isinstance(file.path, str | Path) and os.path.isdir(file.path):
-        kinds = [kind() for _, kind in NBEST_FORMATS.loaded()] if reader is None else [reader]
+        kinds = [kind() for _, kind in NBEST_FORMATS.load()] if reader is None else [reader]
         for of_folder in kinds:
             if of_folder.detect_folder(Path(file.path)):
                 return of_folder
@@ -231,7 +231,7 @@ def _find_format(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
 
 def _detect(file: InputFile, line: bytes) -> NBestFormat:
     """Return the first format that detects the first line of a file."""
-    for _, kind in NBEST_FORMATS.loaded():
+    for _, kind in NBEST_FORMATS.load():
         if kind().detect(line):
             return kind()
     for regex, problem in _REMEDIES.items():
@@ -285,12 +285,12 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
     >>> find_nearest_format(b"id,lm"), find_nearest_format(b"a cat")[0]
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
-    usual = next((name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes), "")
+    usual = next((name for name, kind in NBEST_FORMATS.load() if suffix in kind.suffixes), "")
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
     fits, inside = [], _list_names(line)
-    for name, kind in NBEST_FORMATS.loaded():
+    for name, kind in NBEST_FORMATS.load():
         reader = kind()
         names = reader.field_names(line)
         if isinstance(reader, Csv) and not any(map(is_name, names)):

@@ -99,7 +99,7 @@ def write_weights(
             name = WEIGHT_FORMATS.name_of(chosen)
             problem = f"a template is a moses.ini, so the format cannot be {name}"
             raise UsageError(problem, parameter="template", code="not-supported")
-        text = chosen.renewed(read_text(template), weights, origin_name(template))
+        text = chosen.update_template(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
         if template is None:
             chosen.write(weights, file)
@@ -115,7 +115,7 @@ def _resolve(format: str | WeightFormat) -> WeightFormat | None:
 
 def _detect(text: str) -> WeightFormat:
     """Return the first format that detects the content of a file, or that of lines."""
-    formats = (kind() for name, kind in WEIGHT_FORMATS.loaded() if name != _ANY)
+    formats = (kind() for name, kind in WEIGHT_FORMATS.load() if name != _ANY)
     detected = next((format for format in formats if format.detect(text)), None)
     return detected or WEIGHT_FORMATS.resolve(_ANY)
 
@@ -124,7 +124,7 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
     suffix = file_suffix(path)
     if template is not None or not suffix:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
-    names = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
+    names = {end: name for name, kind in WEIGHT_FORMATS.load() for end in kind.suffixes}
     if suffix not in names:
         problem = f"{path}: no format of weights has the ending {suffix}"
         advice = f"choose one of {', '.join(names)}, or name the format"
@@ -293,7 +293,7 @@ class MosesIni(WeightFormat, frozen=True):
         file.write("[weight]\n")
         DenseWeights().write(weights, file)
 
-    def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
+    def update_template(self, template: str, weights: Mapping[str, float], origin: str) -> str:
         r"""Return a moses.ini with new weights, and everything else unchanged.
 
         Args:
@@ -305,7 +305,7 @@ class MosesIni(WeightFormat, frozen=True):
             DataError: as `parse`, and if the file has no weight of that name to renew.
 
         >>> old = "[weight]\nLM0= 0.5 # mine\nTM0= 1.0 2"
-        >>> MosesIni().renewed(old, {"TM0[1]": 3}, "moses.ini")
+        >>> MosesIni().update_template(old, {"TM0[1]": 3}, "moses.ini")
         '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
         """
         template_names = {name for name, _ in self.parse(template, origin)}

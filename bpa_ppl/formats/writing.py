@@ -99,7 +99,7 @@ def _format_for(path: AnyPath) -> NBestFormat:
     if not suffix:
         return resolve_format(_USUAL)
     suffixes: list[str] = []
-    for _, kind in NBEST_FORMATS.loaded():
+    for _, kind in NBEST_FORMATS.load():
         if suffix in kind.suffixes:
             return kind()
         suffixes += kind.suffixes

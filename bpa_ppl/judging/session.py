@@ -254,7 +254,7 @@ class Session:
         number = max(self._judgements)
         self._append({"undo": number})
         undone = self._judgements.pop(number)
-        self._question = self._asked(undone.id, undone.candidates, undone.asked)
+        self._question = self._ask(undone.id, undone.candidates, undone.asked)
         self._update()
         return undone
 
@@ -387,7 +387,7 @@ class Session:
         earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
         if lines % _REPEAT_EVERY == 0 and earlier:
             repeated = earlier[rng.integers(len(earlier))]
-            return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
+            return self._ask(repeated.id, repeated.candidates[::-1], REPEAT)
         table, pool = self._candidates, self._pool
         if self.rater is None:  # raters with names get the same random questions
             pairs = [s for j in earlier if self.lists.sizes[s := self._position[j.id]] == 2]
@@ -400,13 +400,13 @@ class Session:
             asked, sentence = RANDOM, int(rng.choice(pool))
             rows = table.random_pair(sentence, rng)
         first, second = (rng.permutation(rows) - table.offsets[sentence]).tolist()
-        return self._asked(self.lists.ids[sentence], (first, second), asked)
+        return self._ask(self.lists.ids[sentence], (first, second), asked)
 
     def _is_informative(self, lines: int) -> bool:
         """Return whether a question is one of those that tell most; the others are random."""
         return lines % 2 == 1
 
-    def _asked(self, identifier: int | str, shown: tuple[int, int], asked: str) -> Question:
+    def _ask(self, identifier: int | str, shown: tuple[int, int], asked: str) -> Question:
         """Return the next question."""
         sentence = self._position[identifier]
         texts, sources = self.lists.texts(sentence), self.lists.sources

@@ -138,7 +138,7 @@ def text_metrics() -> tuple[str, ...]:
     """
     return tuple(
         name
-        for name, kind in METRICS.loaded()
+        for name, kind in METRICS.load()
         if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
     )
 

@@ -90,7 +90,7 @@ def extract_phrases(
         raise DataError(message, origin_name(alignment), code="mismatch")
     sources, first = trees[0].texts(pairs >> _HALF)
     targets, second = trees[1].texts(pairs & ((1 << _HALF) - 1))
-    return PhraseCounts.numbered(sources, targets, first, second, counts.astype(np.float64))
+    return PhraseCounts.from_numbers(sources, targets, first, second, counts.astype(np.float64))
 
 
 def merge_counts(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[Int64, Int64]:
@@ -181,7 +181,7 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
     parts = [np.zeros(0)]
     for sentences in iter_sentences(path):
         lengths = np.array([len(sentence) + 1 for sentence in sentences], np.float64)
-        parts.append(np.exp(-model.scored(sentences)[0] / lengths))
+        parts.append(np.exp(-model.score(sentences)[0] / lengths))
     perplexities = np.concatenate(parts)
     chosen = np.zeros(len(perplexities), bool)
     # 0.07 of 100 lines are 7: the product of floats is a little more.

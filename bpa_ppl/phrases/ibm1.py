@@ -89,7 +89,7 @@ class IBM1:
             raise DataError("no pair of sentences has words on both sides", code="no-data")
         source, target = map(NumberedText.of, zip(*pairs, strict=True))
         text = ParallelText.of(source, target)
-        values, every = text.flat(), np.ones(len(pairs))
+        values, every = text.uniform_table(), np.ones(len(pairs))
         for _ in range(iterations):
             text.re_estimate(values, text.sums(values, every), every)
         source_words = {word: number for number, word in enumerate(source.words, _EMPTY + 1)}
@@ -200,7 +200,7 @@ class ParallelText(NamedTuple):
         lengths = np.diff(starts)
         return cls(_rows(pairs), _rows(by_word), lengths, target.sentences, len(target.words))
 
-    def flat(self) -> Float64:
+    def uniform_table(self) -> Float64:
         """Return the table in which all target words are equally probable."""
         # A start must not prefer source words with few partners.
         return np.full(len(self.rows[1]), 1 / self.size)

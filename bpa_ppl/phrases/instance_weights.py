@@ -150,8 +150,8 @@ def collect_data(
         raise DataError(message, code="bad-number")
     group, count = group_of_pair[rows], outside.count[rows]
     of_rows = sum_by_number(group, count, len(y))
-    marginals = np.maximum(outside.marginals_of(condition, phrases), of_rows)
-    in_total = inside.marginals_of(condition, phrases)
+    marginals = np.maximum(outside.find_marginals(condition, phrases), of_rows)
+    in_total = inside.find_marginals(condition, phrases)
     # The rows of OUT's pairs in the data, and −1 for a pair that OUT does not have.
     position = np.full(len(outside) + 1, -1)
     position[rows] = np.arange(len(rows))
@@ -163,8 +163,8 @@ def collect_data(
         missing=np.divide(marginals, of_rows, out=np.ones_like(of_rows), where=of_rows > 0),
         in_total=in_total,
         query_group=query_group,
-        query_row=position[outside.rows_of(pairs)],
-        query_in=inside.counts_of(pairs) / np.maximum(in_total, 1e-300)[query_group],
+        query_row=position[outside.find_rows(pairs)],
+        query_in=inside.find_counts(pairs) / np.maximum(in_total, 1e-300)[query_group],
         weight=pairs.count if isinstance(pairs, PhraseCounts) else np.ones(len(pairs)),
         names=tuple(names),
     )
@@ -538,7 +538,7 @@ def weigh_tables(
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
             query = collect_data(inside, outside, part, features, names, side)
             columns[name][rows] = fitted[name].probabilities(query)
-    return PhraseTable.on(pairs, columns), fitted
+    return PhraseTable.from_pairs(pairs, columns), fitted
 
 
 def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:

@@ -135,12 +135,12 @@ class Invariance(FeatureSource, frozen=True):
             # Each candidate is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
-                for column, values in self._measured(counts, subdomains.weights).items()
+                for column, values in self._measure(counts, subdomains.weights).items()
             }
 
         return compute
 
-    def _measured(self, counts: tuple[Float64, Float64], weights: Float64) -> dict[str, Float64]:
+    def _measure(self, counts: tuple[Float64, Float64], weights: Float64) -> dict[str, Float64]:
         """Return the columns, (pairs,) each, from the counts of both sides, (pairs, K) each."""
         source, target = (phrase_posteriors(c, weights) for c in counts)
         if self.z is not None:

@@ -155,8 +155,8 @@ def align_counts(
     condition: Side = "source" if side == "target" else "target"
     counts = []
     for table in (inner, outer):
-        marginals = table.marginals_of(condition, pairs.phrases(condition))
-        counts += [table.counts_of(pairs), marginals[pairs.number(condition)]]
+        marginals = table.find_marginals(condition, pairs.phrases(condition))
+        counts += [table.find_counts(pairs), marginals[pairs.number(condition)]]
     return PairCounts(*counts)
 
 
@@ -285,7 +285,7 @@ def mix(
             fits += [fit(method, *of_dev) if value is None else evaluate(method, value, *of_dev)]
             chosen = fits[-1].value
         columns[name] = METHODS[method](counts, chosen)
-    return PhraseTable.on(pairs, columns), tuple(fits)
+    return PhraseTable.from_pairs(pairs, columns), tuple(fits)
 
 
 def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | None = None) -> None:
@@ -309,7 +309,7 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
         message = "the sides of OUT are swapped, compared with IN: source comes first"
         raise DataError(message, code="mismatch")
     if dev is not None:
-        if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
+        if len(dev) == len(inner) and np.array_equal(inner.find_counts(dev), dev.count):
             message = "the development table is IN itself: give phrase pairs of other text"
             raise UsageError(message, parameter="dev", code="conflict")
         if _is_swapped(dev, [inner, outer]):
@@ -327,7 +327,7 @@ def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:
     """Return whether others have far more of the pairs of a table when its sides are swapped."""
     crossed = PhrasePairs(table.targets, table.sources, table.target, table.source)
     straight_mass, crossed_mass = (
-        table.count @ np.any([other.rows_of(pairs) >= 0 for other in others], axis=0)
+        table.count @ np.any([other.find_rows(pairs) >= 0 for other in others], axis=0)
         for pairs in (table, crossed)
     )
     return bool(crossed_mass > _CLEARLY * straight_mass)

@@ -253,7 +253,7 @@ def _raw_features(
     for (side, phrases), sentences in zip(sides.items(), inside, strict=True):
         for order in (1, 2):
             model = NgramModel.estimate(sentences, order)
-            logs, unknown = model.scored(phrases.words)
+            logs, unknown = model.score(phrases.words)
             yield f"in.{order}gram.{side}", np.exp(-logs / (phrases.lengths + 1))[phrases.number]
         yield f"in.unknown.{side}", unknown[phrases.number].astype(np.float64)
     yield from _translation("in", sides, inside, iterations)
@@ -350,8 +350,8 @@ def choose_examples(
     ([0, 1, 2], [True, False, False])
     """
     require_one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
-    common = inside.rows_of(outside) >= 0
-    in_source = inside.marginals_of("source", outside.sources) > 0
+    common = inside.find_rows(outside) >= 0
+    in_source = inside.find_marginals("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common
     if negatives == "no-common":
         shared = np.bincount(outside.source, common, len(outside.sources)) > 0

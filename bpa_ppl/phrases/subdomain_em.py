@@ -240,7 +240,7 @@ def _full_model(
         scores = np.zeros(len(history[0].posteriors))
         for left_out, scored in _folds(len(scores), settings.folds):
             weights = (iteration.pair_weights(z, condition) for iteration in history)
-            table = lexicons.learned(condition, (np.where(left_out, 0.0, w) for w in weights))
+            table = lexicons.learn(condition, (np.where(left_out, 0.0, w) for w in weights))
             scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
         return scores
 
@@ -384,12 +384,12 @@ class Lexicons:
         tables: dict[Side, Float64] = {}
         for side, text in self.texts.items():
             every = np.ones(len(text.lengths))
-            tables[side] = text.flat()
+            tables[side] = text.uniform_table()
             for _ in range(_FLAT):
                 text.re_estimate(tables[side], text.sums(tables[side], every), every)
         return tables
 
-    def learned(self, condition: Side, weights: Iterable[Float64]) -> Float64:
+    def learn(self, condition: Side, weights: Iterable[Float64]) -> Float64:
         """Return the lexicon after one step of EM for each of some weights of the sentence pairs.
 
         It starts from the lexicon of the whole corpus. A step sets each t to its expected count
@@ -511,7 +511,7 @@ class WeightedText(NamedTuple):
             p = self._relative(counts[:, _MEAN])
         else:
             add_shorter_counts(counts, self.suffix, self.firsts)
-            p = self._smoothed(counts)
+            p = self._smooth(counts)
         tokens, longest = np.diff(self.starts), self.longest
         if chosen is not None:
             longest, tokens = longest[np.repeat(chosen, tokens)], tokens * chosen
@@ -526,7 +526,7 @@ class WeightedText(NamedTuple):
             np.divide(counts[rows], totals, out=shares[rows], where=totals > 0)
         return shares
 
-    def _smoothed(self, counts: Float64) -> Float64:
+    def _smooth(self, counts: Float64) -> Float64:
         """Return (n-grams,) p of the last word of each; counts as from `add_shorter_counts`."""
         p = np.empty(len(counts))
         lower = np.full(1, 1.0 / (self.firsts[1] - 1))

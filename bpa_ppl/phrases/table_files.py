@@ -113,7 +113,9 @@ def read_table(path: AnyPath) -> PhraseTable:
         second, target = intern(targets)
         order = np.argsort(make_keys(source, target, len(second)), kind="stable")
         sides = PhrasePairs(first, second, source[order], target[order])
-        return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
+        return PhraseTable.from_pairs(
+            sides, {name: values[order] for name, values in columns.items()}
+        )
 
 
 def write_table(table: PhraseTable, path: AnyPath) -> None:
@@ -172,7 +174,7 @@ def _parse_parquet_counts(file: InputFile) -> PhraseCounts:
     (sources, source), (targets, target) = intern(table["source"]), intern(table["target"])
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
     source_count[source], target_count[target] = of_source, of_target
-    counts = PhraseCounts.numbered(sources, targets, source, target, count)
+    counts = PhraseCounts.from_numbers(sources, targets, source, target, count)
     return replace(counts, source_count=source_count, target_count=target_count)
 
 

@@ -57,7 +57,7 @@ class PhrasePairs:
         """Return the phrases of one side of some pairs, or of all."""
         return self.phrases(side).take(pa.array(self.number(side)[rows]))
 
-    def rows_of(self, other: PhrasePairs) -> Int64:
+    def find_rows(self, other: PhrasePairs) -> Int64:
         """Return the rows of the pairs of another table in this one; −1 for a missing pair."""
         sources = find_index(other.sources, self.sources)
         targets = find_index(other.targets, self.targets)
@@ -111,10 +111,10 @@ class PhraseCounts(PhrasePairs):
         """
         first, source = intern(sources)
         second, target = intern(targets)
-        return cls.numbered(first, second, source, target, np.asarray(counts, np.float64))
+        return cls.from_numbers(first, second, source, target, np.asarray(counts, np.float64))
 
     @classmethod
-    def numbered(
+    def from_numbers(
         cls, sources: pa.Array, targets: pa.Array, source: Int32, target: Int32, counts: Float64
     ) -> PhraseCounts:
         """Return the counts of pairs of numbered phrases; counts of equal pairs are added.
@@ -143,13 +143,13 @@ class PhraseCounts(PhrasePairs):
         """Return the counts of the distinct phrases of one side."""
         return self.source_count if side == "source" else self.target_count
 
-    def marginals_of(self, side: Side, texts: Texts) -> Float64:
+    def find_marginals(self, side: Side, texts: Texts) -> Float64:
         """Return the counts of some phrases of one side; 0 for a missing one."""
         return np.append(self.marginal(side), 0.0)[find_index(texts, self.phrases(side))]
 
-    def counts_of(self, other: PhrasePairs) -> Float64:
+    def find_counts(self, other: PhrasePairs) -> Float64:
         """Return (pairs of another table,) their counts in this one; 0 for a missing pair."""
-        return np.append(self.count, 0.0)[self.rows_of(other)]
+        return np.append(self.count, 0.0)[self.find_rows(other)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,7 +164,7 @@ class PhraseTable(PhrasePairs):
     columns: Mapping[str, Float64]
 
     @classmethod
-    def on(cls, pairs: PhrasePairs, columns: Mapping[str, Float64]) -> PhraseTable:
+    def from_pairs(cls, pairs: PhrasePairs, columns: Mapping[str, Float64]) -> PhraseTable:
         """Return a table with the pairs of another one, and columns of a number for each."""
         return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, columns)
 
@@ -180,7 +180,7 @@ class PhraseTable(PhrasePairs):
             UsageError: if it is below 1.
 
         >>> pairs = PhraseCounts.of(["a", "a", "b"], ["x", "y", "x"], [1, 3, 1])
-        >>> table = PhraseTable.on(pairs, {"direct": np.array([0.25, 0.75, 1.0])})
+        >>> table = PhraseTable.from_pairs(pairs, {"direct": np.array([0.25, 0.75, 1.0])})
         >>> table.best(1).columns["direct"].tolist()
         [0.75, 1.0]
         """

@@ -116,7 +116,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
             warmup=warmup,
             mode=mode.position if mode.converged else None,
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
-            figures=proposal.reported(mode.figures),
+            figures=proposal.report_in(mode.figures),
         )
         return with_evaluations(sampled, thinning)
 

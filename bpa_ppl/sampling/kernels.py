@@ -58,7 +58,7 @@ class NumpyroKernel(Sampler, frozen=True):
     >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
     >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
     (0.1, 'numpyro:BarkerMH')
-    >>> SAMPLERS.recorded("numpyro:BarkerMH", sampler.settings()) == sampler
+    >>> SAMPLERS.restore("numpyro:BarkerMH", sampler.settings()) == sampler
     True
     """
 
@@ -103,7 +103,7 @@ class NumpyroKernel(Sampler, frozen=True):
         Raises:
             UsageError: if NumPyro refuses the settings, or chains that interact are too few.
         """
-        ensemble = self._made(target).is_ensemble_kernel
+        ensemble = self._make_kernel(target).is_ensemble_kernel
         least = max(_CHAINS, 2 * target.dimension)
         chains = self.chains or (least + 2 if ensemble else _CHAINS)
         if ensemble and (chains < least or chains % 2):
@@ -125,7 +125,7 @@ class NumpyroKernel(Sampler, frozen=True):
             figures=Figures() if mode is None else mode.figures,
         )
 
-    def _made(self, target: Target) -> MCMCKernel:
+    def _make_kernel(self, target: Target) -> MCMCKernel:
         """Return the kernel for a target.
 
         Raises:
@@ -144,7 +144,7 @@ class NumpyroKernel(Sampler, frozen=True):
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""
-        kernel, arguments = self._made(target), target.data
+        kernel, arguments = self._make_kernel(target), target.data
         steps = self.warmup * self.thinning
 
         def initial(keys: jax.Array, z: Sites) -> Any:

@@ -115,7 +115,7 @@ class Laplace(Sampler, frozen=True):
             log_weight=log_weight,
             mode=mode.position if mode.converged else None,
             log_likelihood=proposals.log_likelihood,
-            figures=structs.replace(proposal.reported(mode.figures), pareto_k=k_hat),
+            figures=structs.replace(proposal.report_in(mode.figures), pareto_k=k_hat),
         )
         return with_evaluations(sampled)
 
@@ -281,7 +281,7 @@ class Proposal(NamedTuple):
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
-    def reported(self, figures: Figures) -> Figures:
+    def report_in(self, figures: Figures) -> Figures:
         """Return figures with the share of the t."""
         return structs.replace(figures, student_share=self.share)
 

@@ -149,7 +149,7 @@ def _restore(name: str, value: Any) -> Any:
     if name in _REGISTRIES and isinstance(value, dict):
         if isinstance(settings := value.get(_SETTINGS), dict):
             restored = {key: with_tuples(one) for key, one in settings.items()}
-            return _REGISTRIES[name].recorded(str(value.get("name")), restored)
+            return _REGISTRIES[name].restore(str(value.get("name")), restored)
         if name == "prior":
             return Prior.from_dict(value)
     return value

@@ -67,7 +67,7 @@ class ScaleMixture(NamedTuple):
     log_evidence: float
     share: float = 1.0
 
-    def reported(self, figures: Figures) -> Figures:
+    def report_in(self, figures: Figures) -> Figures:
         """Return figures with the share of the t and the evidence."""
         return structs.replace(figures, student_share=self.share, log_evidence=self.log_evidence)
 

@@ -49,13 +49,13 @@ class TextModel:
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
         """Return (sentences,) float64: log p (natural) of each, including its end."""
-        return self.scored(sentences)[0]
+        return self.score(sentences)[0]
 
     def unknown(self, sentences: Sentences) -> Int64:
         """Return (sentences,) int64: the number of unknown words of each."""
-        return self.scored(sentences)[1]
+        return self.score(sentences)[1]
 
-    def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
+    def score(self, sentences: Sentences) -> tuple[Float64, Int64]:
         """Return `log_probabilities` and `unknown` at once."""
         if not len(sentences):
             return np.zeros(0), np.zeros(0, np.int64)

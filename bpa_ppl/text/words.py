@@ -102,7 +102,7 @@ class NumberedText(NamedTuple):
         >>> NumberedText.of([["a", "b"], [], ["a"]]).numbers.tolist()
         [0, 1, 0]
         """
-        return cls.joined([sentences])
+        return cls.join([sentences])
 
     @classmethod
     def read(cls, path: AnyPath) -> Self:
@@ -111,10 +111,10 @@ class NumberedText(NamedTuple):
         Raises:
             DataError: if the file cannot be read, or is not UTF-8.
         """
-        return cls.joined(iter_sentences(path))
+        return cls.join(iter_sentences(path))
 
     @classmethod
-    def joined(cls, parts: Iterable[Sequence[Sequence[str]]], reserved: Sequence[str] = ()) -> Self:
+    def join(cls, parts: Iterable[Sequence[Sequence[str]]], reserved: Sequence[str] = ()) -> Self:
         """Return the sentences of all parts.
 
         Args:
@@ -220,7 +220,7 @@ def join_texts(
                 total += len(sentences)
                 report(f"{total:,} lines")
 
-    text = NumberedText.joined(parts(), SPECIAL)
+    text = NumberedText.join(parts(), SPECIAL)
     special = np.flatnonzero(text.numbers < len(SPECIAL))
     if len(special):
         sentence = int(np.searchsorted(text.starts, special[0], side="right")) - 1

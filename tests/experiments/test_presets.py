@@ -65,8 +65,8 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     options = Arguments(preset="published-2010", sampler="map", prior="horseshoe")
-    assert options.resolved_sampler() == SAMPLERS.resolve("map")
-    assert options.chosen_prior() == "horseshoe"
+    assert options.resolve_sampler() == SAMPLERS.resolve("map")
+    assert options.resolve_prior() == "horseshoe"
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

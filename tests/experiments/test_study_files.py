@@ -57,8 +57,8 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
     text = 'like = "imh:draws=50"\nlikelihood = "margin:gamma=4"\nrule = "mbr:gain=chrf"'
     method = read_study(edited_study(study_file, VARIANT, text)).methods[-1]
     assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
-    assert method.resolved_likelihood() == Margin(gamma=4)
-    assert method.with_settings({"gamma": 1}).resolved_likelihood() == Margin(gamma=1)
+    assert method.resolve_likelihood() == Margin(gamma=4)
+    assert method.with_settings({"gamma": 1}).resolve_likelihood() == Margin(gamma=1)
     for other in ('"canonical:draws=2"', '"mapp:draws=2"', '"imh=2"'):
         study_file.write_text(study_file.read_text("utf-8").replace('"imh:draws=50"', other))
         with pytest.raises(DataError, match=other.strip('"')):
@@ -109,15 +109,15 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     path = edited_study(study_file, "[variants.mert-ter]", f"{steep}{swept}[variants.mert-ter]")
     study = read_study(edited_study(path, 'methods = ["', 'methods = ["steep", "'))
     likelihoods = {
-        cell.setting: method.resolved_likelihood()
+        cell.setting: method.resolve_likelihood()
         for cell, method in list_cells(study).items()
         if cell.method == "steep"
     }
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
     assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
     methods = list_methods()
-    assert methods["published"].resolved_likelihood() == Oracle()
-    assert methods["imh"].resolved_likelihood() is None
+    assert methods["published"].resolve_likelihood() == Oracle()
+    assert methods["imh"].resolve_likelihood() is None
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_cells_are_unique_and_ordered(study_file: Path) -> None:
     assert len({cell.name for cell in cells}) == len(cells)
     settings = {cell.setting: method for cell, method in methods.items()}
     assert set(settings) == {"", "variance=0.01", "variance=1"}
-    assert settings["variance=0.01"].resolved_prior() == Isotropic(variance=0.01)
+    assert settings["variance=0.01"].resolve_prior() == Isotropic(variance=0.01)
 
 
 def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path) -> None:

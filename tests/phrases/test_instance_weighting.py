@@ -205,7 +205,7 @@ def test_weigh_computes_both_directions(tables: Tables) -> None:
     pairs = join_pairs(*tables[:2])
     assert len(table) == len(pairs) > 60
     sides: dict[str, Side] = {"direct": "target", "inverse": "source"}
-    rows = table.rows_of(tables[2])
+    rows = table.find_rows(tables[2])
     for name, side in sides.items():
         data = collect_data(*tables, NAMES, side)
         fitted, column = fits[name], table.columns[name]

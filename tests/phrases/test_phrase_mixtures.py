@@ -68,7 +68,7 @@ def test_log_linear_table_has_columns_of_both() -> None:
     mixed, fits = mix(inner, outer, random_table(3), "log-linear")
     assert list(mixed.columns) == ["direct.in", "direct.out", "inverse.in", "inverse.out"]
     assert fits == ()
-    rows = mixed.rows_of(inner)
+    rows = mixed.find_rows(inner)
     expected = inner.count / inner.target_count[inner.target]
     np.testing.assert_allclose(mixed.columns["inverse.in"][rows], expected)
     assert np.count_nonzero(mixed.columns["inverse.in"]) == len(inner)

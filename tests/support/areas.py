@@ -533,7 +533,7 @@ def phrase_tables(rng: random.Random, folder: Path) -> str:
     path.write_bytes(damaged(rng, rng.choice(_PHRASES)))
     uses: list[Callable[[], Any]] = [
         lambda: write_table(read_table(path), folder / "again.parquet"),
-        lambda: read_counts(path).marginals_of("source", ["un"]),
+        lambda: read_counts(path).find_marginals("source", ["un"]),
     ]
     return verdict(rng.choice(uses), folder)
 
@@ -566,7 +566,7 @@ def language_models(rng: random.Random, folder: Path) -> str:
         )
     (folder / "model").write_bytes(content)
     texts = [["a", "cat"], [], ["<s>", "a\0"]]
-    return verdict(lambda: read_or_train([folder / "model"]).scored(texts))
+    return verdict(lambda: read_or_train([folder / "model"]).score(texts))
 
 
 _STUDY = b"""sizes = [1, 2]
@@ -761,7 +761,7 @@ _TABLE_READERS: list[Any] = [
     bpa.read_nbest,
     lambda path: list(bpa.iter_nbest(path, chunk=1)),
     lambda path: read_table(path).columns,
-    lambda path: read_counts(path).marginals_of("source", ["un"]),
+    lambda path: read_counts(path).find_marginals("source", ["un"]),
     Subdomains.load,
 ]
 

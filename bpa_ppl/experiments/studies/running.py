@@ -223,8 +223,8 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
             sampler = _fit(study, domain, sampler)
         options = {
             "gain": resolve_without_lists(method.gain),
-            "likelihood": method.resolved_likelihood(),
-            "prior": method.resolved_prior(),
+            "likelihood": method.resolve_likelihood(),
+            "prior": method.resolve_prior(),
             "sampler": sampler,
             "categorical": study.categorical,
             "seed": seed,

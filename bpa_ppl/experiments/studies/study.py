@@ -110,13 +110,13 @@ class Method(Component, frozen=True):
         """Return its sampler or tuner with its settings."""
         return _ENGINES[self.kind].resolve(self.engine, dict(self.engine_settings))
 
-    def resolved_likelihood(self) -> Likelihood | None:
+    def resolve_likelihood(self) -> Likelihood | None:
         """Return its likelihood, or None for the default of `adapt`."""
         if not self.likelihood:
             return None
         return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
 
-    def resolved_prior(self) -> PriorFamily:
+    def resolve_prior(self) -> PriorFamily:
         """Return its prior."""
         return PRIORS.resolve(self.prior, dict(self.prior_settings))
 
@@ -130,7 +130,7 @@ class Method(Component, frozen=True):
         >>> wide.engine_settings, wide.prior_settings
         ((('draws', 5),), (('variance', 1),))
         >>> steep = list_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
-        >>> steep.resolved_likelihood().gamma
+        >>> steep.resolve_likelihood().gamma
         4
         """
         for key, value in values.items():
@@ -169,8 +169,8 @@ class Method(Component, frozen=True):
                 raise UsageError(message, parameter=key, code="not-supported")
         if self.kind != CANONICAL:
             # Settings of a likelihood that does not exist went to the sampler.
-            self.resolved_likelihood()
-            self.resolved_prior()
+            self.resolve_likelihood()
+            self.resolve_prior()
             self.component()
         elif self.engine_settings:
             setting = self.engine_settings[0][0]
@@ -184,7 +184,7 @@ def list_methods() -> dict[str, Method]:
     methods |= {n: Method(name=n, kind=TUNER, engine=n, gain="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     for name, preset in PRESETS.items():
-        engine, settings = SAMPLERS.parsed(preset["sampler"])
+        engine, settings = SAMPLERS.parse(preset["sampler"])
         others = {key: value for key, value in preset.items() if key != "sampler"}
         methods[name] = methods[engine].with_settings({**others, **settings}, name)
     return {
@@ -419,7 +419,7 @@ def read_study(path: str | Path) -> Study:
                 base = _find_method(like, methods)
             else:  # the sampler or tuner has settings after its name
                 registry, written = _ENGINES[family.kind], like[len(family.name) :]
-                engine, own = registry.parsed(family.engine + written)
+                engine, own = registry.parse(family.engine + written)
                 base, settings = msgspec.structs.replace(family, engine=engine), {**own, **settings}
             methods[name] = base.with_settings(settings, name)
     with _locate_errors(path):

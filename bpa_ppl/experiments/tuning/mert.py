@@ -45,7 +45,7 @@ class Mert(Tuner, frozen=True):
         """Return the best weights of all searches."""
         rng = np.random.default_rng(problem.seed)
         paths = (list(self._search(problem, start, rng)) for start in self._starts(problem, rng))
-        return problem.best_of(paths, self.restarts)
+        return problem.find_best(paths, self.restarts)
 
     def _starts(self, problem: TuningProblem, rng: np.random.Generator) -> Iterator[Float64]:
         """Yield λ_T, then points of the unit cube, scaled to the length of λ_T (the sum of |λ|)."""

@@ -75,7 +75,7 @@ class TuningProblem:
         sums = self.lists.counts[self.lists.best(weights)].sum(axis=0)
         return float(self.metric.signed(self.metric.value(sums)))
 
-    def best_of(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
+    def find_best(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
         """Return the best of the last weights of each step; report progress after each.
 
         Args:
