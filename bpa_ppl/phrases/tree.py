@@ -55,22 +55,6 @@ class PhraseTree:
         )
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
-    @classmethod
-    def of(cls, phrases: pa.Array) -> tuple[PhraseTree, Int32]:
-        """Return a tree of distinct phrases, and the index of the phrase of each node, or −1."""
-        tree = cls()
-        split = pc.split_pattern(phrases, " ")
-        words = pc.dictionary_encode(pc.list_flatten(split))
-        numbers = [tree._words[word.encode()] for word in words.dictionary.to_pylist()]
-        branches = np.array(numbers, np.int32)[words.indices.to_numpy()]
-        lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
-        starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
-        spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
-        nodes = tree.numbers((branches, starts), *spans)
-        index = np.full(tree._size, -1, np.int32)
-        index[nodes] = np.arange(len(phrases), dtype=np.int32)
-        return tree, index
-
     def numbers(
         self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32, add: bool = True
     ) -> Int32:
@@ -133,6 +117,33 @@ class PhraseTree:
             self._keys = np.pad(self._keys, (0, more))
         if 3 * needed > 2 * len(self._slots):
             self._slots = build_hash_table(self._keys[: self._size], choose_table_size(needed))
+
+
+def build_tree(phrases: pa.Array) -> tuple[PhraseTree, Int32]:
+    """Build a tree of distinct phrases.
+
+    Args:
+        phrases: distinct texts, words separated by single spaces.
+
+    Returns:
+        The tree, and for each node the index of its phrase, or −1.
+
+    >>> tree, index = build_tree(pa.array(["a b", "c"]))
+    >>> len(tree), index.tolist()
+    (4, [-1, -1, 0, 1])
+    """
+    tree = PhraseTree()
+    split = pc.split_pattern(phrases, " ")
+    lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
+    words = pc.dictionary_encode(pc.list_flatten(split))
+    numbers = tree.words(word.encode() for word in words.dictionary.to_pylist())[0]
+    branches = numbers[words.indices.to_numpy()]
+    starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
+    nodes = tree.numbers((branches, starts), *spans)
+    index = np.full(len(tree), -1, np.int32)
+    index[nodes] = np.arange(len(phrases), dtype=np.int32)
+    return tree, index
 
 
 @compiled
