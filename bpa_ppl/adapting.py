@@ -22,7 +22,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.metrics.column import describe_judgements, numeric_columns
-from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
+from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.metrics.preferences import has_preferences
@@ -615,17 +615,17 @@ def resolve_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = 
 
 def _gain(options: Arguments, nbest: NBest) -> Metric:
     """Return the gain that is chosen, else that of the oracles, or the default of the lists."""
-    if options.metric is not None:
-        return resolve(options.metric, nbest)
-    known = "" if options.oracle is None else options.oracle.metric
+    if options.chosen_gain is not None:
+        return resolve(options.chosen_gain, nbest)
+    known = "" if options.oracle is None else options.oracle.gain
     if known in METRICS or known.removeprefix("-") in (*nbest.feature_names, *nbest.extras):
         return resolve(known, nbest)
-    metric = resolve(default_metric(nbest, canonical=has_canonical(options.start.weights)))
+    gain = resolve(default_gain(nbest, canonical=has_canonical(options.start.weights)))
     if not options.prior_only:
         _warn_judgements(options, nbest)
-    if metric.key != "ter" and nbest.references is not None and not options.prior_only:
+    if gain.key != "ter" and nbest.references is not None and not options.prior_only:
         log_info("the gain is chrF, because there are no canonical weights; choose ter for TER")
-    return metric
+    return gain
 
 
 def _warn_judgements(options: Arguments, nbest: NBest) -> None:
@@ -658,13 +658,13 @@ def _gain_and_likelihood(
     return gain, likelihood
 
 
-def _likelihood(options: Arguments, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
+def _likelihood(options: Arguments, engine: Sampler, gain: Metric, nbest: NBest) -> Likelihood:
     """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
     chosen = options.resolve_likelihood()
     if chosen is not None:
         return chosen
     indicators = has_indicators(options.categorical, options.add)
-    default = choose_likelihood(goal, nbest, indicators=indicators)
+    default = choose_likelihood(gain, nbest, indicators=indicators)
     if engine.likelihood is None or default.observes != "gains":
         return default
     log_info(

@@ -24,7 +24,7 @@ from bpa_ppl.metrics.column import (
     select_judged,
     with_judged,
 )
-from bpa_ppl.metrics.gains import default_metric, resolve, resolve_without_lists, text_metrics
+from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import has_preferences, iter_choices
@@ -333,31 +333,31 @@ def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> Co
     )
 
 
-def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
+def _plan(nbest: NBest, gain: str | Metric | None, with_reference: list[int]) -> Plan | None:
     """Return what `adapt` does; None if it needs a gain."""
-    goal = resolve(default_metric(nbest, canonical=False) if metric is None else metric, nbest)
+    chosen = resolve(default_gain(nbest, canonical=False) if gain is None else gain, nbest)
     preferences = False
-    if "references" in goal.needs:
+    if "references" in chosen.needs:
         if not with_reference and not (preferences := has_preferences(nbest)):
             return None
         nbest = nbest.select(with_reference) if with_reference else nbest
-    weights = initial_weights(demote_to_extras(nbest, goal.columns))
+    weights = initial_weights(demote_to_extras(nbest, chosen.columns))
     start = tuple(name for name, value in weights.items() if value)
-    likelihood = choose_likelihood(goal, nbest)
+    likelihood = choose_likelihood(chosen, nbest)
     plan = Plan(
-        gain=None if preferences else goal.key,
+        gain=None if preferences else chosen.key,
         likelihood=LIKELIHOODS.name_of(likelihood),
         prior="isotropic",
         sampler="auto",
         ties="shared" if nbest.totals is None else "canonical",
         start=start,
     )
-    columns = [np.isfinite(read_column(nbest, name)) for name in goal.columns]
+    columns = [np.isfinite(read_column(nbest, name)) for name in chosen.columns]
     unjudged = any(not with_judged(nbest, marked)[1].size for marked in columns)
     if preferences or unjudged:
         return plan
-    lists, _ = select_judged(nbest, goal)
-    tied = oracles(lists, goal, ties="shared").tied
+    lists, _ = select_judged(nbest, chosen)
+    tied = oracles(lists, chosen, ties="shared").tied
     equal = np.count_nonzero((tied == lists.sizes) & (tied > 1))
     several = np.count_nonzero(tied > 1)
     return plan._replace(judged=len(lists), tied=int(several), equal=int(equal))

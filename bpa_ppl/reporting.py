@@ -110,9 +110,9 @@ class Improvement:
 
     Attributes:
         choices: all of them, before and after, with explanations and the shares of the systems.
-        changes: of each metric, the criterion first; the length last; or of the accuracy on
+        changes: of each metric, the gain first; the length last; or of the accuracy on
             preferences. Nothing if the lists have nothing to score by.
-        criterion: of the posterior; if the lists lack its column, the default gain of `adapt`;
+        gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
             None for preferences, and if there is nothing to score by.
         comparison: with all baselines, if the lists are judged or there are no canonical weights.
         sentences: the number of sentences with a gain before and after, which are scored.
@@ -134,7 +134,7 @@ class Improvement:
 
     choices: ChoiceChanges
     changes: tuple[Change, ...] = ()
-    criterion: Metric | None = None
+    gain: Metric | None = None
     comparison: BaselineComparison | None = None
     sentences: int = 0
     changed: int = 0
@@ -184,7 +184,7 @@ class Improvement:
             "unknown": random if by[BETTER] else f"No significant difference{against}",
         }[self.verdict]
         left_out = len(self.choices.lists) - self.sentences
-        lacking = "a gain" if self.criterion is not None else "a preference"
+        lacking = "a gain" if self.gain is not None else "a preference"
         unjudged = f" {counted(left_out, 'sentence')} without {lacking} left out."
         unjudged = unjudged if left_out else ""
         return (
@@ -233,13 +233,13 @@ def evaluate_improvement(
     posterior records none and the lists have no gains, it is the first candidate. Each changed
     choice is explained by the features.
 
-    A posterior that fails its check is used all the same. Scores are those by the criterion of the
+    A posterior that fails its check is used all the same. Scores are those by the gain of the
     posterior; with TER and BLEU comes the other one.
 
     Args:
-        nbest: lists with what the criterion of the posterior needs, references or its column; best
+        nbest: lists with what the gain of the posterior needs, references or its column; best
             ones that the posterior has not seen. Where they lack its column and have references,
-            the criterion is the default gain of `adapt`. Without either, or for a posterior of
+            the gain is the default gain of `adapt`. Without either, or for a posterior of
             preferences, it is the accuracy on their preferences; and without any the choices are
             compared all the same.
         posterior: from `adapt`, or another one with a variable `weights`.
@@ -266,34 +266,34 @@ def evaluate_improvement(
     (('qe',), 'unknown')
     """
     draws = with_defaults(as_draws(posterior), defaults)
-    goal = choose_compared_gain(nbest, draws)
+    gain = choose_compared_gain(nbest, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
-    choices, comparison = _find_changes(nbest, reranker, goal)
-    if goal is None and comparison is not None and comparison.rows:
+    choices, comparison = _find_changes(nbest, reranker, gain)
+    if gain is None and comparison is not None and comparison.rows:
         return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
-    if goal is None:
+    if gain is None:
         reason = explain_missing_gains(nbest, draws).message.removeprefix(locate(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
-    if isinstance(goal, Column):
-        gains, first = gains_in(nbest, goal), nbest.offsets[:-1]
+    if isinstance(gain, Column):
+        gains, first = gains_in(nbest, gain), nbest.offsets[:-1]
         chosen = np.stack([gains[first + c] for c in (choices.before, choices.after)])
         judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
         if not judged.size:
-            message = f"none of the chosen candidates has a {goal.column}"
+            message = f"none of the chosen candidates has a {gain.column}"
             raise DataError(message, nbest.origin, code="no-data")
     lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
     texts = zip(lists.chosen(before), lists.chosen(after), strict=True)
     changed = sum(old != new for old, new in texts)
     pair = select_choices(lists, before), select_choices(lists, after)
     changes = []
-    for metric in choose_metrics(goal):
+    for metric in choose_metrics(gain):
         score = score_choice(lists, after, metric)
         changes.append(_score_change(metric_title(score), pair, metric, seed, score.signature))
-    if "references" in goal.needs:
+    if "references" in gain.needs:
         changes.append(_score_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
     return Improvement(
-        choices, tuple(changes), goal, comparison, len(lists), changed, drift=reranker.drift
+        choices, tuple(changes), gain, comparison, len(lists), changed, drift=reranker.drift
     )
 
 
@@ -313,16 +313,16 @@ def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) ->
 
 
 def _find_changes(
-    nbest: NBest, reranker: Reranker, goal: Metric | None
+    nbest: NBest, reranker: Reranker, gain: Metric | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
     draws, chosen = reranker.draws, reranker(nbest)
     before, after = chosen.canonical, chosen.choice
     baseline, recorded, comparison = CANONICAL, read_comparison(draws), None
     unknown = lacks_canonical(draws)
-    by_answers = goal is None and has_preferences(nbest)
-    if by_answers or (goal is not None and (unknown or recorded is not None)):
-        comparison = compare_with_recorded(draws, chosen.lists, after, goal)
+    by_answers = gain is None and has_preferences(nbest)
+    if by_answers or (gain is not None and (unknown or recorded is not None)):
+        comparison = compare_with_recorded(draws, chosen.lists, after, gain)
     if unknown:
         compared = comparison or recorded
         selected = Baselines(best=FIRST) if compared is None else compared.baselines
@@ -370,7 +370,7 @@ def describe_improvement(
     )
     caption += (
         "The interval is that of the table below."
-        if result.criterion is None
+        if result.gain is None
         else "Intervals by paired bootstrap over sentences. Length: words over those of the "
         "references."
     )
@@ -399,9 +399,9 @@ def report_page(
         posterior: from `adapt`, or anybody's with a variable `weights`.
         lists: new lists: the page shows which choices changed compared with the canonical weights
             or, where none were given, with the best simple baseline; what each feature contributed;
-            and the shares of the systems. With what its criterion needs, references or the column
+            and the shares of the systems. With what its gain needs, references or the column
             that it was adapted to, or with preferences, it begins with whether it helped by that
-            criterion.
+            gain.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.
@@ -424,7 +424,7 @@ def report_page(
         result = evaluate_improvement(lists, draws, moved_files=moved_files)
         verdict, sections = describe_improvement(result, caveats)
         sections += describe_systems(result.choices)
-        answer = verdict, [*sections, *describe_changes(result.choices, result.criterion)]
+        answer = verdict, [*sections, *describe_changes(result.choices, result.gain)]
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 

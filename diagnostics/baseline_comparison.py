@@ -42,7 +42,7 @@ from bpa_ppl.diagnostics.baselines import (
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, criterion_of
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import default_metric, resolve
+from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import compared_lists, has_preferences
@@ -115,7 +115,7 @@ def compare_baselines(
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         lacking = nbest.references is None and has_preferences(nbest)
-        default = resolve(gain or default_metric(nbest, canonical=False), nbest)
+        default = resolve(gain or default_gain(nbest, canonical=False), nbest)
         if gain is None and lacking and "references" in default.needs:
             return _compare(nbest, None, None)
         return _compare(demote_to_extras(nbest, default.columns), default, None)
@@ -231,7 +231,7 @@ def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
     """
     gain = criterion_of(draws.record)
     if gain is None or not set(gain.columns) <= {*nbest.feature_names, *nbest.extras}:
-        gain = resolve(default_metric(nbest, canonical=draws.record.canonical))
+        gain = resolve(default_gain(nbest, canonical=draws.record.canonical))
     return gain if has_inputs(nbest, gain) else None
 
 

@@ -355,12 +355,12 @@ class ChoiceChanges:
     system_column: str
 
 
-def describe_changes(changes: ChoiceChanges, metric: Metric | None = None) -> list[Section]:
+def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list[Section]:
     """Return the largest changes side by side, with what each feature contributed.
 
     Args:
         changes: of the choices.
-        metric: by which changes are large; None takes the difference of the scores.
+        gain: by which changes are large; None takes the difference of the scores.
 
     Returns:
         one section; nothing if no choice changed.
@@ -373,8 +373,8 @@ def describe_changes(changes: ChoiceChanges, metric: Metric | None = None) -> li
     size = np.abs([e.difference for e in explained])
     values = np.full((2, len(lists)), np.nan)
     gained = values[0]
-    if metric is not None:
-        scored = [_sentence_scores(lists, c, metric) for c in (changes.before, changes.after)]
+    if gain is not None:
+        scored = [_sentence_scores(lists, c, gain) for c in (changes.before, changes.after)]
         gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
         gained = gains[1] - gains[0]
         size = np.abs(gained[[e.sentence for e in explained]])
@@ -382,14 +382,14 @@ def describe_changes(changes: ChoiceChanges, metric: Metric | None = None) -> li
         better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
         unjudged = len(explained) - better - worse - neither
         words = (
-            f"Of {len(explained)} choices that changed, {better} got better by {metric.title}, "
+            f"Of {len(explained)} choices that changed, {better} got better by {gain.title}, "
             f"{worse} worse and {neither} neither"
             f"{f'; {unjudged} are not judged' if unjudged else ''}."
         )
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
     largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
     words += (
-        f" {largest}{'' if metric else ' of the score'}, the largest first; deleted words are "
+        f" {largest}{'' if gain else ' of the score'}, the largest first; deleted words are "
         "struck out, inserted words are underlined."
     )
     blocks: list[Block] = [words, _TERMS]
@@ -401,11 +401,11 @@ def describe_changes(changes: ChoiceChanges, metric: Metric | None = None) -> li
         if systems is not None:
             named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
             titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
-        if metric is not None:
+        if gain is not None:
             scores = zip(titles, values[:, s].tolist(), strict=True)
-            titles = [f"{of}, {_in_words(value, metric)}" for of, value in scores]
+            titles = [f"{of}, {_in_words(value, gain)}" for of, value in scores]
             if np.isfinite(gained[s]):
-                title = f"{_gain_in_words(gained[s], metric.title)} ({title})"
+                title = f"{_gain_in_words(gained[s], gain.title)} ({title})"
         context += [("source", lists.sources[s])] if lists.sources else []
         context += [("reference", text) for text in (lists.references or {s: ()})[s]]
         chosen = [texts[position] for position in positions]
@@ -414,21 +414,21 @@ def describe_changes(changes: ChoiceChanges, metric: Metric | None = None) -> li
     return [Section("Which choices changed", blocks)]
 
 
-def _sentence_scores(lists: NBest, choice: Int64, metric: Metric) -> tuple[Float64, Float64]:
+def _sentence_scores(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
     """Return the gain and the score of one candidate of each list; NaN where it has no value."""
-    if isinstance(metric, Column):
-        values = read_column(lists, metric.column)[lists.offsets[:-1] + choice]
-        return metric.signed(values), values
-    counts = count_statistics(select_choices(lists, choice), metric)
-    return metric.gain(counts), metric.value(counts)
+    if isinstance(gain, Column):
+        values = read_column(lists, gain.column)[lists.offsets[:-1] + choice]
+        return gain.signed(values), values
+    counts = count_statistics(select_choices(lists, choice), gain)
+    return gain.gain(counts), gain.value(counts)
 
 
-def _in_words(value: float, metric: Metric) -> str:
+def _in_words(value: float, gain: Metric) -> str:
     """Return the score of a sentence; judgements are often integers."""
     if not math.isfinite(value):
-        return f"{metric.title} unknown"
-    form = ".4g" if isinstance(metric, Column) else f".{metric.decimals}f"
-    return f"{metric.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
+        return f"{gain.title} unknown"
+    form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
+    return f"{gain.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
 
 
 def describe_systems(changes: ChoiceChanges) -> list[Section]:

@@ -28,7 +28,7 @@ _BLOCK = 64
 def _check_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
-    If the criterion is a column, only judged candidates are kept.
+    If the gain is a column, only judged candidates are kept.
 
     Raises:
         DataError: if these are not its lists, or it records no oracles.

@@ -104,7 +104,7 @@ def signature(posterior: Posterior) -> str:
         "lists": observed.sentences,
         "data": _hash(record.data),
         "options": _hash(record.options),
-        "metric": observed.metric,
+        "metric": observed.gain,
         "gain_column": recipe.gain and structs.asdict(recipe.gain),
         "ties": observed.ties,
         "model": record.model,

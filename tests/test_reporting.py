@@ -100,7 +100,7 @@ def test_canonical_weights_change_nothing() -> None:
     assert str(same) == "No: none of 40 choices changed."
     verdict, _ = describe_improvement(same)
     assert verdict.passed is False
-    assert describe_changes(same.choices, same.criterion) == []
+    assert describe_changes(same.choices, same.gain) == []
 
 
 def test_baseline_without_canonical_weights() -> None:
@@ -178,7 +178,7 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
 def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None:
     verdict, _ = describe_improvement(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
-    (section,) = describe_changes(improvement.choices, improvement.criterion)
+    (section,) = describe_changes(improvement.choices, improvement.gain)
     html = page("Choices", Verdict("better"), [section])
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
@@ -216,7 +216,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
         assert str(unknown).startswith("It is unknown whether it helped: the lists have n")
     alone = pool.without("references", "sources")
     improvement = evaluate_improvement(alone, posterior)
-    (section,) = describe_changes(improvement.choices, improvement.criterion)
+    (section,) = describe_changes(improvement.choices, improvement.gain)
     html = page("Choices", Verdict("better"), [section])
     assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html

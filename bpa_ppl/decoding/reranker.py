@@ -153,9 +153,9 @@ class Reranker:
     def _set_up(self) -> None:
         """Prepare what reads lists and decides; in another process it is prepared anew."""
         record = self.draws.record
-        metric = record.observed.metric
-        # The texts of a list cannot be compared by other metrics, such as a column.
-        self._gain = metric if record.recipe.gain is None and metric in PAIRED else None
+        gain = record.observed.gain
+        # The texts of a list cannot be compared by other gains, such as a column.
+        self._gain = gain if record.recipe.gain is None and gain in PAIRED else None
         self.recipe = Recipe.of(self.draws, self._moved_files)
         self.needs = tuple(sorted({n for s in self.recipe.sources for n in s.needs}))
         computed = {name for source in record.recipe.sources for name in source.feature_names}

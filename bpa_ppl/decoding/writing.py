@@ -325,7 +325,7 @@ def rerank_to(
 class Summary:
     """Summary of a text that is reranked part by part.
 
-    Scores are those by the criterion of the posterior.
+    Scores are those by the gain of the posterior.
 
     Args:
         draws: the posterior; the choices are compared with the baselines that it records.
@@ -380,7 +380,7 @@ class Summary:
 
     @property
     def scores(self) -> Scoreboard | None:
-        """The corpus scores, that by the criterion of the posterior first.
+        """The corpus scores, that by the gain of the posterior first.
 
         None where a sentence lacked what they need.
         """

@@ -86,7 +86,7 @@ def prepare_lists(
     (('LM0', 'LengthWords'), [0.5, 0.0])
     """
     recipe = recipe_for(nbest, gain, categorical, add, features, exclude)
-    nbest = recipe.without_criterion(nbest)
+    nbest = recipe.without_gain(nbest)
     canonical, initial, origin = start(weights.weights, nbest, weights.lower_is_better)
     with inherit_progress(progress):
         nbest, columns = recipe.for_training(nbest)

@@ -53,7 +53,7 @@ class Recipe:
     features of new lists.
 
     Attributes:
-        gain: the column of the lists that is the criterion, and so not a feature; or None.
+        gain: the column of the lists that is the gain, and so not a feature; or None.
         sources: of additional features.
         features: the columns of the lists that are features, by name or label; the others become
             extras. None keeps all.
@@ -66,7 +66,7 @@ class Recipe:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> recipe = Recipe(Column(column="comet"))
-    >>> recipe.without_criterion(lists).feature_names
+    >>> recipe.without_gain(lists).feature_names
     ('LM0',)
     >>> recipe.for_training(lists).nbest.feature_names
     ('LM0',)
@@ -93,7 +93,7 @@ class Recipe:
         return self._apply(nbest, {})
 
     def _apply(self, nbest: NBest, first: dict[str, bool]) -> NBest:
-        return self._select(self._add(self.without_criterion(nbest)).nbest, first)
+        return self._select(self._add(self.without_gain(nbest)).nbest, first)
 
     def for_training(self, nbest: NBest) -> Added:
         """Prepare the adaptation lists, which the sources have learned from.
@@ -104,11 +104,11 @@ class Recipe:
         Raises:
             DataError: as above.
         """
-        added = make_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
+        added = make_adder(self.sources, cross_fit=True)(self.without_gain(nbest))
         return added._replace(nbest=self._select(added.nbest, {}))
 
-    def without_criterion(self, nbest: NBest) -> NBest:
-        """Return the lists with the criterion and excluded columns as extras."""
+    def without_gain(self, nbest: NBest) -> NBest:
+        """Return the lists with the gain and excluded columns as extras."""
         names = nbest.feature_names
         gain, excluded = () if self.gain is None else self.gain.columns, frozenset(self.exclude)
         left_out = [name for name in names if name in gain or matches(name, excluded)]
@@ -239,7 +239,7 @@ class Recipe:
 
 def recipe_for(
     nbest: NBest,
-    metric: Metric,
+    gain: Metric,
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     features: Iterable[str] | None = None,
@@ -249,7 +249,7 @@ def recipe_for(
 
     Args:
         nbest: the adaptation lists, which sources learn from: for example, values of categories.
-        metric: the criterion.
+        gain: a metric or a column.
         categorical: columns whose values become features of 0 and 1.
         add: further sources of features.
         features: names or labels of the columns of the lists that are features; None takes all.
@@ -275,9 +275,9 @@ def recipe_for(
     # A number is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
     excluded += tuple(name for name in columns if feature_of(nbest, name) is not None)
-    gain = metric if isinstance(metric, Column) else None
+    column = gain if isinstance(gain, Column) else None
     fitted = tuple(with_absolute_paths(source).fitted(nbest) for source in sources)
-    return Recipe(gain, fitted, chosen, excluded)
+    return Recipe(column, fitted, chosen, excluded)
 
 
 def _names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -403,18 +403,18 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
 
 
 def criterion_of(record: Record) -> Metric | None:
-    """Return the criterion that a posterior records: a column, or a metric with its defaults.
+    """Return the gain that a posterior records: a column, or a metric with its defaults.
 
     None if it records none, such as a posterior of preferences, or one that is not installed here.
 
     >>> from bpa_ppl.posterior.record import Observed
-    >>> criterion_of(Record(observed=Observed(metric="chrf"))).key
+    >>> criterion_of(Record(observed=Observed(gain="chrf"))).key
     'chrf'
-    >>> criterion_of(Record(observed=Observed(metric="my_function")))
+    >>> criterion_of(Record(observed=Observed(gain="my_function")))
     """
     if (column := read_gain_column(record)) is not None:
         return column
-    name = record.observed.metric
+    name = record.observed.gain
     return METRICS.resolve(name) if name is not None and name in METRICS else None
 
 

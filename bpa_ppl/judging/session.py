@@ -33,7 +33,7 @@ from bpa_ppl.judging.journal import (
 from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, estimate_outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, choose_informative
-from bpa_ppl.metrics.gains import default_metric, resolve
+from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.models.priors.prior import Prior
@@ -431,7 +431,7 @@ def _prepare(
     if named:  # as initial weights: the prior of canonical ones is narrower
         initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
         start = replace(start, weights=None, defaults=initial)
-    gain = resolve(default_metric(lists, canonical=False))
+    gain = resolve(default_gain(lists, canonical=False))
     prepared = prepare_lists(lists, start, gain, **options)
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:

@@ -206,10 +206,10 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
     return nbest.regroup(np.flatnonzero(several), rows, sizes[several]), rows
 
 
-def select_judged(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
-    """Return the lists of the candidates that the metric has a value for, and their rows.
+def select_judged(nbest: NBest, gain: Metric) -> tuple[NBest, Int64]:
+    """Return the lists of the candidates that a gain has a value for, and their rows.
 
-    Of a column, lists with fewer than two of them are left out; of a metric that needs references,
+    Of a column, lists with fewer than two of them are left out; of a gain that needs references,
     lists without any, if others have some.
 
     Raises:
@@ -217,21 +217,21 @@ def select_judged(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> metric = Column(column="mqm", negative=True)
-    >>> kept, rows = select_judged(lists.with_extras(mqm=[-5, None, 0]), metric)
+    >>> gain = Column(column="mqm", negative=True)
+    >>> kept, rows = select_judged(lists.with_extras(mqm=[-5, None, 0]), gain)
     >>> kept.sizes.tolist(), rows.tolist()
     ([2], [0, 2])
     """
     lists, rows = nbest, np.arange(len(nbest.features))
     having = [bool(references) for references in nbest.references or ()]
-    if "references" in metric.needs and any(having) and not all(having):
+    if "references" in gain.needs and any(having) and not all(having):
         rows = rows[np.repeat(having, nbest.sizes)]
         lists = nbest.select(np.flatnonzero(having))
-    for name in metric.columns:
+    for name in gain.columns:
         lists, kept = with_judged(lists, np.isfinite(read_column(lists, name)))
         rows = rows[kept]
     if len(nbest) and not len(lists):
-        names = ", ".join(metric.columns)
+        names = ", ".join(gain.columns)
         message = f"no list has two candidates with a value of {names}: judge two or more of a list"
         raise DataError(message, nbest.origin, code="no-data")
     return lists, rows
@@ -264,14 +264,14 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     return float((values[starts + choices].mean() - average) / (best - average))
 
 
-def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
+def is_choice_of_two(gain: Metric, nbest: NBest) -> bool:
     """Return whether a gain says which of two candidates was chosen, such as 1 and 0.
 
     There are two lists or more, each with two judged candidates, and two values in all of them; in
     a tie both candidates have the same one.
 
     Args:
-        metric: the gain.
+        gain: its column.
         nbest: the adaptation sentences.
 
     >>> from bpa_ppl import from_lists
@@ -282,8 +282,8 @@ def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
     [True, False]
     """
     columns = {*nbest.feature_names, *nbest.extras}
-    if not isinstance(metric, Column) or metric.column not in columns:
+    if not isinstance(gain, Column) or gain.column not in columns:
         return False
-    gains = read_column(nbest, metric.column)
+    gains = read_column(nbest, gain.column)
     judged, rows = with_judged(nbest, np.isfinite(gains))
     return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

@@ -28,14 +28,14 @@ _CHUNK = 16  # sentences between two reports of progress, and handed to a worker
 AnyGain = str | Metric | Callable[..., Any]
 
 
-def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
+def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
     """Return a metric by its name in upper or lower case, with settings after it or defaults.
 
     A name that is not registered may be that of a column of the lists: a feature, or an extra of
     numbers; `-NAME` is a column for which lower is better. `column:column=NAME` always is a column.
 
     Args:
-        metric: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
+        gain: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
             equal length, that returns one number each, higher is better.
         nbest: lists whose columns may be named.
 
@@ -51,15 +51,15 @@ def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
     >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
     (Column(column='comet', negative=False), True)
     """
-    if isinstance(metric, str):
-        written = read_name(metric)
+    if isinstance(gain, str):
+        written = read_name(gain)
         for name in (written, written.lower()):
             if name in METRICS:
-                return METRICS.resolve(name + metric.removeprefix(written))
-        return _find_column(metric, nbest)
-    if callable(metric) and not isinstance(metric, type | Metric):
-        return Function(function=metric)
-    return METRICS.resolve(cast("Metric", metric))
+                return METRICS.resolve(name + gain.removeprefix(written))
+        return _find_column(gain, nbest)
+    if callable(gain) and not isinstance(gain, type | Metric):
+        return Function(function=gain)
+    return METRICS.resolve(cast("Metric", gain))
 
 
 def _find_column(name: str, nbest: NBest | None = None) -> Metric:
@@ -111,7 +111,7 @@ def _verdict_columns(nbest: NBest) -> list[str]:
     return [name for name, values in nbest.extras.items() if as_verdicts(values) is not None]
 
 
-def default_metric(nbest: NBest, *, canonical: bool) -> str:
+def default_gain(nbest: NBest, *, canonical: bool) -> str:
     """Return the name of the gain of lists with references where none is chosen.
 
     TER if there are canonical weights or the lists have the totals of a decoder: they are
@@ -124,7 +124,7 @@ def default_metric(nbest: NBest, *, canonical: bool) -> str:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
-    >>> default_metric(lists, canonical=True), default_metric(lists, canonical=False)
+    >>> default_gain(lists, canonical=True), default_gain(lists, canonical=False)
     ('ter', 'chrf')
     """
     return "ter" if canonical or nbest.totals is not None else "chrf"
@@ -143,8 +143,8 @@ def text_metrics() -> tuple[str, ...]:
     )
 
 
-def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of the metrics that are reported where some metrics are criteria.
+def reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the metrics that are reported where some metrics are gains.
 
     The mean of TER and BLEU is never one of them: both are always reported.
 
@@ -153,7 +153,7 @@ def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
     """
     names = text_metrics()
     always = [name for name in names if METRICS[name].reported]
-    others = set(criteria).intersection(names).difference(always, ["ter+bleu"])
+    others = set(gains).intersection(names).difference(always, ["ter+bleu"])
     return (*sorted(others), *always)
 
 

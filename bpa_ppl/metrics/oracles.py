@@ -41,7 +41,7 @@ class Oracles:
         tied: (sentences,) int64, how many candidates of the list have that score, e* included; 0
             without an oracle.
         ties: the policy that chose e* among them, "canonical" or "shared".
-        metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
+        gain: its name: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for TER, BLEU and chrF.
         share: (candidates,) float64, 1 / k for each of the k best candidates of a list between
             which the policy does not decide; None if it always decides.
@@ -52,7 +52,7 @@ class Oracles:
     ...     references=[("the cat",)],
     ... )
     >>> best = oracles(lists)
-    >>> len(best), lists.chosen(best.index), best.tied.tolist(), best.metric
+    >>> len(best), lists.chosen(best.index), best.tied.tolist(), best.gain
     (1, ['the cat'], [2], 'ter')
     """
 
@@ -60,7 +60,7 @@ class Oracles:
     score: Float64
     tied: Int64
     ties: str
-    metric: str
+    gain: str
     signature: str
     share: Float64 | None = None
 
@@ -177,7 +177,7 @@ def oracles_and_gains(
     preference: npt.ArrayLike | None,
     **options: Any,
 ) -> tuple[Oracles, Float64]:
-    """Return the oracles, and the gain of every candidate that the metric has a value for.
+    """Return the oracles, and the gain of every candidate that it has a value for.
 
     Args:
         nbest: as for `oracles`.
@@ -247,18 +247,18 @@ def headroom(
 
 
 def _judge(
-    nbest: NBest, metric: Metric, ranking: Float64, ties: str, **options: Any
+    nbest: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
 ) -> tuple[Oracles, Float64, Float64]:
-    """Score the lists that have values of the metric, and choose oracles.
+    """Score the lists that have values of the gain, and choose oracles.
 
     Returns:
         the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
         not compete; and the gain of each of the others.
     """
-    lists, rows = select_judged(nbest, metric)
+    lists, rows = select_judged(nbest, gain)
     values = np.full(len(ranking), np.nan)
-    scores, gains = scores_and_gains(lists, metric, **options)
-    values[rows] = metric.signed(scores)
+    scores, gains = scores_and_gains(lists, gain, **options)
+    values[rows] = gain.signed(scores)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(values)
     highest, is_best = _highest(nbest, np.where(is_judged, values, -np.inf))
@@ -278,11 +278,11 @@ def _judge(
     shares = is_oracle / np.repeat(np.maximum(remaining, 1), nbest.sizes)
     best = Oracles(
         index=index,
-        score=np.where(tied > 0, metric.signed(highest), np.nan),
+        score=np.where(tied > 0, gain.signed(highest), np.nan),
         tied=tied,
         ties=ties,
-        metric=metric.key,
-        signature=metric.signature(lists.references or [()] * len(lists), sentence=True),
+        gain=gain.key,
+        signature=gain.signature(lists.references or [()] * len(lists), sentence=True),
         share=shares if (remaining > 1).any() else None,
     )
     return best, values, gains

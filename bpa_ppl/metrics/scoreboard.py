@@ -76,8 +76,8 @@ def metric_title(score: Score) -> str:
     return score.metric.upper() if score.metric in METRICS else score.name
 
 
-def choose_metrics(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:
-    """Return the metrics that choices are scored with: the criterion comes first.
+def choose_metrics(gain: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:
+    """Return the metrics that choices are scored with: the gain comes first.
 
     TER and BLEU come together, because a choice by one of them may lower the other, and with every
     criterion if lists with references are given.
@@ -91,9 +91,9 @@ def choose_metrics(criterion: Metric, nbest: NBest | None = None) -> tuple[Metri
     ['comet', 'ter', 'bleu']
     """
     has_references = nbest is not None and nbest.references and all(nbest.references)
-    together = has_references or criterion.key in ("ter", "bleu", "ter+bleu")
+    together = has_references or gain.key in ("ter", "bleu", "ter+bleu")
     others = ("ter", "bleu") if together else ()
-    return criterion, *(resolve(name) for name in others if name != criterion.key)
+    return gain, *(resolve(name) for name in others if name != gain.key)
 
 
 def score_choices(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:

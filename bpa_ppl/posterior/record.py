@@ -60,9 +60,9 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         kind: `oracles`, `gains` of all candidates, `preferences` between candidates, or `nothing`
             if there is no sentence.
         sentences: the number of lists, or of choices that preferences stand for.
-        metric: the name of the gain; None for preferences.
+        gain: its name; None for preferences.
         ties: how ties between oracles were broken.
-        signature: of the metric.
+        signature: of the gain.
         comparisons: the numbers of lists, preferences, ties and rankings.
         raters: the number of choices of each rater who has a name.
         agreement: of the raters; None if fewer than two have names.
@@ -72,7 +72,7 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         name="observed", default=None
     )
     sentences: int | None = field(name="adaptation_sentences", default=None)
-    metric: str | None = field(name="oracle_metric", default=None)
+    gain: str | None = field(name="oracle_metric", default=None)
     ties: str | None = field(name="oracle_ties", default=None)
     signature: str | None = field(name="oracle_signature", default=None)
     comparisons: dict[str, int] = {}
@@ -86,7 +86,7 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return self.kind
         if self.kind == "preferences":
             return f"preferences, {counted(self.sentences or 0, 'choice')}"
-        return f"{self.kind} of {counted(self.sentences or 0, 'list')} by {self.metric}"
+        return f"{self.kind} of {counted(self.sentences or 0, 'list')} by {self.gain}"
 
 
 class ComponentRecord(Struct, frozen=True, omit_defaults=True):

@@ -93,7 +93,7 @@ class Arguments:
         return chosen == "none" or isinstance(chosen, NoLikelihood)
 
     @property
-    def metric(self) -> AnyGain | None:
+    def chosen_gain(self) -> AnyGain | None:
         """The gain that is chosen, unless it is in the oracles."""
         return None if isinstance(self.gain, Oracles) else self.gain
 

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.messages import counted, log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.column import is_choice_of_two, select_judged
-from bpa_ppl.metrics.gains import default_metric, gains, no_references, resolve
+from bpa_ppl.metrics.gains import default_gain, gains, no_references, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
 from bpa_ppl.metrics.preferences import ChoiceSets, choice_sets, has_preferences
@@ -114,7 +114,7 @@ class Scored(NamedTuple):
         return Observed(
             kind=kind if len(self.lists) else "nothing",
             sentences=len(self.lists),
-            metric=self.oracles.metric,
+            gain=self.oracles.gain,
             ties=self.oracles.ties,
             signature=self.oracles.signature,
         )
@@ -155,7 +155,7 @@ class Scored(NamedTuple):
         best, sizes = self.oracles, self.lists.sizes
         if (sizes > 1).any() and (best.tied == sizes).all():
             raise DataError(
-                f"all candidates have the same {best.metric} in each of {len(sizes)} lists, so "
+                f"all candidates have the same {best.gain} in each of {len(sizes)} lists, so "
                 "nothing can be learned from them: give lists whose candidates differ, or choose "
                 "another metric",
                 self.lists.origin,
@@ -165,7 +165,7 @@ class Scored(NamedTuple):
             shared = np.add.reduceat(best.share > 0, self.lists.offsets[:-1])
             log_info(
                 f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
-                f"{best.metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
+                f"{best.gain}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
                 "the observation"
             )
 
@@ -322,23 +322,23 @@ def observe(
     """
     require(lists, NBest, "observations are of n-best lists (NBest)", "lists")
     canonical = match is not None and match.origin == CANONICAL
-    metric = resolve(default_metric(lists, canonical=canonical) if gain is None else gain, lists)
-    chosen = choose_likelihood(metric, lists) if likelihood is None else likelihood
+    gain = resolve(default_gain(lists, canonical=canonical) if gain is None else gain, lists)
+    chosen = choose_likelihood(gain, lists) if likelihood is None else likelihood
     observing = LIKELIHOODS.resolve(chosen)
     if observing.observes == "preferences":
         return _observe_preferences(lists, observing)
     if ties is None:
-        ties = _ties(observing, metric, lists, canonical=canonical)
+        ties = _ties(observing, gain, lists, canonical=canonical)
     if best is not None or not len(lists):
-        return _with_oracles(lists, metric, observing, best, ties, jobs, progress)
-    judged = _select_judged(lists, metric, observing)
+        return _with_oracles(lists, gain, observing, best, ties, jobs, progress)
+    judged = _select_judged(lists, gain, observing)
     preference = judged.scores(match.values) if match is not None and canonical else None
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
         if observing.observes == "gains":
-            best, values = oracles_and_gains(judged, metric, progress=report, **options)
-            return Scored(judged, metric, best, values)
-        return Scored(judged, metric, oracles(judged, metric, progress=report, **options))
+            best, values = oracles_and_gains(judged, gain, progress=report, **options)
+            return Scored(judged, gain, best, values)
+        return Scored(judged, gain, oracles(judged, gain, progress=report, **options))
 
 
 def _with_oracles(
@@ -404,7 +404,7 @@ def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:
     return Compared(choices, agreed)
 
 
-def choose_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
+def choose_likelihood(gain: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
@@ -419,15 +419,15 @@ def choose_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False)
     else `oracle`.
 
     Args:
-        metric: the gain.
+        gain: a metric or a column.
         nbest: the adaptation sentences.
         indicators: whether categories, such as systems, are features.
     """
-    if "references" in metric.needs and nbest.references is None and len(nbest):
+    if "references" in gain.needs and nbest.references is None and len(nbest):
         return Preference() if has_preferences(nbest) else Oracle()
-    if metric.key in _WITH_MARGIN:
+    if gain.key in _WITH_MARGIN:
         return Margin()
-    if is_choice_of_two(metric, nbest):
+    if is_choice_of_two(gain, nbest):
         return Oracle()
     return _WITH_INDICATORS if indicators else Risk()
 

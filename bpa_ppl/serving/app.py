@@ -163,7 +163,7 @@ class Service:
             "needs": list(reranker.needs),
             "optional_features": reranker.feature_names[len(reranker.required_features) :],
             "computed_features": [source.label for source in record.recipe.sources],
-            "metric": record.observed.metric,
+            "metric": record.observed.gain,
             "sampler": record.sampler.name,
             "rule": RULES.name_of(reranker.rule),
             "draws": len(reranker.draws.flat),
@@ -256,7 +256,7 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
 
 def _note_unused(reranker: Reranker, names: list[str]) -> None:
     """Warn of numbers that the posterior has no weight for, and does not know as no features."""
-    unknown = reranker.recipe.without_criterion(from_lists([], [], names)).feature_names
+    unknown = reranker.recipe.without_gain(from_lists([], [], names)).feature_names
     if unknown:
         warn_user(describe_unused(unknown))
 

@@ -186,7 +186,7 @@ def _warn_different(draws: Mapping[str, Draws]) -> None:
     """Warn if posteriors differ in what makes their weights comparable."""
     shared: dict[str, dict[str, object]] = {
         "likelihoods": {label: d.record.likelihood for label, d in draws.items()},
-        "metrics": {label: d.record.observed.metric for label, d in draws.items()},
+        "metrics": {label: d.record.observed.gain for label, d in draws.items()},
     }
     for setting, records in shared.items():
         values = {label: str(value) for label, value in records.items() if value is not None}
@@ -362,7 +362,7 @@ class Hierarchy(NamedTuple):
             label: {
                 "features": list(one.features),
                 "likelihood": one.record.likelihood and one.record.likelihood.plain,
-                "oracle_metric": one.record.observed.metric,
+                "oracle_metric": one.record.observed.gain,
                 "sentences": one.record.observed.sentences,
             }
             for label, one in draws.items()

@@ -122,7 +122,7 @@ def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> 
 
 
 def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> None:
-    choices = Reranker(with_record(draws, observed=Observed(metric="mqm")))(lists)
+    choices = Reranker(with_record(draws, observed=Observed(gain="mqm")))(lists)
     with raises(UsageError, parameter="gain"):
         choices.expected_gain()
 
@@ -133,7 +133,7 @@ def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> No
 def test_a_posterior_without_a_gain_writes_no_expected_gains(
     lists: NBest, draws: Draws, record: Record
 ) -> None:
-    by_gain = Reranker(with_record(draws, observed=Observed(metric="ter")))(lists)
+    by_gain = Reranker(with_record(draws, observed=Observed(gain="ter")))(lists)
     assert "expected_gain" in next(by_gain.json_lines())
     choices = Reranker(replace(draws, record=record))(lists)
     assert choices.gain is None

@@ -194,7 +194,7 @@ def test_page_of_judged_lists() -> None:
     shares = Outline(html_of(describe_systems(improvement.choices)))
     assert shares.column(0, "after") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
     assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
-    terms = Outline(html_of(describe_changes(improvement.choices, improvement.criterion)))
+    terms = Outline(html_of(describe_changes(improvement.choices, improvement.gain)))
     contributions = terms.column(0, "contribution")
     assert list(contributions) == ["qe", "lm", "together"]
     assert float(contributions["qe"]) == pytest.approx(1.0, abs=0.01)
@@ -220,7 +220,7 @@ def test_choices_that_are_partly_judged() -> None:
     lists = judged().with_extras(mqm=mqm.ravel())
     improvement = evaluate_improvement(lists, adapted())
     assert (improvement.sentences, len(improvement.choices.explanations)) == (5, 8)
-    html = html_of(describe_changes(improvement.choices, improvement.criterion))
+    html = html_of(describe_changes(improvement.choices, improvement.gain))
     assert "5 got better by mqm, 0 worse and 0 neither; 3 are not judged." in html
     assert html.count("after, mqm unknown") == 3
     assert html.index("better by") < html.index("mqm unknown")

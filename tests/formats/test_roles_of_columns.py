@@ -178,7 +178,7 @@ def test_verdicts_are_the_gain_if_they_are_named(tmp_path: Path, name: str, form
     assert bpa.gains(lists, "-correct").tolist() == [-gain for gain in RIGHT]
     assert "- correct: true in 2 of 6" in str(describe(lists))
     record = bpa.as_draws(bpa.adapt(lists, gain="correct", sampler="map")).record
-    assert (record.observed.metric, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
+    assert (record.observed.gain, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
 
 
 def test_verdicts_that_are_missing_and_parallel_lists() -> None:
@@ -252,6 +252,4 @@ def test_lists_says_what_adapt_does() -> None:
         bpa.adapt(lists)
     plan = describe(lists, "y").plan
     assert plan is not None
-    assert (
-        bpa.as_draws(bpa.adapt(lists, gain="y", sampler="map")).record.observed.metric == plan.gain
-    )
+    assert bpa.as_draws(bpa.adapt(lists, gain="y", sampler="map")).record.observed.gain == plan.gain

@@ -27,7 +27,7 @@ class TestColumns:
         expected = {"comet": [2, 0], "-comet": [0, 0], "mqm": [1, 0], "-LM0": [1, 1]}
         results = {name: oracles(LISTS, name) for name in expected}
         assert {name: result.index.tolist() for name, result in results.items()} == expected
-        assert [result.metric for result in results.values()] == [*expected]
+        assert [result.gain for result in results.values()] == [*expected]
         assert results["-comet"].score.tolist() == [1.0, 4.0]
         lines = str(headroom(LISTS, gain="mqm")).splitlines()
         assert [line.split() for line in lines[:2]] == [["mqm"], ["first-best", "-3.0000"]]
@@ -85,7 +85,7 @@ class TestFunctions:
         lists = LISTS.with_references([("a", "b"), ("d",)])
         result = oracles(lists, overlap)
         assert result.index.tolist() == [0, 1]
-        assert (result.metric, result.signature) == ("overlap", "function:overlap")
+        assert (result.gain, result.signature) == ("overlap", "function:overlap")
         assert calls == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
 
     def test_function_of_texts_only(self) -> None:

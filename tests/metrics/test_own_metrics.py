@@ -61,7 +61,7 @@ LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
     metric = Overlap()
     result = oracles(LISTS, metric)
-    assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
+    assert (result.index.tolist(), result.gain) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
     room = headroom(LISTS, gain=metric)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)

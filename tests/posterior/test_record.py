@@ -215,7 +215,7 @@ def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
     for draws in (as_draws(posterior), read_draws(tmp_path / "posterior.nc")):
         observed = draws.record.observed
         assert (observed.kind, observed.sentences) == (kind, 8 * (kind != "nothing"))
-        assert observed.metric == (None if kind == "preferences" else "ter")
+        assert observed.gain == (None if kind == "preferences" else "ter")
         assert (draws.record.start, draws.record.canonical) == ("none", False)
         assert draws.record.verdict is not None
         assert f"observed  {kind}" in str(draws)

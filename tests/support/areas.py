@@ -97,7 +97,7 @@ def sample_draws() -> Draws:
         statistics={"accepted": rng.random(size) > 0.5},
         constants={"canonical": np.ones(2), "prior_mean": np.ones(2), "prior_variance": np.ones(2)},
         sentence_ids=np.arange(3),
-        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(metric="ter"), seed=1),
+        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(gain="ter"), seed=1),
     )
 
 

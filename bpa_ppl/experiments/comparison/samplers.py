@@ -121,13 +121,13 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     start = StartingWeights.of(weights)
-    goal = resolve_gain(lists, start, gain)
-    lists = demote_to_extras(lists, goal.columns)
-    options |= {"weights": start, "gain": goal}
+    chosen = resolve_gain(lists, start, gain)
+    lists = demote_to_extras(lists, chosen.columns)
+    options |= {"weights": start, "gain": chosen}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
         options["likelihood"] = choose_likelihood(
-            goal,
+            chosen,
             lists,
             indicators=has_indicators(options.get("categorical"), options.get("add")),
         )

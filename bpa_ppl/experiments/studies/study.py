@@ -69,7 +69,7 @@ class Method(Component, frozen=True):
         name: by which the results are filed.
         kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
-        gain: the criterion of the oracles, or of the tuner.
+        gain: of the oracles, or of the tuner.
         likelihood: of a sampler, with settings after its name or without; empty uses the default
             of `adapt`: that of a published sampler, or of the gain.
         prior: of a sampler, with settings after its name or without.
@@ -295,9 +295,9 @@ class Study(_Table, frozen=True):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the results: with references criteria such as WER, TER, BLEU; columns."""
-        criteria = [method.gain for method in self.every_method]
-        return (*(reported_metrics(criteria) if self.has_references else ()), *self.columns)
+        """The metrics of the results: with references gains such as WER, TER, BLEU; columns."""
+        gains = [method.gain for method in self.every_method]
+        return (*(reported_metrics(gains) if self.has_references else ()), *self.columns)
 
     @property
     def has_references(self) -> bool:

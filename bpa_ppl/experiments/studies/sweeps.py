@@ -179,8 +179,8 @@ def sweep(
     # Mistakes are found before the long work.
     engines = [SAMPLERS.resolve(sampler, {**(settings or {}), **one}) for one in grid]
     start = StartingWeights.of(weights)
-    goal = resolve_gain(lists, start, gain)
-    problem = build_problem(lists, start, gain=goal, sampler=sampler, **options)
+    chosen = resolve_gain(lists, start, gain)
+    problem = build_problem(lists, start, gain=chosen, sampler=sampler, **options)
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination, engine in zip(grid, engines, strict=True):
@@ -189,11 +189,11 @@ def sweep(
                 report(len(rows), len(grid) * runs, text)
                 number = (seed + run) % SEEDS
                 draws = problem.sample(engine, seed=number, extra=options.get("extra"))
-                rows.append({**combination, "run": run, **_results(draws, test, goal)})
+                rows.append({**combination, "run": run, **_results(draws, test, chosen)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 
 
-def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, float]:
+def _results(draws: Draws, test: NBest | None, gain: Metric) -> dict[str, float]:
     """Return the quantities of one run; those that it does not have are left out."""
     result = {}
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
@@ -204,7 +204,7 @@ def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, floa
     result["passed"] = float(bool(check(draws)))
     if test is not None:
         choice = rerank(test, draws, unchecked=True).choice
-        result |= {name: value for name, value, _ in to_cells(score_choices(test, choice, metric))}
+        result |= {name: value for name, value, _ in to_cells(score_choices(test, choice, gain))}
     return result
 
 
