@@ -81,9 +81,9 @@ _OF_ORDER = Pairs(exponent=1.5)
 #: Indicators are left out if their log Bayes factor is below: docs/results/judged-lists.md.
 LEFT_OUT_BELOW = -3.0
 #: The models that have names.
-MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
+_MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
 #: The message if the posterior has no observation.
-EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
+_EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 
 
 def adapt(
@@ -421,9 +421,9 @@ def _observe(
     prepare_jax()
     observed.require_differences()
     if options.prior_only:
-        log_info(EQUALS_PRIOR)
+        log_info(_EQUALS_PRIOR)
     elif not len(observed.lists):
-        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
+        warn_user(f"{_EQUALS_PRIOR}; give lists with judgements, references or preferences")
     return observed
 
 
@@ -431,7 +431,7 @@ def _model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Mod
     """Return the model: the one that is chosen, or that of the family of priors."""
     model = options.model or log_linear
     if isinstance(model, str):
-        model = MODELS[require_one_of(model, MODELS, "model")]
+        model = _MODELS[require_one_of(model, _MODELS, "model")]
     if not callable(model):
         problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
         raise UsageError(problem, parameter="model", code="wrong-type")

@@ -195,13 +195,13 @@ class NBest:
         """
         chosen = to_positions(sentences, len(self))
         sizes = self.sizes[chosen]
-        return self.regroup(chosen, expand_rows(self.offsets[chosen], sizes), sizes)
+        return self.regroup(chosen, _expand_rows(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` candidates, one or more."""
         _check_count(size, "size")
         sizes = np.minimum(self.sizes, min(size, len(self.features)))
-        return self.regroup(slice(None), expand_rows(self.offsets[:-1], sizes), sizes)
+        return self.regroup(slice(None), _expand_rows(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
@@ -623,12 +623,12 @@ def take(part: Any, which: Which) -> Any:
     return tuple(map(part.__getitem__, which.tolist()))
 
 
-def expand_rows(
+def _expand_rows(
     starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Return the row numbers of consecutive runs that begin at `starts`.
 
-    >>> expand_rows(np.array([5, 0]), np.array([2, 3])).tolist()
+    >>> _expand_rows(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(sizes)

@@ -153,7 +153,7 @@ def run_command(words: list[str]) -> None:
     command(*bound.args, **bound.kwargs)
 
 
-def format_error(error: BpaError, words: list[str]) -> str:
+def _format_error(error: BpaError, words: list[str]) -> str:
     """Return the message of an error, with the option where it is about one."""
     text = str(error)
     if error.parameter is None:
@@ -216,7 +216,7 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
     """Return the message and the exit code of an error; raise an error of the program again."""
     match error:
         case BpaError():
-            return f"error: {format_error(error, words)}", error.exit_code
+            return f"error: {_format_error(error, words)}", error.exit_code
         case OSError():
             message = f"error: {error.filename or 'output'}: {error.strerror or error}"
         case ImportError():

@@ -47,8 +47,8 @@ OBSERVED = Group("What is observed", sort_key=1)
 FEATURES_USED = Group("Features", sort_key=2)
 PRIOR = Group("Weights and prior", sort_key=3)
 SAMPLING = Group("Sampling", sort_key=4)
-CHOICE = Group("How candidates are chosen", sort_key=5)
-READING = Group("Reading files", sort_key=6)
+_CHOICE = Group("How candidates are chosen", sort_key=5)
+_READING = Group("Reading files", sort_key=6)
 OTHERS = Group("Other options", sort_key=7)
 
 
@@ -157,12 +157,12 @@ def parse_prior(text: str) -> str | Prior | PriorFamily:
     return PRIORS.resolve(text)
 
 
-def parse_prior_variance(texts: Sequence[str]) -> PriorFamily:
+def _parse_prior_variance(texts: Sequence[str]) -> PriorFamily:
     """Read `VALUE` and `NAME=VALUE`, in any combination, as the isotropic prior.
 
-    >>> parse_prior_variance(["0.25"]), parse_prior_variance(["LM0=2"]).single
+    >>> _parse_prior_variance(["0.25"]), _parse_prior_variance(["LM0=2"]).single
     (Isotropic(variance=0.25, single={}, scale=0.5), {'LM0': 2.0})
-    >>> parse_prior_variance(["0.25", "LM0=2"]).single
+    >>> _parse_prior_variance(["0.25", "LM0=2"]).single
     {'LM0': 2.0}
     """
     single = parse_numbers([text for text in texts if "=" in text])
@@ -200,7 +200,7 @@ References = Annotated[
     Parameter(alias="-r", help="References, one per line; or of some sentences, as `id<TAB>text`."),
 ]
 Sources = Annotated[
-    Path | None, Parameter(alias="-s", group=READING, help="Source sentences, one per line.")
+    Path | None, Parameter(alias="-s", group=_READING, help="Source sentences, one per line.")
 ]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
@@ -311,7 +311,7 @@ class AdaptFlags:
     add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
     prior: Annotated[str | None, Parameter(group=PRIOR)] = None
     prior_variance: Annotated[
-        Any, make_parameter(parse_prior_variance, several=True, group=PRIOR)
+        Any, make_parameter(_parse_prior_variance, several=True, group=PRIOR)
     ] = None
     model: Annotated[str | None, Parameter(group=PRIOR)] = None
     fixed: Annotated[Fixed, Parameter(group=PRIOR)] = None
@@ -342,7 +342,7 @@ class AdaptFlags:
         return {name: value for name, value in given.items() if value is not None}
 
 
-@Parameter(name="*", group=CHOICE)
+@Parameter(name="*", group=_CHOICE)
 @dataclass(frozen=True, kw_only=True)
 class RerankFlags:
     """How candidates are chosen: the options that `bpa rerank` and `bpa serve` share.
@@ -405,7 +405,7 @@ class RerankFlags:
         )
 
 
-@Parameter(name="*", group=READING)
+@Parameter(name="*", group=_READING)
 @dataclass(frozen=True)
 class Reading:
     """How n-best lists are read: the options of every command that reads lists.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Reward: TypeAlias = Callable[[Sequence[float | None]], float | None]
 
 #: The candidates of a list: derivations, or strings with their derivations summed.
-DERIVATIONS: Final = ("separate", "summed")
+_DERIVATIONS: Final = ("separate", "summed")
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # candidates; up to this number, starting worker processes takes longer
@@ -126,7 +126,7 @@ class Reranker:
                 posterior does not record how often its choices agree with a judge.
         """
         self._derivations = require_one_of(
-            derivations, DERIVATIONS, "treatment of derivations", "derivations"
+            derivations, _DERIVATIONS, "treatment of derivations", "derivations"
         )
         count_workers(jobs)
         named = draws is None or (isinstance(draws, str) and draws == "all")

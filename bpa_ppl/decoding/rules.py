@@ -30,7 +30,7 @@ _CHUNK = 16  # lists per call in a thread
 _THREADS = 8  # at most
 _SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
 #: Draws that rules which average use by default, moved to the mean and covariance of all.
-FEW_DRAWS: Final = 800
+_FEW_DRAWS: Final = 800
 #: Up to this relative difference of the two highest probabilities, all draws decide.
 _TIE = 0.02
 
@@ -394,8 +394,8 @@ class Decider:
                 code="not-supported",
             )
         aligned, every_draw = rule.align(draws, lists), None
-        if count is None and rule.averages and len(aligned.weights) > FEW_DRAWS:
-            count, every_draw = FEW_DRAWS, aligned
+        if count is None and rule.averages and len(aligned.weights) > _FEW_DRAWS:
+            count, every_draw = _FEW_DRAWS, aligned
         if isinstance(count, Integral):
             few = aligned.thin(count)
             aligned = few if rule.needs_density else few.with_moments_of(aligned)

@@ -76,7 +76,7 @@ Samplers = Annotated[
         _parse_names, "Names of samplers, separated by commas.", show_default=",".join, several=True
     ),
 ]
-SamplerSettings = Annotated[
+_SamplerSettings = Annotated[
     dict[str, Any] | None,
     shared.make_parameter(
         shared.parse_assignments,
@@ -111,7 +111,7 @@ def compare(
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
-    setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
@@ -207,7 +207,7 @@ def calibrate(
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
-    setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,

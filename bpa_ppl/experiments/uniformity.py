@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 _POINTS = 100  # at which an ECDF is evaluated
 
 
-def ecdf_grid(count: int) -> Float64:
+def _ecdf_grid(count: int) -> Float64:
     """Return the points in (0, 1) at which the ECDF of `count` values is evaluated."""
     points = min(count, _POINTS)
     return np.arange(1, points) / points
@@ -34,7 +34,7 @@ def uniformity_test(values: npt.ArrayLike) -> float:
     from scipy.stats import binom
 
     u = np.sort(np.asarray(values, np.float64))
-    z = ecdf_grid(len(u))
+    z = _ecdf_grid(len(u))
     below = np.searchsorted(u, z, side="right")
     tail = np.minimum(binom.cdf(below, len(u), z), binom.sf(below - 1, len(u), z))
     return float(min(1.0, max(0.0, 1.0 - _stays_inside(len(u), 2 * tail.min() * (1 - 1e-9)))))
@@ -55,7 +55,7 @@ def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float
     True
     """
     lower, upper = _limits(count, _level(count, probability))
-    return ecdf_grid(count), lower / count, upper / count
+    return _ecdf_grid(count), lower / count, upper / count
 
 
 @lru_cache(maxsize=32)
@@ -70,7 +70,7 @@ def _limits(count: int, level: float) -> tuple[Int64, Int64]:
     """Return bounds of the number of values below each point, at a pointwise level."""
     from scipy.stats import binom
 
-    z = ecdf_grid(count)
+    z = _ecdf_grid(count)
     lower, upper = binom.ppf(level / 2, count, z), binom.isf(level / 2, count, z)
     return lower.astype(np.int64), upper.astype(np.int64)
 
@@ -84,7 +84,7 @@ def _stays_inside(count: int, level: float) -> float:
     from scipy.stats import binom
 
     lower, upper = _limits(count, level)
-    z = np.concatenate([[0.0], ecdf_grid(count)])
+    z = np.concatenate([[0.0], _ecdf_grid(count)])
     reached, probability = np.zeros(1, np.int64), np.ones(1)
     for step, (low, high) in enumerate(zip(lower, upper, strict=True)):
         following = np.arange(low, high + 1)

@@ -227,7 +227,7 @@ class Recipe:
         """
         recipe = draws.record.recipe
         return cls(
-            read_gain_column(draws.record),
+            _read_gain_column(draws.record),
             restore_sources(recipe.sources, draws.constants, moved_files),
             recipe.chosen,
             recipe.excluded,
@@ -412,13 +412,13 @@ def criterion_of(record: Record) -> Metric | None:
     'chrf'
     >>> criterion_of(Record(observed=Observed(gain="my_function")))
     """
-    if (column := read_gain_column(record)) is not None:
+    if (column := _read_gain_column(record)) is not None:
         return column
     name = record.observed.gain
     return METRICS.resolve(name) if name is not None and name in METRICS else None
 
 
-def read_gain_column(record: Record) -> Column | None:
+def _read_gain_column(record: Record) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
     gain = record.recipe.gain
     return None if gain is None else Column(column=gain.column, negative=gain.negative)

@@ -52,7 +52,7 @@ _BOM = b"\xef\xbb\xbf"
 _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
-class Layout(NamedTuple):
+class _Layout(NamedTuple):
     """The columns of a file, as its first lines show them.
 
     Attributes:
@@ -233,7 +233,7 @@ class LineParser:
             raise self.error(f"{problem}, but a line must read {SHAPE}", number)
         return fields[0], fields[1:at], fields[at], fields[at + 1 :]
 
-    def _layout(self, lines: list[bytes]) -> Layout:
+    def _layout(self, lines: list[bytes]) -> _Layout:
         """Return the columns that the first line shows; later lines show what empty fields are."""
         _, middle, scores, after = self._fields(lines[0], 1)
         counts = {label: len(values) for label, values in self._features(scores, 1).items()}
@@ -248,7 +248,7 @@ class LineParser:
             of_lines = (self._fields(line, number)[3] for number, line in enumerate(lines, 1))
             kinds.append(self._kind(fields[place] for fields in of_lines if len(fields) > place))
         kinds = [kind if kinds.index(kind) == i else _LEFT_OUT for i, kind in enumerate(kinds)]
-        layout = Layout(counts, has_total, tuple(kinds[:asides]), tuple(kinds[asides:]))
+        layout = _Layout(counts, has_total, tuple(kinds[:asides]), tuple(kinds[asides:]))
         for what, names in ((_BETWEEN, layout.between), (_AFTER, layout.after)):
             if _LEFT_OUT in names:
                 self._leave_out(what)

@@ -44,7 +44,7 @@ _BOM = b"\xef\xbb\xbf"
 _PART = ".bpa-"  # begins the names of temporary files
 
 
-class Codec(NamedTuple):
+class _Codec(NamedTuple):
     """One kind of compression.
 
     Attributes:
@@ -61,21 +61,21 @@ class Codec(NamedTuple):
 
 
 #: By the ending of the names of such files.
-CODECS = {
-    ".gz": Codec(
+_CODECS = {
+    ".gz": _Codec(
         "gzip",
         b"\x1f\x8b",
         lambda: isal_zlib.decompressobj(31),
         # Without name and time, so that equal content gives equal files.
         lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
     ),
-    ".xz": Codec("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
-    ".zst": Codec(
+    ".xz": _Codec("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
+    ".zst": _Codec(
         "zstd", b"\x28\xb5\x2f\xfd", zstd.ZstdDecompressor, partial(zstd.ZstdFile, mode="wb")
     ),
 }
 _CORRUPT: Any = (isal_zlib.error, lzma.LZMAError, zstd.ZstdError)
-_MAGICS = tuple(codec.magic for codec in CODECS.values())
+_MAGICS = tuple(codec.magic for codec in _CODECS.values())
 
 
 def origin_name(source: AnyInput) -> str:
@@ -110,7 +110,7 @@ def strip_compression(path: AnyPath) -> PurePath:
     'dev.txt'
     """
     name = PurePath(path)
-    return name.with_suffix("") if name.suffix in CODECS else name
+    return name.with_suffix("") if name.suffix in _CODECS else name
 
 
 class InputFile:
@@ -600,7 +600,7 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
 @contextmanager
 def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
     """Open a file to write text, compressed as the suffix of `path` says."""
-    codec = CODECS.get(Path(path).suffix)
+    codec = _CODECS.get(Path(path).suffix)
     with temporary.open("wb") as raw:
         binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
@@ -616,7 +616,7 @@ def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
     """
     chunks = _raw_chunks(path)
     first = next(chunks, b"")
-    codec = next((c for c in CODECS.values() if first.startswith(c.magic)), None)
+    codec = next((c for c in _CODECS.values() if first.startswith(c.magic)), None)
     chunks = chain([first], chunks)
     if codec is not None:
         chunks = _unpack(chunks, codec, origin_name(path), gib or _STREAM_GIB)
@@ -659,7 +659,7 @@ def _encode(text: Any) -> bytes:
     raise UsageError(problem, parameter="path", code="wrong-type")
 
 
-def _unpack(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) -> Iterator[bytes]:
+def _unpack(chunks: Iterator[bytes], codec: _Codec, origin: str, gib: float) -> Iterator[bytes]:
     """Decompress one or several concatenated streams, up to a number of GiB."""
     decoder, left = codec.decoder(), gib * 2**30
     problem = f"the {codec.name} data end too early: download or create the file again"

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.text.hashing import FREE, find_slot
 
-UInt64 = npt.NDArray[np.uint64]
+_UInt64 = npt.NDArray[np.uint64]
 #: N-grams that occur equally often in the same texts are one kind. The kinds in each text, their
 #: counts, and where each text begins; then n − 1 of each kind, and its number of n-grams.
 Bags = tuple[Int32, Int32, Int64, Int32, Int32]
@@ -88,7 +88,7 @@ def count_ngrams(units: Int32, starts: Int64, longest: int) -> Bags:
 
 
 @njit
-def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt64) -> Bags:
+def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: _UInt64) -> Bags:
     """Return bags of kinds from bags of n-grams; a kind is an order and a hash."""
     size = 1
     while size < 2 * len(sign):

@@ -42,7 +42,7 @@ from bpa_ppl.nbest import NBest
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 #: The text of the row that means "no difference".
-NO_DIFFERENCE = "(no difference)"
+_NO_DIFFERENCE = "(no difference)"
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.
@@ -302,7 +302,7 @@ def _lay_out(nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, 
         lists = replace(
             lists,
             features=features.astype(np.float32),
-            strings=(*lists.strings, NO_DIFFERENCE),
+            strings=(*lists.strings, _NO_DIFFERENCE),
             string_index=texts,
         )
     raters = tuple(sorted({choice.rater for choice in choices}))

@@ -16,15 +16,15 @@ from bpa_ppl.errors import UsageError
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Phrases and language models"
 #: A box of the help of a command.
-MODEL = Group("Model of the counts", sort_key=1)
-TableOutput = Annotated[
+_MODEL = Group("Model of the counts", sort_key=1)
+_TableOutput = Annotated[
     str,
     Parameter(
         alias="-o", help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed."
     ),
 ]
-Inner = Annotated[str, Parameter(name="IN")]
-Outer = Annotated[str, Parameter(name="OUT")]
+_Inner = Annotated[str, Parameter(name="IN")]
+_Outer = Annotated[str, Parameter(name="OUT")]
 
 
 def extract(
@@ -33,7 +33,7 @@ def extract(
     alignment: str,
     /,
     *,
-    output: TableOutput,
+    output: _TableOutput,
     max_length: int = 5,
     like: str | None = None,
     keep: float | None = None,
@@ -70,11 +70,11 @@ def extract(
 
 
 def mix(
-    inner: Inner,
-    outer: Outer,
+    inner: _Inner,
+    outer: _Outer,
     /,
     *,
-    output: TableOutput,
+    output: _TableOutput,
     dev: str | None = None,
     method: str = "map",
     value: float | None = None,
@@ -111,20 +111,20 @@ def mix(
 
 
 def weigh(
-    inner: Inner,
-    outer: Outer,
+    inner: _Inner,
+    outer: _Outer,
     /,
     *,
-    output: TableOutput,
+    output: _TableOutput,
     dev: str,
     in_corpus: tuple[str, str],
     out_corpus: tuple[str, str],
-    form: Annotated[str, Parameter(group=MODEL)] = "weighted",
-    mixture: Annotated[str, Parameter(group=MODEL)] = "map",
-    scale: Annotated[Literal["plain", "log"] | None, Parameter(group=MODEL)] = None,
-    negatives: Annotated[Literal["no-common", "source"], Parameter(group=MODEL)] = "no-common",
-    prior_deviation: Annotated[float | None, Parameter(group=MODEL)] = None,
-    published: Annotated[bool, Parameter(group=MODEL)] = False,
+    form: Annotated[str, Parameter(group=_MODEL)] = "weighted",
+    mixture: Annotated[str, Parameter(group=_MODEL)] = "map",
+    scale: Annotated[Literal["plain", "log"] | None, Parameter(group=_MODEL)] = None,
+    negatives: Annotated[Literal["no-common", "source"], Parameter(group=_MODEL)] = "no-common",
+    prior_deviation: Annotated[float | None, Parameter(group=_MODEL)] = None,
+    published: Annotated[bool, Parameter(group=_MODEL)] = False,
     best: int | None = None,
     seed: int = 0,
     quiet: shared.Quiet = False,

@@ -79,12 +79,12 @@ def extract_phrases(
             head = trees[0].numbers(sides[0], starts, *columns[:2]).astype(np.int64)
             pending.append((head << _HALF) + trees[1].numbers(sides[1], starts, *columns[2:]))
             if sum(map(len, pending)) > _MAX_PENDING:
-                pairs, counts = merge_counts(pairs, counts, pending)
+                pairs, counts = _merge_counts(pairs, counts, pending)
                 pending = []
             report(done, done, "sentence pairs")
     if not done:
         raise DataError("the file is empty", origin_name(source), code="no-data")
-    pairs, counts = merge_counts(pairs, counts, pending)
+    pairs, counts = _merge_counts(pairs, counts, pending)
     if not len(pairs):
         message = "no phrase pair is consistent with the alignment: give that of these sentences"
         raise DataError(message, origin_name(alignment), code="mismatch")
@@ -93,11 +93,11 @@ def extract_phrases(
     return PhraseCounts.from_numbers(sources, targets, first, second, counts.astype(np.float64))
 
 
-def merge_counts(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[Int64, Int64]:
+def _merge_counts(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[Int64, Int64]:
     """Return distinct numbers, ascending, and their counts, after some more occurrences.
 
     >>> more = [np.array([7, 5]), np.array([7])]
-    >>> pairs, counts = merge_counts(np.array([3, 7]), np.array([2, 1]), more)
+    >>> pairs, counts = _merge_counts(np.array([3, 7]), np.array([2, 1]), more)
     >>> pairs.tolist(), counts.tolist()
     ([3, 5, 7], [2, 1, 3])
     """

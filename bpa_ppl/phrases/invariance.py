@@ -27,7 +27,7 @@ from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.phrases.tree import PhraseTree
 
 #: The measures of a phrase pair, in the order of the columns.
-MEASURES = ("specificity", "coherence")
+_MEASURES = ("specificity", "coherence")
 #: Distances for coherence.
 _DISTANCES: dict[str, Any] = {
     "chebyshev": chebyshev,
@@ -94,7 +94,7 @@ class Invariance(FeatureSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for measure in self.measures:
-            require_one_of(measure, MEASURES, f"measure of {self.name}", "features")
+            require_one_of(measure, _MEASURES, f"measure of {self.name}", "features")
 
     @property
     def measures(self) -> tuple[str, ...]:

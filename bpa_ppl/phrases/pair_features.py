@@ -276,7 +276,7 @@ def _translation(
 SVM = "svm"
 _EXAMPLES = 100_000
 #: The published definitions of negative examples, the second one first, which is the default.
-NEGATIVES = ("no-common", "source")
+_NEGATIVES = ("no-common", "source")
 
 
 def svm_feature(
@@ -349,7 +349,7 @@ def choose_examples(
     >>> rows.tolist(), positive.tolist()
     ([0, 1, 2], [True, False, False])
     """
-    require_one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
+    require_one_of(negatives, _NEGATIVES, "kind of negative examples", "negatives")
     common = inside.find_rows(outside) >= 0
     in_source = inside.find_marginals("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common

@@ -206,8 +206,8 @@ def align_phrases(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
     >>> one.sources.to_pylist(), one.source.tolist(), one.source_count.tolist()
     (['a', 'b'], [1], [0.0, 1.0])
     """
-    sources = unite([table.sources for table in tables])
-    targets = unite([table.targets for table in tables])
+    sources = _unite([table.sources for table in tables])
+    targets = _unite([table.targets for table in tables])
     result = []
     for table in tables:
         first, second = find_index(table.sources, sources), find_index(table.targets, targets)
@@ -282,10 +282,10 @@ def _arrow(texts: Texts) -> Any:
     return texts if is_arrow else pa.array(list(texts), pa.large_string())
 
 
-def unite(arrays: Sequence[pa.Array]) -> pa.Array:
+def _unite(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return the distinct texts of several arrays, sorted bytewise.
 
-    >>> unite([pa.array(["b"]), pa.array(["a", "b"])]).to_pylist()
+    >>> _unite([pa.array(["b"]), pa.array(["a", "b"])]).to_pylist()
     ['a', 'b']
     """
     if all(array is arrays[0] for array in arrays):  # such as those of aligned tables

@@ -31,14 +31,14 @@ from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
-MIN_CHECKED_DRAWS = 100
+_MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
-class Attempt(NamedTuple):
+class _Attempt(NamedTuple):
     """A way to draw.
 
     Attributes:
@@ -93,7 +93,7 @@ class Auto(Sampler, frozen=True):
             before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (before, attempt.reason)))
             chosen = {"chosen": attempt.name, "chosen_because": reason}
-            if self.draws < MIN_CHECKED_DRAWS:
+            if self.draws < _MIN_CHECKED_DRAWS:
                 break
             failed, shortage, verdict = find_failures(target, sampled)
             if not failed:
@@ -104,7 +104,7 @@ class Auto(Sampler, frozen=True):
         figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
         return replace(sampled, figures=figures, verdict=verdict)
 
-    def _attempts(self, target: Target) -> Iterator[Attempt]:
+    def _attempts(self, target: Target) -> Iterator[_Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
         sites = [name for name, value in target.start.items() if np.size(value) > 1]
         if target.model is not log_linear and len(sites) > 1:
@@ -112,15 +112,15 @@ class Auto(Sampler, frozen=True):
         else:
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
-        yield Attempt("nuts", reason, nuts.sample)
+        yield _Attempt("nuts", reason, nuts.sample)
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
             for draws in (_MORE * self.draws, _MORE**2 * self.draws)
         )
-        yield Attempt("nuts", "", more.sample)
-        yield Attempt("nuts", "", most.sample, limit=_MORE)
+        yield _Attempt("nuts", "", more.sample)
+        yield _Attempt("nuts", "", most.sample, limit=_MORE)
 
-    def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
+    def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales has the tails of the posterior.
@@ -136,7 +136,7 @@ class Auto(Sampler, frozen=True):
             around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
-                yield Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
+                yield _Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
@@ -146,7 +146,7 @@ class Auto(Sampler, frozen=True):
                 thinning = choose_thinning(effective)
                 for imh in independence:
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield Attempt("imh", reason, draw)
+                    yield _Attempt("imh", reason, draw)
         return "" if fits else reason
 
 

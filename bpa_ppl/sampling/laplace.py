@@ -42,7 +42,7 @@ from bpa_ppl.sampling.target import (
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
-MAX_SEARCHED = 100
+_MAX_SEARCHED = 100
 #: Above it, before importance ratios become unreliable, an independence sampler gets stuck, and a
 #: posterior is so far from a Gaussian that the steps of NUTS have to be tuned.
 GOOD_PARETO_K = 0.5
@@ -61,7 +61,7 @@ _MIN_TUNING_DRAWS = 50
 #: draws of a round is effective: more would improve the proposal by less than they cost.
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 #: Proposals for more values are not fitted: a covariance needs too many draws.
-MAX_FITTED = 50
+_MAX_FITTED = 50
 #: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
 _MAX_THINNING = 8
 #: Proposals around the mode are poor if less than this share of them is effective.
@@ -340,7 +340,7 @@ Fit = tuple[Mode | None, float, str]
 def assess_proposals(target: Target) -> Fit:
     """Assess by a pilot sample how well proposals around the mode fit a posterior."""
     latent, size = inspect_model(target).latent, target.dimension
-    if latent != (WEIGHTS,) and size > MAX_SEARCHED:
+    if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
         return None, np.inf, reason
     around = "around the mode"
@@ -442,7 +442,7 @@ def can_be_fitted(target: Target) -> bool:
 
     Other models, such as hierarchies, have shapes that they do not describe.
     """
-    return target.model is log_linear and target.dimension <= MAX_FITTED
+    return target.model is log_linear and target.dimension <= _MAX_FITTED
 
 
 def choose_thinning(effective: float) -> int:

@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.record import Figures
 
 #: Squared length of the last step, in posterior standard deviations, that ends the search.
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 _HALVINGS = 30
 _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
@@ -83,7 +83,7 @@ def maximise(
     density: Callable[[Float64], Point],
     start: Float64,
     *,
-    tolerance: float = TOLERANCE,
+    tolerance: float = _TOLERANCE,
     iterations: int = MAX_ITERATIONS,
     last_step: bool = True,
 ) -> tuple[Mode, Point]:

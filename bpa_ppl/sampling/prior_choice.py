@@ -49,10 +49,10 @@ from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
 #: five data sets; 0.5 keeps τ away from 0 where features say little.
-OF_LISTS = 0.5
+_OF_LISTS = 0.5
 #: Of data sets of pairs of which one is chosen. Twice as much, so that easy and hard pairs have
 #: calibrated probabilities: docs/results/confidence.md.
-OF_PAIRS = 1.0
+_OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
@@ -169,7 +169,7 @@ def choose_scale(
     if not len(observed.lists):
         return Scale(expected_scale(len(scaled)))
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
-    deviation = OF_PAIRS if answers and of_pairs else OF_LISTS
+    deviation = _OF_PAIRS if answers and of_pairs else _OF_LISTS
     with reporter(progress, "learn the scale of the prior"), NUMPYRO_LOCK:
         return Scale(
             _learn_scale(
@@ -246,7 +246,7 @@ def _learn_scale(
     target_of: Callable[[Prior], Target],
     prior_of: Callable[[float], Prior],
     features: int,
-    deviation: float = OF_LISTS,
+    deviation: float = _OF_LISTS,
 ) -> float:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 

@@ -39,11 +39,11 @@ _ITERATIONS = 2000
 #: Largest change of a variance or covariance, in units of μ's prior variance.
 _TOLERANCE = 1e-6
 #: Default shrinkage and strength of Σ, see `fit_hierarchy`.
-WITH_CANONICAL = 0.05, 10.0
+_WITH_CANONICAL = 0.05, 10.0
 #: The same where no feature has a canonical weight. For six domains of neural systems with 19
 #: features, strength 10 puts the common part of the weights into Σ if their priors are narrow
 #: (headroom won with no judgement 0.48 for τ = 0.03; 0.61 with strength 100).
-WITHOUT_CANONICAL = 1.0, 100.0
+_WITHOUT_CANONICAL = 1.0, 100.0
 
 
 def learn_prior(
@@ -438,7 +438,7 @@ def fit_hierarchy(
     canonical = any(
         domain.spread is None or not np.isfinite(domain.spread).all() for domain in domains.values()
     )
-    default = WITH_CANONICAL if canonical else WITHOUT_CANONICAL
+    default = _WITH_CANONICAL if canonical else _WITHOUT_CANONICAL
     shrinkage = default[0] if shrinkage is None else shrinkage
     strength = default[1] if strength is None else strength
     for name, value in (("shrinkage", shrinkage), ("strength", strength)):

@@ -45,7 +45,7 @@ INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED = "failed"  # it raised an error
 _REFERENCE = "the reference"
 #: Verdicts of samplers that are not ranked by their cost.
-UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
+_UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
 _NOTE = (
     "ESS: effective draws for the posterior mean of the worst variable; interval: of the spread "
@@ -89,7 +89,7 @@ class SamplerResult:
     @property
     def ranked(self) -> bool:
         """Whether its cost is comparable: its draws are not known to be of another distribution."""
-        return self.verdict not in UNRANKED
+        return self.verdict not in _UNRANKED
 
     @property
     def agrees(self) -> bool | None:

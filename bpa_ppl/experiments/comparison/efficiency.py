@@ -58,7 +58,7 @@ def measure_efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     Raises:
         DataError: if a `sampling_time` is not a number of seconds.
     """
-    markov, per_run = not joint.weighted, tuple(map(measure_cost, runs))
+    markov, per_run = not joint.weighted, tuple(map(_measure_cost, runs))
 
     def smallest(method: str) -> float | None:
         """Return the mean over runs of the ESS of the worst weight."""
@@ -86,7 +86,7 @@ def measure_efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     }
 
 
-def measure_cost(run: Draws) -> Row:
+def _measure_cost(run: Draws) -> Row:
     """Return the cost of a run, and the effective draws that it bought."""
     seconds, ess = run.record.sampler.seconds, float(ess_of_means(run).min())
     return {

@@ -114,7 +114,7 @@ def compare_samplers(
     True
     """
     seed = check_seed(seed)
-    configure_samplers(samplers, runs, settings)
+    _configure_samplers(samplers, runs, settings)
     engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
     if twice := elsewhere.keys() & set(samplers):
@@ -213,7 +213,7 @@ def run_samplers(
         UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = check_seed(seed)
-    chosen = configure_samplers(samplers, runs, settings)
+    chosen = _configure_samplers(samplers, runs, settings)
     result: dict[str, Runs] = {name: [] for name in chosen}
     rng = np.random.default_rng(seed)
     names = list(chosen)
@@ -241,7 +241,7 @@ def run_samplers(
     return result
 
 
-def configure_samplers(
+def _configure_samplers(
     samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Sampler]:
     """Return the samplers with their settings, by name.

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl.experiments.estimates import estimate_mean, estimate_share, holm, select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
-QUANTILES = (0.05, 0.5, 0.95)
+_QUANTILES = (0.05, 0.5, 0.95)
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
 SPLITS = 699
 #: The probability that the bound of the bias holds.
@@ -117,11 +117,11 @@ def _compare_weight(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Ro
         (estimate_mean(draws, x), estimate_mean(reference, y)),
         (estimate_mean(draws, (x - centre) ** 2), estimate_mean(reference, (y - centre) ** 2)),
     ]
-    for p, cut in zip(QUANTILES, cuts, strict=True):
+    for p, cut in zip(_QUANTILES, cuts, strict=True):
         estimates.append(
             (estimate_share(draws, x <= cut, p), estimate_share(reference, y <= cut, p))
         )
-    quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in QUANTILES))
+    quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in _QUANTILES))
     theirs = centre, sd, *cuts
     for quantity, value, target, (a, b) in zip(quantities, ours, theirs, estimates, strict=True):
         row = {"variable": name, "quantity": quantity, "value": float(value)}
@@ -138,8 +138,8 @@ def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:
 
 def _quantiles(draws: Draws, values: Float64) -> Float64:
     if not draws.weighted:
-        return np.quantile(values, QUANTILES)
-    return quantiles(values.reshape(-1, 1), QUANTILES, draws.importance)[:, 0]
+        return np.quantile(values, _QUANTILES)
+    return quantiles(values.reshape(-1, 1), _QUANTILES, draws.importance)[:, 0]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bpa_ppl.metrics.gains import resolve_without_lists
 #: A row of a table, by the names of the columns.
 Row = dict[str, Any]
 #: Columns that say where a method was run; its draws of A make one point of a curve.
-CONDITION = tuple(name for name in KEYS if name != "draw")
+_CONDITION = tuple(name for name in KEYS if name != "draw")
 #: The detail with the ratio of the words of choices and references.
 LENGTH = "length_ratio"
 #: Stages in which a method learns from A; the others apply what was learned.
@@ -55,7 +55,7 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
     points: list[Row] = []
     differences: list[Row] = []
     groups: dict[tuple[str, int], dict[tuple[str, str], list[int]]] = {}
-    for number, row in enumerate(results.select(CONDITION).to_pylist()):
+    for number, row in enumerate(results.select(_CONDITION).to_pylist()):
         of_size = groups.setdefault((row["domain"], row["size"]), {})
         of_size.setdefault((row["method"], row["setting"]), []).append(number)
     for metric in list_metrics(results):
@@ -71,7 +71,7 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
                 passed = [verdict == "passed" for verdict in verdicts]
                 low, high = np.percentile(both, _INTERVAL).tolist()
                 point = {
-                    **dict(zip(CONDITION, (domain, size, method, setting), strict=True)),
+                    **dict(zip(_CONDITION, (domain, size, method, setting), strict=True)),
                     "metric": metric,
                     "draws": len(values),
                     "mean": float(values.mean()),
@@ -122,7 +122,7 @@ def average_seconds(seconds: pa.Table) -> list[Row]:
     groups: dict[tuple[Any, ...], list[list[float]]] = {}
     for (domain, size, _, method, setting), pair in totals.items():
         groups.setdefault((domain, size, method, setting), []).append(pair)
-    columns = (*CONDITION, "learning", "all")
+    columns = (*_CONDITION, "learning", "all")
     return [
         dict(zip(columns, (*key, *np.median(pairs, axis=0).tolist()), strict=True))
         for key, pairs in groups.items()

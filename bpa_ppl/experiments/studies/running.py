@@ -241,7 +241,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     if method.decode_test:
         assert weights is not None  # the method has adapted them
         with _time(seconds, "decode test"):
-            test = make_decoder(study, domain, method, test, {})(weights)
+            test = _make_decoder(study, domain, method, test, {})(weights)
         counts = {
             name: count_statistics(test, resolve_without_lists(name)) for name in study.metrics
         }
@@ -292,7 +292,7 @@ def _tune(
             return reestimate(adaptation, weights, **options).weights
     # A sentence that was drawn twice is two sentences for the tuner.
     numbered, of_a = (replace(x, sentence_ids=np.arange(len(x))) for x in (adaptation, drawn))
-    decode = make_decoder(study, domain, method, of_a, seconds)
+    decode = _make_decoder(study, domain, method, of_a, seconds)
     assert study.decoder is not None  # checked when the study was read
     with _time(seconds, "tune"):
         loop = redecode(numbered, weights, decode, iterations=study.decoder.iterations, **options)
@@ -300,7 +300,7 @@ def _tune(
     return loop.weights
 
 
-def make_decoder(
+def _make_decoder(
     study: Study, domain: StudyDomain, method: Method, lists: NBest, seconds: dict[str, float]
 ) -> Callable[[Weights], NBest]:
     """Return the decoder of a study for the sentences of some lists, each distinct source once.
