@@ -27,7 +27,7 @@ from bpa_ppl import Isotropic
 from bpa_ppl.building import concatenate
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.models.likelihoods.risk import Risk
-from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.nbest import NBest, measure_deviation
 from bpa_ppl.weights import StartingWeights
 
 #: The collections of one group share texts, systems or raters.
@@ -68,7 +68,7 @@ def standardised(lists: NBest) -> NBest:
     gain = read_column(lists, "gain")
     spread = lists.spread
     table = lists.features / np.where(spread > 0, spread, 1.0)
-    unit = deviation_within(lists, gain) or 1.0
+    unit = measure_deviation(lists, gain) or 1.0
     names = lists.feature_names
     scaled = lists.without(*names).with_features(names, table)
     return scaled.with_extras(gain=gain / unit)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.arrays import flatten, intern, to_array, to_members, to_texts
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
@@ -20,13 +20,13 @@ from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.samples import block_of_samples
 from bpa_ppl.formats.schema import Schema, checked_first_id
 from bpa_ppl.formats.writing import to_table
-from bpa_ppl.names import AnyReferences, places_of
+from bpa_ppl.names import AnyReferences, find_positions
 from bpa_ppl.nbest import (
     CAN_LACK,
     COLUMNS,
     NBest,
     demote_to_extras,
-    feature_of,
+    find_feature,
     select_features,
     to_names,
     to_offsets,
@@ -73,17 +73,17 @@ def from_lists(
     >>> len(lists), lists.sizes.tolist(), lists.texts(0)
     (1, [2], ['a b', 'a'])
     """
-    lists = [members(candidates, "texts") for candidates in members(texts, "texts")]
+    lists = [to_members(candidates, "texts") for candidates in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     return from_arrays(
         tuple(chain.from_iterable(lists)),
-        flat(features, sizes, "features"),
+        flatten(features, sizes, "features"),
         feature_names,
         sizes,
         references=references,
-        totals=None if totals is None else flat(totals, sizes, "totals"),
+        totals=None if totals is None else flatten(totals, sizes, "totals"),
         sources=sources,
-        extras={n: flat(column, sizes, n) for n, column in (extras or {}).items()},
+        extras={n: flatten(column, sizes, n) for n, column in (extras or {}).items()},
         sentence_extras=sentence_extras,
         sentence_ids=sentence_ids,
     )
@@ -161,7 +161,7 @@ def from_arrays(
         sources=None if sources is None else to_texts(sources),
         extras={**(extras or {}), **missing},
         sentence_extras={
-            n: tuple(members(column, n)) for n, column in (sentence_extras or {}).items()
+            n: tuple(to_members(column, n)) for n, column in (sentence_extras or {}).items()
         },
     )
     return lists if references is None else lists.with_references(references)
@@ -290,7 +290,7 @@ def describe_position(nbest: NBest, name: str, least: int = 1) -> str:
     >>> describe_position(lists, "row")
     'row counts the candidates of each list: exclude it, unless their order says more'
     """
-    values = feature_of(nbest, name)
+    values = find_feature(nbest, name)
     steps = np.delete(np.diff(() if values is None else values), nbest.offsets[1:-1] - 1)
     if len(steps) < least or not len(steps) or abs(steps[0]) != 1 or np.ptp(steps):
         return ""
@@ -346,7 +346,9 @@ def concatenate(
         if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
             problem = f"{', '.join(odd)} is not in both {name_lists(first.origin)} and these lists"
             raise DataError(f"{problem}: use without", table.origin, code="mismatch")
-    tables = [select_features(t, places_of(first.feature_names, t.feature_names)) for t in tables]
+    tables = [
+        select_features(t, find_positions(first.feature_names, t.feature_names)) for t in tables
+    ]
     origins = [table.origin for table in tables]
     ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
     if len(set(ids)) < len(ids) and not renumber:
@@ -409,7 +411,7 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     for name in ("references", "sources"):
         having = sum(len(table) for table in tables if getattr(table, name) is not None)
         if having and name in lacks:
-            absent = f"no {name} for {sentences - having} of {counted(sentences, 'sentence')}"
+            absent = f"no {name} for {sentences - having} of {format_count(sentences, 'sentence')}"
             notes.append(f"{absent}, those of files without any")
     for note in notes:
         warn_user(f"{locate(origin)}{note}")

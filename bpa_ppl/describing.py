@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.building import describe_position
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
@@ -22,14 +22,14 @@ from bpa_ppl.metrics.column import (
     numeric_columns,
     read_column,
     select_judged,
-    with_judged,
+    select_marked,
 )
 from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.nbest import Column, NBest, demote_to_extras, deviation_within, feature_of
+from bpa_ppl.nbest import Column, NBest, demote_to_extras, find_feature, measure_deviation
 from bpa_ppl.sampling.observations import choose_likelihood
 from bpa_ppl.weights import initial_weights
 
@@ -173,8 +173,8 @@ class Description(Outcome):
         """Return the sizes, the columns, and the rest as notes."""
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
-        lists = counted(self.sentences, "list")
-        candidates = counted(self.candidates, "candidate")
+        lists = format_count(self.sentences, "list")
+        candidates = format_count(self.candidates, "candidate")
         title = f"{locate(self.origin)}{lists}, {candidates}, {each} per list"
         rows = [
             (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
@@ -183,12 +183,12 @@ class Description(Outcome):
         return title, Table(_HEADER, rows), [*self._notes(), *self._plan_notes()]
 
     def _notes(self) -> Iterator[str]:
-        lists = counted(self.sentences, "list")
+        lists = format_count(self.sentences, "list")
         yield f"sources for {self.sources} of {lists}"
         among = f", which is a candidate in {self.among}" if self.references else ""
         yield f"a reference for {self.references} of {lists}{among}"
         for name, values in self.texts.items():
-            yield f"{name}: {counted(values, 'different text')}"
+            yield f"{name}: {format_count(values, 'different text')}"
         for name, what in self.lists.items():
             yield f"{name}: {what}"
         for name, (right, known) in self.verdicts.items():
@@ -196,11 +196,13 @@ class Description(Outcome):
         if self.of_sentences:
             yield f"columns of whole lists: {', '.join(self.of_sentences)}"
         if self.missing_ids:
-            yield f"{counted(self.missing_ids, 'id')} between the first and the last without a list"
+            missing = format_count(self.missing_ids, "id")
+            yield f"{missing} between the first and the last without a list"
         if self.duplicates:
-            yield f"{counted(self.duplicates, 'candidate')} with the text of another of the list"
+            duplicates = format_count(self.duplicates, "candidate")
+            yield f"{duplicates} with the text of another of the list"
         if self.empty:
-            yield f"{counted(self.empty, 'candidate')} with an empty text"
+            yield f"{format_count(self.empty, 'candidate')} with an empty text"
         yield from (f"warning: {warning}" for warning in self.warnings)
 
     def _plan_notes(self) -> Iterator[str]:
@@ -217,7 +219,7 @@ class Description(Outcome):
             + (f"1 / spread for {', '.join(plan.start)}, else 0" if plan.start else "0")
         )
         if plan.gain is not None:
-            lists = f"{plan.judged} of {counted(self.sentences, 'list')}"
+            lists = f"{plan.judged} of {format_count(self.sentences, 'list')}"
             yield (
                 f"{plan.gain} is known in {lists}: several candidates are the best in {plan.tied} "
                 f"of them, and all are equally good in {plan.equal}"
@@ -315,10 +317,10 @@ def _suggest_use(name: str, values: Column, nbest: NBest) -> str:
 
 
 def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
-    kind = "extra" if feature_of(nbest, name) is None else "feature"
+    kind = "extra" if find_feature(nbest, name) is None else "feature"
     values = read_column(nbest, name)
     is_known = ~np.isnan(values)
-    lists, rows = with_judged(plain, is_known)
+    lists, rows = select_marked(plain, is_known)
     if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
         lists, rows = plain, np.arange(len(values))
     finite = values[is_known] if is_known.any() else np.array([np.nan])
@@ -328,7 +330,7 @@ def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> Co
         float(finite.min()),
         float(np.median(finite)),
         float(finite.max()),
-        deviation_within(lists, values[rows]) if len(rows) else 0.0,
+        measure_deviation(lists, values[rows]) if len(rows) else 0.0,
         int(np.count_nonzero(~is_known)),
     )
 
@@ -353,7 +355,7 @@ def _plan(nbest: NBest, gain: str | Metric | None, with_reference: list[int]) ->
         start=start,
     )
     columns = [np.isfinite(read_column(nbest, name)) for name in chosen.columns]
-    unjudged = any(not with_judged(nbest, marked)[1].size for marked in columns)
+    unjudged = any(not select_marked(nbest, marked)[1].size for marked in columns)
     if preferences or unjudged:
         return plan
     lists, _ = select_judged(nbest, chosen)
@@ -376,9 +378,9 @@ def _warnings(
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"
     if singles := int(np.count_nonzero(nbest.sizes == 1)):
-        yield f"{counted(singles, 'list')} of one candidate: nothing can be chosen or learned"
+        yield f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
     if 0 < len(with_reference) < len(nbest):
-        missing = counted(len(nbest) - len(with_reference), "list")
+        missing = format_count(len(nbest) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     equal: dict[bytes, str] = {}
     for name in (column.name for column in features):

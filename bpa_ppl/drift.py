@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.nbest import NBest, centred
+from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import FeatureScale
 
 #: Of the two-sided tests of one kind, together.
@@ -112,7 +112,7 @@ class _Lists(NamedTuple):
             none = np.zeros((0, table.shape[1]))
             return cls(none, np.zeros(0, np.int64), none, none, np.zeros(table.shape[1], np.int64))
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        values = centred(table, sizes)
+        values = centre(table, sizes)
         squares = np.add.reduceat(values**2, starts)
         freedom = (sizes - 1)[:, None]
         # The median of a variance (Wilson & Hilferty 1931).

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import capture_notes, counted
+from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import adapt_draws, build_problem
 from bpa_ppl.diagnostics.baseline_comparison import leave_one_out, predict_answers
 from bpa_ppl.diagnostics.baseline_table import ACCURACY
@@ -27,15 +27,15 @@ from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.names import matches, places_of
-from bpa_ppl.nbest import NBest, centred
+from bpa_ppl.names import find_positions, matches
+from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.prior_choice import correlation_within
+from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.sampling.repeating import recorded_options
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
 
@@ -204,7 +204,10 @@ class Judges(Outcome):
         (size, gain), (number, low, high, count) = self.curve[-1], self.effective
         curve = ", ".join(f"{gain:.3f} with {size} lists" for size, gain in self.curve)
         worth = f"worth {number:.1f} independent ones (90% interval {low:.1f} to {high:.1f})"
-        notes = [f"{counted(count, 'judge')} better than chance, {worth}", f"{self.unit} {curve}"]
+        notes = [
+            f"{format_count(count, 'judge')} better than chance, {worth}",
+            f"{self.unit} {curve}",
+        ]
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
         expected, least, most = ("never" if n is None else f"{n:,}" for n in self.further)
@@ -430,14 +433,14 @@ def _rows(
 ) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
     """Return the rows of the table, and the correlations of the features within the lists."""
     names, lists, importance = sample.features, refits.problem.lists, sample.importance
-    scaled = sample.flat * lists.spread[places_of(names, lists.feature_names)]
+    scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
     low, high = quantiles(scaled, _OF_WEIGHT, importance)
     mean, positive = importance @ scaled, importance @ (scaled > 0)
     numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))
     every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
     rows = tuple(JudgeRow(n, w, a, b, p, *refits.lost(kept)) for n, w, a, b, p, kept in every)
     with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
-        pairs = correlation_within(lists, names)
+        pairs = correlate_within(lists, names)
     matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
     return rows, tuple(map(tuple, matrix.tolist()))
 
@@ -488,8 +491,8 @@ def _labels(
         each = np.abs(2 * expit(margin) - 1) * differ
         won = np.average(each, axis=0, weights=judged.pairs.weight)[1:]
     else:  # with the slope of the gains on the scores
-        first, of_mean = lists.offsets[:-1], centred(scores[:, 0], lists.sizes)
-        slope = max(of_mean @ centred(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
+        first, of_mean = lists.offsets[:-1], centre(scores[:, 0], lists.sizes)
+        slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
         best = np.maximum.reduceat(scores, first, axis=0)
         won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
     low, high = np.quantile(won, _OF_OTHERS).tolist()

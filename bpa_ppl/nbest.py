@@ -22,16 +22,16 @@ from bpa_ppl._runtime.arrays import (
     Int64,
     as_array,
     make_freezer,
-    members,
     slice_indices,
     to_array,
     to_floats,
+    to_members,
     to_plain_value,
     to_positions,
     to_texts,
     wrong_type,
 )
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
 from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
 
@@ -138,7 +138,7 @@ class NBest:
 
     def __repr__(self) -> str:
         counts = len(self), len(self.features), len(self.feature_names)
-        facts = list(map(counted, counts, ("sentence", "candidate", "feature")))
+        facts = list(map(format_count, counts, ("sentence", "candidate", "feature")))
         facts += [name for name, _, _ in _optional(self)]
         facts += [f"from {self.origin}"] if self.origin != NBest.origin else []
         return f"NBest({', '.join(facts)})"
@@ -382,7 +382,7 @@ class NBest:
         """
         if not len(self):
             return np.zeros(len(self.feature_names))
-        return np.array([deviation_within(self, column) for column in self.features.T])
+        return np.array([measure_deviation(self, column) for column in self.features.T])
 
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.
@@ -403,7 +403,7 @@ class NBest:
 
 def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
-    chosen = [names] if isinstance(names, str) else members(names, parameter)
+    chosen = [names] if isinstance(names, str) else to_members(names, parameter)
     if not all(isinstance(name, str) for name in chosen):
         problem = f"the names of features must be texts, not {quote(names)}"
         raise UsageError(problem, parameter=parameter, code="wrong-type")
@@ -431,14 +431,14 @@ def content_hash(nbest: NBest) -> str:
     return content.hexdigest()[:16]
 
 
-def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
+def centre(values: npt.NDArray[Any], sizes: Int64) -> Float64:
     """Return numbers of candidates minus their means in each list.
 
     Args:
         values: (candidates,) or (candidates, columns).
         sizes: (lists,) the number of candidates of each list.
 
-    >>> centred(np.array([0.0, 4.0, 1.0]), np.array([2, 1])).tolist()
+    >>> centre(np.array([0.0, 4.0, 1.0]), np.array([2, 1])).tolist()
     [-2.0, 2.0, 0.0]
     """
     starts = np.cumsum(sizes) - sizes
@@ -450,23 +450,23 @@ def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
     return result
 
 
-def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
+def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
     """Return the standard deviation within lists of one value per candidate, over all lists.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> deviation_within(lists, np.array([0.0, 4.0]))
+    >>> measure_deviation(lists, np.array([0.0, 4.0]))
     2.0
     """
-    return float(np.sqrt(np.mean(centred(column, nbest.sizes) ** 2)))
+    return float(np.sqrt(np.mean(centre(column, nbest.sizes) ** 2)))
 
 
-def feature_of(nbest: NBest, name: str) -> Float32 | None:
+def find_feature(nbest: NBest, name: str) -> Float32 | None:
     """Return the values of a feature, (candidates,); None if the lists have no such feature.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["LM0", "TM0"])
-    >>> feature_of(lists, "TM0").tolist(), feature_of(lists, "WP0")
+    >>> find_feature(lists, "TM0").tolist(), find_feature(lists, "WP0")
     ([2.0, 4.0], None)
     """
     place = nbest._places.get(name)  # noqa: SLF001
@@ -495,7 +495,7 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """
-    found = {name: feature_of(nbest, name) for name in columns}
+    found = {name: find_feature(nbest, name) for name in columns}
     moved = {name: values for name, values in found.items() if values is not None}
     if not moved:
         return nbest
@@ -564,7 +564,7 @@ def _check_shapes(nbest: NBest) -> None:
             raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
         seen.add(name)
         if len(column) != counts[kind]:
-            problem = f"{len(column)} values of {name} for {counted(counts[kind], kind)}"
+            problem = f"{len(column)} values of {name} for {format_count(counts[kind], kind)}"
             raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
 
 
@@ -604,7 +604,7 @@ def _column(name: str, values: Any) -> Column:
         if array.ndim > 1 or array.dtype.kind not in "OUS":
             return make_freezer(None)(array)
         values = array.tolist()
-    kept = members(values, name, f"the column {name} must be a sequence of values")
+    kept = to_members(values, name, f"the column {name} must be a sequence of values")
     return tuple(kept if PLAIN.issuperset(map(type, kept)) else map(to_plain_value, kept))
 
 

@@ -35,7 +35,7 @@ from bpa_ppl.posterior.record import (
     Record,
     SamplerRecord,
 )
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
@@ -318,7 +318,7 @@ def to_posterior(
     values = _draws(density, "z", z)
     shape, weights, k_hat = values.shape[:2], None, None
     if log_weight is not None:
-        weights, k_hat = pareto_smoothed(_columns("log_weight", log_weight, shape))
+        weights, k_hat = smooth_log_weights(_columns("log_weight", log_weight, shape))
     arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
     sites = unflatten(values, density.start)
     with NUMPYRO_LOCK, jax.enable_x64(True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl._runtime.messages import counted, decimals_for, has_width
+from bpa_ppl._runtime.messages import choose_decimals, format_count, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baseline_comparison import (
     choose_compared_gain,
@@ -50,7 +50,7 @@ from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import count_statistics, score_choice, select_choices
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import choice_sets, compared_lists, has_preferences
+from bpa_ppl.metrics.preferences import choice_sets, has_preferences, select_compared
 from bpa_ppl.metrics.scoreboard import choose_metrics, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -92,7 +92,7 @@ class Change(NamedTuple):
         score = self.score
         after, change, low, high = score.score, score.difference, score.low, score.high
         known = has_width(high - low, change)
-        decimals = decimals_for((high - low) / 2 if known else 0.0, self.decimals)
+        decimals = choose_decimals((high - low) / 2 if known else 0.0, self.decimals)
         signed = [f"{x:+.{decimals}f}" for x in (change, low, high)]
         plain = [f"{x:.{decimals}f}" for x in (after - change, after)]
         interval = " to ".join(signed[1:]) if known else "–"
@@ -185,7 +185,7 @@ class Improvement:
         }[self.verdict]
         left_out = len(self.choices.lists) - self.sentences
         lacking = "a gain" if self.gain is not None else "a preference"
-        unjudged = f" {counted(left_out, 'sentence')} without {lacking} left out."
+        unjudged = f" {format_count(left_out, 'sentence')} without {lacking} left out."
         unjudged = unjudged if left_out else ""
         return (
             f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
@@ -303,7 +303,7 @@ def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) ->
     adapted = comparison.row(ADAPTED)
     if row is None or adapted is None:
         return Improvement(choices, unknown="the preferred candidate is the first of each list")
-    compared = compared_lists(choices.lists)[1].sentences
+    compared = select_compared(choices.lists)[1].sentences
     lists, before = choices.lists.select(compared), choices.before[compared]
     texts = zip(lists.chosen(before), lists.chosen(choices.after[compared]), strict=True)
     changed = sum(old != new for old, new in texts)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
@@ -386,7 +386,7 @@ def match(
         absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
         if absent:
             problem = f"{name}, which has a canonical weight, is missing for {absent:,} of "
-            problem += f"{counted(len(column), 'candidate')}: add it to these lists"
+            problem += f"{format_count(len(column), 'candidate')}: add it to these lists"
             raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
     if unused:
         names = list_names(name for name in canonical if name in unused)

@@ -40,12 +40,12 @@ from bpa_ppl.diagnostics.baselines import (
     select_baselines,
 )
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.recipe import Recipe, criterion_of
+from bpa_ppl.features.recipe import Recipe, read_gain
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import compared_lists, has_preferences
+from bpa_ppl.metrics.preferences import has_preferences, select_compared
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, importance_weights
@@ -229,7 +229,7 @@ def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
     Returns:
         None if the lists lack what the gain needs.
     """
-    gain = criterion_of(draws.record)
+    gain = read_gain(draws.record)
     if gain is None or not set(gain.columns) <= {*nbest.feature_names, *nbest.extras}:
         gain = resolve(default_gain(nbest, canonical=draws.record.canonical))
     return gain if has_inputs(nbest, gain) else None
@@ -259,7 +259,7 @@ def has_inputs(nbest: NBest, metric: Metric) -> bool:
 
 def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_gain`."""
-    gain, code = criterion_of(draws.record), "missing-references"
+    gain, code = read_gain(draws.record), "missing-references"
     message = "the lists have no references, and the posterior has no column of judgements: "
     message += "give references or preferences"
     if uses_preferences(draws):
@@ -378,7 +378,7 @@ def leave_one_out(
     Raises:
         DataError: if the draws belong to other lists.
     """
-    from bpa_ppl.models.probabilities import normalised
+    from bpa_ppl.models.probabilities import normalise
 
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _of_lists(draws, lists, chosen)
@@ -394,7 +394,7 @@ def leave_one_out(
         if by_mean:
             scores.append(features @ (share @ weights))
         else:
-            p = normalised((features - features[:1]) @ weights.T, axis=0)[1]
+            p = normalise((features - features[:1]) @ weights.T, axis=0)[1]
             scores.append(p @ share)
     return scores, pareto_k
 
@@ -457,7 +457,7 @@ def sum_gains_of_choices(
     """
     judged: Gains | Answers
     if metric is None:
-        judged = Answers(*compared_lists(lists))
+        judged = Answers(*select_compared(lists))
         lists, choice = judged.lists, choice[judged.pairs.sentences]
         if not len(lists):
             return {}, judged.left_out

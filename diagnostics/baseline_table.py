@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted, decimals_for, text_table
+from bpa_ppl._runtime.messages import choose_decimals, format_count, format_table
 from bpa_ppl.diagnostics.baselines import BEST, FIRST, RANDOM, WITHOUT, Baselines, is_ordered
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
@@ -120,7 +120,7 @@ class BaselineRow(NamedTuple):
         interval, spread = "–", abs(self.gain)
         if math.isfinite(self.low):
             spread = (self.high - self.low) / 2
-        digits = f".{decimals_for(spread, _DECIMALS)}f"
+        digits = f".{choose_decimals(spread, _DECIMALS)}f"
         if math.isfinite(self.low):
             interval = f"{self.low:+{digits}} to {self.high:+{digits}}"
         cells = [_number(self.gain, digits), _number(100 * self.share, ".0f", "%")]
@@ -197,7 +197,7 @@ class BaselineComparison:
         row = self.baseline
         if row is not None and row.verdict == WORSE:
             return (
-                f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher "
+                f"on {format_count(row.lists, 'list')} the {self._named(row)} has a higher "
                 f"{self.measure} than the adapted weights (adapted minus baseline: "
                 f"{row.difference_in_words()}; {self.evaluation}); to use it, "
                 f"{self.baselines.advice(row.name)}"
@@ -248,7 +248,7 @@ class BaselineComparison:
         compared = f"{row.verdict} than the {self._named(row)}"
         if row.verdict == TIE:
             compared = "not better than" if self._not_better(row) else "as good as"
-            lists = counted(row.lists, "list")
+            lists = format_count(row.lists, "list")
             compared += f" the {self._named(row)}, as far as {lists} show"
         both = ""
         if self.unit == ACCURACY and (adapted := self.row(ADAPTED)) is not None:
@@ -274,9 +274,9 @@ class BaselineComparison:
         count, lists = self.best
         low, high = estimate_proportion(count, lists)
         return (
-            f"of {counted(lists, 'adaptation list')}, {100 * count / lists:.0f}% have a choice "
-            f"among the best candidates ({LEFT_OUT}, {_PERCENT} interval {100 * low:.0f}% to "
-            f"{100 * high:.0f}%)"
+            f"of {format_count(lists, 'adaptation list')}, {100 * count / lists:.0f}% have a "
+            f"choice among the best candidates ({LEFT_OUT}, {_PERCENT} interval {100 * low:.0f}% "
+            f"to {100 * high:.0f}%)"
         )
 
     @property
@@ -304,7 +304,7 @@ class BaselineComparison:
         return (
             f"with the indicators of {self.baselines.indicators} the choices have a mean "
             f"{self.unit} of {row.gain + row.difference:.3g}, without them {row.gain:.3g} "
-            f"({counted(row.lists, 'list')}, {self.evaluation}; difference "
+            f"({format_count(row.lists, 'list')}, {self.evaluation}; difference "
             f"{row.difference_in_words()}): {advice}"
         )
 
@@ -320,9 +320,9 @@ class BaselineComparison:
         if self.evaluation == IN_SAMPLE:
             notes.append(f"In-sample: the adapted weights use the {used} of these lists.")
         if self.doubtful:
-            notes.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
+            notes.append(f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
         if self.unjudged:
-            notes.append(f"{counted(self.unjudged, judgement)} {lacking} left out.")
+            notes.append(f"{format_count(self.unjudged, judgement)} {lacking} left out.")
         return notes
 
     def row(self, name: str) -> BaselineRow | None:
@@ -354,7 +354,7 @@ class BaselineComparison:
     def __str__(self) -> str:
         table = self.block()
         rows, align = [list(map(str, row)) for row in table.rows], "r" * (len(table.header) - 1)
-        return "\n".join([text_table(rows, table.header, align=f"l{align}"), *self.notes])
+        return "\n".join([format_table(rows, table.header, align=f"l{align}"), *self.notes])
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as plain values, which `from_record` reads."""

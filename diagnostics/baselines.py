@@ -12,11 +12,11 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import with_judged
+from bpa_ppl.metrics.column import select_marked
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import Comparisons, compared_lists
-from bpa_ppl.nbest import NBest, centred, deviation_within, feature_of
+from bpa_ppl.metrics.preferences import Comparisons, select_compared
+from bpa_ppl.nbest import NBest, centre, find_feature, measure_deviation
 from bpa_ppl.posterior.draws import Draws
 
 FIRST = "first candidate"
@@ -257,7 +257,7 @@ class Answers:
         >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["LM0"])
         >>> lists = lists.with_sentence_extras(preferences=[[[0, 1]]] * 4)
         >>> scores = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-        >>> Answers(*compared_lists(lists)).association(scores)
+        >>> Answers(*select_compared(lists)).association(scores)
         1.0
         """
         above = self.weight * (self.of_scores(scores) - 0.5)
@@ -282,10 +282,10 @@ def judge(lists: NBest, metric: Metric | None, gains: Float64 | None = None) -> 
         gains: (candidates,) if they are available.
     """
     if metric is None:
-        return Answers(*compared_lists(lists))
+        return Answers(*select_compared(lists))
     gains = gains_in(lists, metric) if gains is None else gains
     judged = np.isfinite(gains)
-    nbest, rows = with_judged(lists, judged)
+    nbest, rows = select_marked(lists, judged)
     return Gains(nbest, gains[rows], int(np.sum(~judged)))
 
 
@@ -551,11 +551,11 @@ def _ridge(
     Returns:
         no weights and no scores if neither features nor gains vary within the lists.
     """
-    nbest, target = judged.lists, centred(judged.gains, judged.lists.sizes)
+    nbest, target = judged.lists, centre(judged.gains, judged.lists.sizes)
     deviation = float(np.sqrt(np.mean(target**2)))
     if not spread or not deviation:
         return {}, {}
-    columns = [centred(_column(nbest, name), nbest.sizes) / s for name, s in spread.items()]
+    columns = [centre(_column(nbest, name), nbest.sizes) / s for name, s in spread.items()]
     table, target = np.column_stack(columns), target / deviation
     fold = np.repeat(_folds(nbest), nbest.sizes)
     rows = [fold == number for number in range(fold.max() + 1)]
@@ -616,7 +616,7 @@ def _logistic(
         return list(weights.tolist())
 
     mean = baselines.scores(nbest).get(MEAN)
-    if mean is not None and (deviation := deviation_within(nbest, mean)):
+    if mean is not None and (deviation := measure_deviation(nbest, mean)):
         (slope,) = fit(MEAN, {MEAN: mean}, {MEAN: deviation})
         baselines = replace(baselines, slope=slope)
     if spread:
@@ -651,5 +651,5 @@ def _folds(nbest: NBest) -> Int64:
 
 def _column(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature, (candidates,): 0 if no candidate has it, as in `rerank`."""
-    feature = feature_of(nbest, name)
+    feature = find_feature(nbest, name)
     return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)

@@ -20,12 +20,12 @@ from bpa_ppl.posterior.record import Finding, Verdict
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     bfmi,
-    copied_chains,
     ess,
+    estimate_tail_shapes,
+    find_copied_chains,
     mcse,
-    pareto_smoothed,
     r_hat,
-    tail_shapes,
+    smooth_log_weights,
 )
 
 if TYPE_CHECKING:
@@ -543,7 +543,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
         z = np.abs(compare_chains(values, level)).max(axis=0)
         findings.append(_worst("chain means (|z|)", z, names, max_z, differ))
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
-    k_hat = tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
+    k_hat = estimate_tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
     findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
     stays = _count_longest_equal(draws.weights) / max(count, _SHORT)
     labels = [f"chain {c}" for c in range(chains)]
@@ -748,7 +748,7 @@ def _of_gaussian_prior(draws: Draws) -> Iterator[Finding]:
 
 def _of_copies(draws: Draws) -> Iterator[Finding]:
     """Yield a finding if some chains are copies of others, or repeat their own draws."""
-    if pairs := copied_chains(draws.weights):
+    if pairs := find_copied_chains(draws.weights):
         first, second = pairs[0]
         advice = (
             f"chains {first} and {second} have the same draws: they are one run, read or passed "
@@ -767,7 +767,7 @@ def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
     size, min_ess = kish(draws.importance), limits.importance_ess
     # Smoothed weights record the k̂ of the raw ones, which may be larger.
-    computed = pareto_smoothed(np.asarray(draws.log_weight))[1]
+    computed = smooth_log_weights(np.asarray(draws.log_weight))[1]
     recorded = draws.record.figures.pareto_k
     k_hat = computed if recorded is None else float(np.fmax(recorded, computed))
     of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"

@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.column import select_judged
-from bpa_ppl.models.probabilities import normalised
+from bpa_ppl.models.probabilities import normalise
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
 from bpa_ppl.posterior.draws import Draws
@@ -98,6 +98,6 @@ def _draw(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
         features = rows - rows[:1]
         for first in range(0, len(weights), _BLOCK):
             part = slice(first, first + _BLOCK)
-            below = normalised(features @ vectors[:, part], axis=0)[1].cumsum(axis=0) < level[part]
+            below = normalise(features @ vectors[:, part], axis=0)[1].cumsum(axis=0) < level[part]
             choices[part, s] = np.count_nonzero(below, axis=0)
     return choices.clip(max=lists.sizes - 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, estimate_proportion
 from bpa_ppl.diagnostics.check import Report, check, list_components
@@ -132,7 +132,7 @@ def posterior_page(
 
 def _verdict(report: Report) -> Verdict:
     sizes = zip(report.shape, ("chain", "draw"), strict=True)
-    source = f"{report.sampler}, {' × '.join(counted(*size) for size in sizes)}"
+    source = f"{report.sampler}, {' × '.join(format_count(*size) for size in sizes)}"
     if report:
         return Verdict(f"Converged: every diagnostic is within its limit ({source}).", True)
     failed = f"{len(report.failures)} of {len(report.findings)} diagnostics fail"

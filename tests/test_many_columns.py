@@ -14,7 +14,7 @@ from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import Column, read_column
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import demote_to_extras
-from bpa_ppl.sampling.prior_choice import correlation_within
+from bpa_ppl.sampling.prior_choice import correlate_within
 
 COUNT = 1000
 
@@ -77,7 +77,7 @@ def condition() -> None:
         lambda: demote_to_extras(LISTS, names()),
         lambda: LISTS.with_features([f"d{k}" for k in range(COUNT)], TABLE),
         lambda: [read_column(LISTS, name) for name in names()],
-        lambda: correlation_within(LISTS, names()[:300]),
+        lambda: correlate_within(LISTS, names()[:300]),
         lambda: describe(LISTS),
     ],
 )

@@ -141,7 +141,7 @@ def make_freezer(
     return convert
 
 
-def members(values: Any, name: str, rule: str = "") -> list[Any]:
+def to_members(values: Any, name: str, rule: str = "") -> list[Any]:
     """Return the members of an argument that is a sequence.
 
     Args:
@@ -152,7 +152,7 @@ def members(values: Any, name: str, rule: str = "") -> list[Any]:
     Raises:
         UsageError: if it is something else, such as a text or a collection without order.
 
-    >>> members(("a", "b"), "texts")
+    >>> to_members(("a", "b"), "texts")
     ['a', 'b']
     """
     if type(values) in (list, tuple):
@@ -175,7 +175,7 @@ def to_texts(values: Any, name: str = "sources", each: str = "sentence") -> tupl
     ('un chat',)
     """
     rule = f"{name} must be one text for each {each}"
-    kept = members(values, name, rule)
+    kept = to_members(values, name, rule)
     if not {str}.issuperset(map(type, kept)):
         if not all(isinstance(text, str) for text in kept):
             raise wrong_type(rule, values, name)
@@ -325,33 +325,33 @@ def to_plain_value(value: Any) -> Any:
     return value
 
 
-def plain_values(value: Any) -> Any:
+def to_plain_values(value: Any) -> Any:
     """Return a value, and all values in it, as lines of JSON would have them.
 
-    >>> plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
+    >>> to_plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
     {'text': ('a', 'b'), 'lm': [0.5, 1.0], 'by': {'x': 2.0}}
     """
     kind = type(value)
     if kind in _NUMPY:
         return value.item()
     if kind is dict or isinstance(value, Mapping):
-        return {n: of if type(of) in _SCALARS else plain_values(of) for n, of in value.items()}
+        return {n: of if type(of) in _SCALARS else to_plain_values(of) for n, of in value.items()}
     if isinstance(value, list | tuple):
         plain = kind not in PLAIN or _SCALARS.issuperset(map(type, value))
-        return value if plain else kind(map(plain_values, value))
+        return value if plain else kind(map(to_plain_values, value))
     if hasattr(value, "__array__") and np.ndim(value):
         array = as_array(value)
-        return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
+        return list(map(to_plain_values, array if array.dtype.kind in "mM" else array.tolist()))
     return to_plain_value(value)
 
 
-def plain_members(values: list[Any]) -> list[Any]:
-    """Return the values of a column as `plain_values` does, except those inside dictionaries.
+def to_plain_members(values: list[Any]) -> list[Any]:
+    """Return the values of a column as `to_plain_values` does, except those inside dictionaries.
 
-    >>> plain_members([np.float32(0.5), None]), plain_members([{"lm": np.float32(0.5)}])
+    >>> to_plain_members([np.float32(0.5), None]), to_plain_members([{"lm": np.float32(0.5)}])
     ([0.5, None], [{'lm': np.float32(0.5)}])
     """
-    return values if _FIELDS.issuperset(map(type, values)) else list(map(plain_values, values))
+    return values if _FIELDS.issuperset(map(type, values)) else list(map(to_plain_values, values))
 
 
 def values_in(records: list[Any]) -> Iterable[Any]:
@@ -363,7 +363,7 @@ def values_in(records: list[Any]) -> Iterable[Any]:
     return chain.from_iterable(map(dict.values, records))
 
 
-def flat(
+def flatten(
     lists: Sequence[Any], sizes: Sequence[int], name: str
 ) -> npt.NDArray[Any] | tuple[Any, ...]:
     """Return a column from one sequence per sentence; an array if all of them are arrays.
@@ -377,15 +377,15 @@ def flat(
         DataError: if they do not have these sizes.
         UsageError: if they are not sequences.
 
-    >>> flat([["a"], ["b", "c"]], [1, 2], "system")
+    >>> flatten([["a"], ["b", "c"]], [1, 2], "system")
     ('a', 'b', 'c')
     """
     parts = [
         as_array(part) if hasattr(part, "__array__") and np.ndim(part) else part
-        for part in members(lists, name)
+        for part in to_members(lists, name)
     ]
     arrays = all(isinstance(part, np.ndarray) for part in parts)
-    kept = parts if arrays else [members(part, name) for part in parts]
+    kept = parts if arrays else [to_members(part, name) for part in parts]
     if list(map(len, kept)) != list(sizes):
         problem = f"{name} must have one value for each candidate of each sentence"
         raise DataError(problem, parameter=name, code="wrong-length")

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
@@ -177,7 +177,7 @@ def rerank(
         aligned=aligned,
     )
     if aligned.filled:
-        missing = counted(aligned.filled, "sentence")
+        missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
     if (threshold := reranker.ask_below) is not None:
         sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"

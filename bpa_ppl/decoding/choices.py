@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import capture_notes, counted
+from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import choose_references, find_distinct_texts
 from bpa_ppl.errors import UsageError
@@ -122,7 +122,7 @@ class Choices:
         return self.probabilities[self.lists.rows(range(len(self))[sentence])]
 
     def __repr__(self) -> str:
-        return f"Choices({counted(len(self), 'sentence')}, {int(self.changed.sum())} changed)"
+        return f"Choices({format_count(len(self), 'sentence')}, {int(self.changed.sum())} changed)"
 
     @cached_property
     def texts(self) -> list[str]:

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
@@ -180,7 +180,7 @@ class Reranker:
 
     def __repr__(self) -> str:
         rule = RULES.name_of(self.rule)
-        weights = counted(len(self.feature_names), "weight")
+        weights = format_count(len(self.feature_names), "weight")
         return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
 
     @property
@@ -498,7 +498,9 @@ def _sum_weighted(
             values = np.where(gaps, means + slopes * others, values)
     odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
     if odd or not complete:
-        problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
+        problem = (
+            f"scores must be {format_count(len(names), 'finite number')}, of {', '.join(names)}"
+        )
         problem += f", not {quote(scores)}" + f": correct {', '.join(odd)}" * complete
         raise DataError(problem, parameter="scores", code="bad-number")
     return float(values @ weights + constant)

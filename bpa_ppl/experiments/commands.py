@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
 from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
@@ -280,7 +280,7 @@ def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -
 
 
 def _echo_files(written: list[Path], quiet: bool) -> None:
-    others = counted(len(written) - 1, "more file")
+    others = format_count(len(written) - 1, "more file")
     shared.echo_status(f"wrote {written[0]} and {others}", quiet)
 
 

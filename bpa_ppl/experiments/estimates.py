@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pool_runs
-from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat
+from bpa_ppl.posterior.statistics import ess, find_copied_chains, r_hat
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -55,7 +55,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
         message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
         raise DataError(message, code="wrong-length")
     names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
-    for first, second in copied_chains(draws.weights):
+    for first, second in find_copied_chains(draws.weights):
         if first != second:
             raise DataError(
                 f"{names[first]} and {names[second]} have the same draws, which do not count twice:"

@@ -28,11 +28,11 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.values import TOO_LARGE, shown
+from bpa_ppl.formats.values import TOO_LARGE, abbreviate
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, feature_of
+from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, find_feature
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def recipe_for(
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A number is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
-    excluded += tuple(name for name in columns if feature_of(nbest, name) is not None)
+    excluded += tuple(name for name in columns if find_feature(nbest, name) is not None)
     column = gain if isinstance(gain, Column) else None
     fitted = tuple(with_absolute_paths(source).fitted(nbest) for source in sources)
     return Recipe(column, fitted, chosen, excluded)
@@ -396,21 +396,21 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     candidate, name = describe_candidate(nbest, row), names[0]
     value = nbest.extras[name][row] if name in nbest.extras else None
     if not (is_missing(value) or is_number(value)):
-        return f"{name} of {candidate} is {shown(value)}, not a number"
+        return f"{name} of {candidate} is {abbreviate(value)}, not a number"
     extras = [name for name, of in nbest.extras.items() if name != TOTAL and _is_finite(of[row])]
     present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
     return f"{candidate} has no {list_names(names)}, it has {present}"
 
 
-def criterion_of(record: Record) -> Metric | None:
+def read_gain(record: Record) -> Metric | None:
     """Return the gain that a posterior records: a column, or a metric with its defaults.
 
     None if it records none, such as a posterior of preferences, or one that is not installed here.
 
     >>> from bpa_ppl.posterior.record import Observed
-    >>> criterion_of(Record(observed=Observed(gain="chrf"))).key
+    >>> read_gain(Record(observed=Observed(gain="chrf"))).key
     'chrf'
-    >>> criterion_of(Record(observed=Observed(gain="my_function")))
+    >>> read_gain(Record(observed=Observed(gain="my_function")))
     """
     if (column := _read_gain_column(record)) is not None:
         return column

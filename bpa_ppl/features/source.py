@@ -13,11 +13,11 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, locate
-from bpa_ppl.names import repeated
+from bpa_ppl.names import find_repeated
 from bpa_ppl.nbest import NBest, describe_candidate
 
 #: In place of a file: the source learns from the adaptation sentences.
@@ -106,7 +106,7 @@ class FeatureSource(Component, frozen=True):
         files = self.files()
         if len(paths) != len(files):
             origin = f"{self.label} was made from {', '.join(files) or 'no file'}"
-            problem = f"{origin}: give the path of {counted(len(files), 'file')}"
+            problem = f"{origin}: give the path of {format_count(len(files), 'file')}"
             raise UsageError(f"{problem}, not {', '.join(paths)}", parameter="moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
@@ -386,7 +386,7 @@ def make_adder(
         pairs = zip(chosen, opened(), strict=True)
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
-        if repeats := repeated([*nbest.feature_names, *names]):
+        if repeats := find_repeated([*nbest.feature_names, *names]):
             problem = f"there is a feature {repeats[0]} already: give the source another name"
             raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
         empty = np.zeros((len(nbest.features), 0), np.float32)

@@ -15,7 +15,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float32, Int64, is_number
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
-from bpa_ppl.formats.values import TOO_LARGE, printed
+from bpa_ppl.formats.values import TOO_LARGE, format_numbers
 from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
@@ -179,4 +179,4 @@ def _differing_columns(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str,
 
 def _printed_numbers(numbers: Float32) -> list[float | None]:
     """Return numbers as they were printed, None where one is missing."""
-    return [None if text == "nan" else float(text) for text in printed(numbers, json=False)]
+    return [None if text == "nan" else float(text) for text in format_numbers(numbers, json=False)]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64, intern
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import numbers_of_lists, repeats_note, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
@@ -165,7 +165,7 @@ class Builder:
         if lost:
             problem = f"every candidate of sentence {lost[0]} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
-        lists = counted(len(self._first_lines), "sentence")
+        lists = format_count(len(self._first_lines), "sentence")
         for name in [name for name, done in self._averaged.items() if not done]:
             problem = f"no column of raters, or of lists of numbers, is {name} (the columns are "
             problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
@@ -176,10 +176,10 @@ class Builder:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
         if self._dropped:
-            dropped = counted(len(self._dropped), "candidate")
+            dropped = format_count(len(self._dropped), "candidate")
             notes.append(f"{dropped} dropped for values that are not finite")
         if self._empty:
-            absent = f"{counted(len(self._empty), 'sentence')} without candidates"
+            absent = f"{format_count(len(self._empty), 'sentence')} without candidates"
             absent += f", the first of id {min(self._empty)}: left out"
             if self._rows_dropped:
                 absent += f"; rows without a judgement or an answer: {named(self._rows_dropped)}"

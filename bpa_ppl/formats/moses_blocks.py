@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32, Int64
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
-from bpa_ppl.formats.streams import InputFile, decoded
-from bpa_ppl.formats.values import looks_numeric, read_csv_columns, values_of
+from bpa_ppl.formats.streams import InputFile, decode
+from bpa_ppl.formats.values import looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.names import expand, one_number, other_form
 
 #: One line of the format, for messages.
@@ -171,7 +171,7 @@ class LineParser:
         with np.errstate(over="ignore"):
             columns = [*np.array(values, np.float32).T, *map(list, zip(*kept, strict=True))]
         lines = enumerate(texts, first)
-        strings = [decoded(text, self.options.origin, line).strip(" ") for line, text in lines]
+        strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]
         return self.layout.block(first, np.array(ids), strings, np.arange(len(rows)), columns)
 
     def parse_id(self, field: bytes, number: int) -> int:
@@ -229,7 +229,7 @@ class LineParser:
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
         if not at:
             few = len(fields) < 3
-            problem = f"only {counted(len(fields), 'field')}" if few else "no feature field"
+            problem = f"only {format_count(len(fields), 'field')}" if few else "no feature field"
             raise self.error(f"{problem}, but a line must read {SHAPE}", number)
         return fields[0], fields[1:at], fields[at], fields[at + 1 :]
 
@@ -285,7 +285,7 @@ class LineParser:
         parts = _LABEL.split(field)[1:]
         groups: dict[str, list[bytes]] = {}
         for printed, values in zip(parts[::2], parts[1::2], strict=True):
-            label = decoded(printed, self.options.origin, number)
+            label = decode(printed, self.options.origin, number)
             if label == _WORD_SCORES:
                 self._leave_out(f"{_WORD_SCORES}, which has a value for each word,")
                 continue
@@ -356,8 +356,8 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
         if name:
             columns.append(column.to_pylist())
     strings = [text.strip(" ") for text in texts.dictionary.to_pylist()]
-    ids = numbers[values_of(ids.indices)]
-    return layout.block(first, ids, strings, values_of(texts.indices), columns)
+    ids = numbers[to_numpy(ids.indices)]
+    return layout.block(first, ids, strings, to_numpy(texts.indices), columns)
 
 
 def _field_bounds(block: bytes, width: int, parser: LineParser) -> tuple[Int64, Int64]:
@@ -421,7 +421,7 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
             raise ValueError("other labels, or a line break in a line")
         if not token:
             with np.errstate(over="ignore"):
-                values = values_of(column).astype(np.float32)
+                values = to_numpy(column).astype(np.float32)
             if not np.all(np.isfinite(values)):
                 if parser.options.bad != "drop":
                     raise ValueError("not a finite 32-bit number")

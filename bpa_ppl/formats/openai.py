@@ -31,14 +31,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from bpa_ppl._runtime.messages import counted, log_info, warn_user
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.responses import Choice, Line, choices_of, line_of, start_of, without_reasoning
 from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
+from bpa_ppl.formats.values import TOO_LARGE, json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = ("stop", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
@@ -166,18 +166,22 @@ class _Reader:
         """Report answers whose tokens are those of more than their texts, or may be."""
         origin = self._options.origin
         if self._shortened:
-            what = f"reasoning or a repeated prompt before {counted(self._shortened, 'answer')}"
+            what = (
+                f"reasoning or a repeated prompt before {format_count(self._shortened, 'answer')}"
+            )
             log_info(f"{origin}: {what} is left out of text and log-probabilities")
         if self._longer:
-            what = f"the log-probabilities of {counted(self._longer, 'answer')} are also those of "
-            what += "the reasoning or prompt before, which the texts lack: exclude the columns "
-            warn_user(f"{origin}: {what}logprob.sum, logprob.mean, logprob.min and length")
+            what = f"the log-probabilities of {format_count(self._longer, 'answer')} are also "
+            what += "those of the reasoning or prompt before, which the texts lack: exclude the "
+            warn_user(f"{origin}: {what}columns logprob.sum, logprob.mean, logprob.min and length")
         if self._unknown:
-            what = f"the first log-probability of {counted(self._unknown, 'answer')} is unknown: "
+            what = (
+                f"the first log-probability of {format_count(self._unknown, 'answer')} is unknown: "
+            )
             what += "if the prompts are repeated (echo), name the file of requests by the setting "
             warn_user(f"{origin}: {what}requests, or keep the field usage of the responses")
         elif self._missing:
-            what = f"a log-probability of {counted(self._missing, 'answer')} is unknown (null)"
+            what = f"a log-probability of {format_count(self._missing, 'answer')} is unknown (null)"
             log_info(f"{origin}: {what}: all of theirs are missing")
 
     def _read(self, line: Line, number: int) -> None:
@@ -200,7 +204,7 @@ class _Reader:
         choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
         size, rest = divmod(len(choices), len(places))
         if rest:
-            problem = f"{counted(len(choices), 'choice')} of {len(places)} prompts"
+            problem = f"{format_count(len(choices), 'choice')} of {len(places)} prompts"
             advice = "give the whole response, with as many for each prompt"
             raise self._options.error(f"{problem}: {advice}", number, "bad-response")
         for k, place in enumerate(places):
@@ -406,7 +410,7 @@ def _one(line: bytes, origin: str, number: int) -> Line:
         decoded = _DECODER.decode(line)
         if decoded.answer and (decoded.custom_id is not None or decoded.response is None):
             return decoded
-    values, _ = strict_values(line + b"\n", origin, number)
+    values, _ = parse_strictly(line + b"\n", origin, number)
     try:
         return line_of(values[0])
     except (msgspec.ValidationError, OverflowError, RecursionError) as error:

@@ -48,7 +48,7 @@ from typing import Any
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT
-from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, number_or_inf, shown
+from bpa_ppl.formats.values import NUMBER, OBJECT, abbreviate, kind_of, looks_numeric, number_or_inf
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
@@ -314,7 +314,7 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
         preferences = [[place, 1 - place]] if place != _TIED else []
         return {PREFERENCES: preferences, TIES: [] if preferences else [[0, 1]]}
     labels = (MODEL_A, MODEL_B) if MODEL_A in row.record else row.names
-    problem, advice = f"{row.judge} is {shown(winner)}", f"write {', '.join(labels)} or tie"
+    problem, advice = f"{row.judge} is {abbreviate(winner)}", f"write {', '.join(labels)} or tie"
     if isinstance(winner, bool) or math.isfinite(_number(winner)):
         raise row.wrong(f"{problem}: {advice}")
     raise row.unusable(problem, advice)
@@ -377,7 +377,9 @@ def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
         sides = [[_conversation(answer, row) for answer in side] for side in answers]
     for name, value, side in zip(row.names, values, sides, strict=True):
         if row.judged and len(side) > 1:
-            problem = f"{name} is {shown(value)}, {len(side)} answers: write one text, or turns "
+            problem = (
+                f"{name} is {abbreviate(value)}, {len(side)} answers: write one text, or turns "
+            )
             raise row.wrong(f"{problem}with a {_ROLE} and a {_CONTENT}")
         if not side:
             raise row.unusable(f"{name} is [], no answer")
@@ -410,7 +412,7 @@ def _conversation(answer: Any, row: _Row) -> Any:
             return _conversation(parsed, row)
         names = any(of in answer and text in answer for of, text in _FORMS)
         if (names and _BEGUN.match(answer)) or _PRINTED.fullmatch(answer):
-            what = f"a {'conversation' if names else 'list of texts'}, {shown(answer)}"
+            what = f"a {'conversation' if names else 'list of texts'}, {abbreviate(answer)}"
             raise row.wrong(f"{what}, that is not JSON: write it by json.dumps")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
         problem = "a conversation in a cell that is quoted: read the file as tsv:quoted=true"
@@ -523,6 +525,6 @@ def _answer(answer: Any, name: str, row: _Row) -> dict[str, Any]:
     if not isinstance(fields.get(key), str):
         rule = f"not a text, or an object with a {TEXT} or {_CONTENT}: write turns with a {_ROLE} "
         if last is None or fields.get(key, "") is None:
-            raise row.unusable(f"{name} is {shown(answer)}, no answer")
-        raise row.wrong(f"{name} is {shown(answer)}, {rule}and a {_CONTENT}")
+            raise row.unusable(f"{name} is {abbreviate(answer)}, no answer")
+        raise row.wrong(f"{name} is {abbreviate(answer)}, {rule}and a {_CONTENT}")
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}

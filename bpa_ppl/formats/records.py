@@ -19,8 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import SINGLE, Int64, members, plain_members, plain_values, values_in
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.arrays import (
+    SINGLE,
+    Int64,
+    to_members,
+    to_plain_members,
+    to_plain_values,
+    values_in,
+)
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -36,8 +43,8 @@ from bpa_ppl.formats.block import (
     ReadOptions,
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, answer_fields, pair_of
-from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
-from bpa_ppl.names import label_of, repeated
+from bpa_ppl.formats.values import NUMBER, abbreviate, combine_chunks, kind_of, to_numpy
+from bpa_ppl.names import find_repeated, label_of
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
@@ -94,18 +101,18 @@ def _are_plain(records: list[Any]) -> bool:
 def _plain_record(record: Any) -> Any:
     """Return a record of plain values; `RecordReader` converts those of candidates by column."""
     if not isinstance(record, dict) or not isinstance(record.get(CANDIDATES), list):
-        return plain_values(record)
-    candidates = plain_members(record[CANDIDATES])
-    return plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
+        return to_plain_values(record)
+    candidates = to_plain_members(record[CANDIDATES])
+    return to_plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
 
 
 def _listed(values: Any) -> Any:
     """Return a column that is an array, or like one, as a list; and any other as it is."""
-    return plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
+    return to_plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
 
 
 def _members(values: Any, rule: str) -> list[Any]:
-    return members(values, "records", rule)
+    return to_members(values, "records", rule)
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> Block:
@@ -116,7 +123,7 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
     except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
         levels = getattr(getattr(frame, "index", None), "names", ())
         index = [name for name in levels if name is not None]
-        if twice := repeated(map(str, (*index, *getattr(frame, "columns", ())))):
+        if twice := find_repeated(map(str, (*index, *getattr(frame, "columns", ())))):
             raise _repeated_column(options, twice) from error
         if hasattr(frame, "reset_index"):  # of pandas, whose columns may have values of any types
             frame = frame.reset_index() if index else frame
@@ -197,7 +204,7 @@ class RecordReader:
         if len(parents):
             candidates = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
-        sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
+        sentences = {n: to_plain_members(v) for n, v in fields if n != CANDIDATES}
         dropped = tuple(self._dropped)
         return Block(candidates, sentences, parents, numbers, nested=True, dropped=dropped)
 
@@ -220,7 +227,7 @@ class RecordReader:
         records: list[dict[Any, Any]] = []
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
-                raise self._error(f"{shown(record)} is not an object with fields", line)
+                raise self._error(f"{abbreviate(record)} is not an object with fields", line)
             if self._names.any:
                 record = self._names.fields(record)
                 if not records:
@@ -256,11 +263,13 @@ class RecordReader:
         for field in [n for n, values in lists.items() if len(values) != len(texts)]:
             values = lists.pop(field)  # of the sentence, unless they are numbers
             if values and {kind_of(value) for value in values if value is not None} == {NUMBER}:
-                numbers = counted(len(values), "number")
-                problem = f"{numbers} in {field} for {counted(len(texts), 'candidate')}"
+                numbers = format_count(len(values), "number")
+                problem = f"{numbers} in {field} for {format_count(len(texts), 'candidate')}"
                 raise self._error(f"{problem}: give each candidate one", line)
         if ID in lists:  # a whole table in one object, or single values in brackets
-            problem = f"{ID} is {shown(record[ID])}, a list: give each sentence one {ID}; of a "
+            problem = (
+                f"{ID} is {abbreviate(record[ID])}, a list: give each sentence one {ID}; of a "
+            )
             problem += "table, write each row as an object (toJSON of R: auto_unbox=TRUE)"
             raise self._error(problem, line)
         lists[TEXT] = lists.pop(name)
@@ -287,10 +296,10 @@ class RecordReader:
         if value is None:
             return []
         if not isinstance(candidates, list | tuple):
-            raise self._error(f"{CANDIDATES} is {shown(value)}, not a list of objects", line)
+            raise self._error(f"{CANDIDATES} is {abbreviate(value)}, not a list of objects", line)
         for place, candidate in enumerate(candidates):
             if not isinstance(candidate, dict):
-                problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
+                problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}"
                 raise self._error(f"{problem}, not an object with a text", line)
         return list(map(self._names.fields, candidates)) if self._names.any else candidates
 
@@ -303,7 +312,7 @@ class RecordReader:
         for name, values in self._values(objects, lines, prefix):
             column, types = prefix + name, set(map(type, values))
             if not types <= {float, int}:
-                values = plain_members(values)
+                values = to_plain_members(values)
                 types = set(map(type, values))
             if types <= {float, int} and not is_of_sentence(column) and column != TEXT:
                 self._add(columns, column, self._numbers(values), lines)
@@ -409,7 +418,7 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     flat = table
     while any(pa.types.is_struct(kind) for kind in flat.schema.types):
         flat = flat.flatten()  # fields of objects have names with dots
-    if twice := repeated(flat.column_names):
+    if twice := find_repeated(flat.column_names):
         raise _repeated_column(options, twice)
     for field in table.schema:
         if "period" in _extension_of(field):
@@ -433,7 +442,7 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     sentences: dict[str, Any] = {}
     for name in table.column_names:
         columns = sentences if is_of_sentence(name) else candidates
-        columns[name] = _column(single_array(table[name]), numbers=columns is candidates)
+        columns[name] = _column(combine_chunks(table[name]), numbers=columns is candidates)
     return Block(candidates, sentences, np.arange(len(table)), lines)
 
 
@@ -475,13 +484,13 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     if numbers and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         floats = types.is_float32(kind) or types.is_float64(kind)
-        return values_of(column.cast(kind if floats else pa.float64(), safe=False))
+        return to_numpy(column.cast(kind if floats else pa.float64(), safe=False))
     if types.is_integer(kind) and not column.null_count:
-        return list(values_of(column.cast(kind)).tolist())
+        return list(to_numpy(column.cast(kind)).tolist())
     if types.is_string_view(kind):
         column, kind = column.cast(pa.string()), pa.string()
     if not (types.is_string(kind) or types.is_large_string(kind)):
         return list(column.to_pylist())
     encoded = column.cast(kind).dictionary_encode()
     strings = [*encoded.dictionary.to_pylist(), None]
-    return [strings[i] for i in values_of(encoded.indices, missing=-1).tolist()]
+    return [strings[i] for i in to_numpy(encoded.indices, missing=-1).tolist()]

@@ -24,12 +24,12 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arrays import members, to_texts
-from bpa_ppl._runtime.messages import counted, log_info, warn_user
+from bpa_ppl._runtime.arrays import to_members, to_texts
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
-from bpa_ppl.formats.values import strict_values
+from bpa_ppl.formats.values import parse_strictly
 from bpa_ppl.names import (
     id_key,
     natural_order,
@@ -87,7 +87,7 @@ def load_references(references: AnyReferences) -> SentenceLines:
     if isinstance(references, Mapping):
         return SentenceLines.of_references(references)
     single = isinstance(references, str | PurePath)
-    files: list[Any] = [references] if single else members(references, "references")
+    files: list[Any] = [references] if single else to_members(references, "references")
     if not all(isinstance(path, str | PurePath) for path in files):
         return SentenceLines.of_references(files)
     texts = isinstance(references, list | tuple) and all(isinstance(path, str) for path in files)
@@ -243,7 +243,7 @@ class _File:
         like = len(list(filter(_LIKE_OBJECT.match, self.texts)))
         if self.texts[0] in ("{", "[") or 2 * max(objects, like) >= len(self.texts):
             block = "\n".join([*self.lines, ""]).encode()
-            records, numbers = strict_values(block, self.origin, 1, REFERENCES)
+            records, numbers = parse_strictly(block, self.origin, 1, REFERENCES)
             return list(map(self._of_record, records, numbers))
         for number, of_line in zip(self.numbers, keys, strict=True):
             if not _FIELDS.isdisjoint(of_line or ()):
@@ -519,7 +519,7 @@ class Pairing:
         if self._least == self.first_id + 1:
             yield f"no list for the first {self.what}, id {self.first_id}: {self._if_counted}"
         elif not self._names and len(entries) > count > 0:
-            lists = f"lists for {counted(count, 'sentence')}, but {origin} has {len(entries)}"
+            lists = f"lists for {format_count(count, 'sentence')}, but {origin} has {len(entries)}"
             yield f"{lists} {self.what}s: the others are not used"
         if not self._names:
             return
@@ -671,10 +671,10 @@ class ReferenceNotes:
             problem = "every reference is blank: give those of this text"
             raise DataError(problem, self.origin, parameter="references", code="missing-references")
         if self._without and self._lists:
-            absent = f"no reference for {counted(len(self._without), 'sentence')}"
+            absent = f"no reference for {format_count(len(self._without), 'sentence')}"
             yield f"{absent}, the first of id {self._without[0]}: `adapt` leaves such lists out"
         if self._blank:
-            blank = f"{counted(len(self._blank), 'sentence')} with a blank reference"
+            blank = f"{format_count(len(self._blank), 'sentence')} with a blank reference"
             yield f"{blank}, the first of id {self._blank[0]}: a translation without words"
         if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
             strange = f"{self._strange} of {self._lists} lists have no word in common with their "

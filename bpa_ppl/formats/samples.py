@@ -22,13 +22,13 @@ from bpa_ppl._runtime.arrays import (
     Float64,
     Int32,
     Int64,
-    flat,
+    flatten,
     intern,
-    members,
     to_floats,
+    to_members,
     to_texts,
 )
-from bpa_ppl._runtime.messages import counted, log_info, warn_user
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.nbest import NBest
@@ -63,11 +63,11 @@ def block_of_samples(texts: Any, logprobs: Any) -> Block:
     >>> block_of_samples([["a", "a"]], [[[-0.5], [-0.5]]]).candidates["count"]
     array([2.])
     """
-    lists = [to_texts(group, "texts", "sample") for group in members(texts, "texts")]
+    lists = [to_texts(group, "texts", "sample") for group in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     if not sum(sizes):
         raise UsageError("there are no texts: give at least one", parameter="texts", code="no-data")
-    tokens = [()] * sum(sizes) if logprobs is None else flat(logprobs, sizes, "logprobs")
+    tokens = [()] * sum(sizes) if logprobs is None else flatten(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):
         samples.add_prompt(number + 1)
@@ -196,7 +196,9 @@ class Samples:
         _warn_about(dict(zip(statistics, table.T, strict=True)), file)
         rows, counts = _merged(table[:, 0], parents, index, origin)
         if repeats := len(index) - len(rows):
-            repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
+            repeated = (
+                f"{repeats:,} of {format_count(len(index), 'answer')} repeat another one of their"
+            )
             log_info(f"{file}: {repeated} prompt: they are merged, and {COUNT} is their number")
         candidates: dict[str, Any] = {TEXT: index[rows]}
         for name, column in zip(statistics, table[rows].T, strict=True):
@@ -288,7 +290,7 @@ def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:
     """Warn about log-probabilities that cannot be, or that stand for an unknown one."""
     none = np.empty(0)
     sums, minima = (columns.get(STATISTICS[place], none) for place in (0, 2))
-    answers = counted(len(sums), "answer")
+    answers = format_count(len(sums), "answer")
     if number := np.count_nonzero(sums > _ROUNDING):
         problem = f"the log-probabilities of {number:,} of {answers} are positive"
         warn_user(f"{origin}: {problem}: check whether the server writes costs in their place")

@@ -44,7 +44,7 @@ from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.streams import InputFile, read_chunks, strip_compression, text_lines
 from bpa_ppl.formats.values import looks_numeric
-from bpa_ppl.names import repeated
+from bpa_ppl.names import find_repeated
 
 _SCORE, _TOKEN = "score", "token"
 _BLANKS = " \t\r\f\v"
@@ -93,7 +93,7 @@ class Kaldi(NBestFormat, frozen=True):
         files = [self.scores] if isinstance(self.scores, str) and self.scores else self.scores
         has_score = not files if self.score is None else self.score
         names = [strip_compression(path).name for path in files]
-        if doubled := repeated([*names, *[_SCORE] * has_score]):
+        if doubled := find_repeated([*names, *[_SCORE] * has_score]):
             problem = f"two columns would have the name {quote(doubled[0])}: rename a file"
             raise UsageError(problem, parameter="scores", code="duplicate")
         tables: dict[str, dict[str, float]] = {}

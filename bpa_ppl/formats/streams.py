@@ -228,10 +228,10 @@ def read_beginning(path: AnyInput) -> bytes:
     return next(_plain_bytes(path), b"")
 
 
-def line_count(block: bytes) -> int:
+def count_lines(block: bytes) -> int:
     r"""Return the number of newlines, five times as fast as `bytes.count`.
 
-    >>> line_count(b"a cat\na dog\n")
+    >>> count_lines(b"a cat\na dog\n")
     2
     """
     import numpy as np
@@ -246,7 +246,7 @@ def _iter_text_chunks(
     for block in _whole_lines(chunks, size or _BLOCK):
         _check_text(block, origin, before)
         yield block
-        before += line_count(block)
+        before += count_lines(block)
 
 
 def _check_text(block: bytes, origin: str, before: int = 0) -> None:
@@ -298,7 +298,7 @@ def read_text(path: AnyInput) -> str:
     café
     """
     data = b"".join(_plain_bytes(path, _WHOLE_GIB))
-    text = decoded(data, path, 1)
+    text = decode(data, path, 1)
     _check_text(data, origin_name(path))
     return text
 
@@ -320,13 +320,13 @@ def read_lines(path: AnyInput) -> list[str]:
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
-def decoded(data: bytes, path: AnyInput, line: int) -> str:
+def decode(data: bytes, path: AnyInput, line: int) -> str:
     r"""Return bytes as text; they begin in the given line of the file.
 
     Raises:
         DataError: naming the line, if they are not UTF-8.
 
-    >>> decoded(b"caf\xc3\xa9", "dev.ref", 1)
+    >>> decode(b"caf\xc3\xa9", "dev.ref", 1)
     'café'
     """
     try:
@@ -342,14 +342,14 @@ def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
     r"""Yield the lines of blocks of whole lines, without their ends (`\n` or `\r\n`).
 
     Raises:
-        DataError: as `decoded`.
+        DataError: as `decode`.
 
     >>> list(text_lines([b"a cat\r\na dog\n"], "dev"))
     ['a cat', 'a dog']
     """
     first = 1
     for block in blocks:
-        lines = decoded(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
+        lines = decode(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
         yield from lines
         first += len(lines)
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.streams import arrow_file, decoded
-from bpa_ppl.names import repeated
+from bpa_ppl.formats.streams import arrow_file, decode
+from bpa_ppl.names import find_repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,22 +91,22 @@ def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None
         columns = read_csv_columns(data, [pa.float64()] * width)
     except (pa.ArrowException, ValueError):
         return None
-    values = np.stack(list(map(values_of, columns)), axis=1)
+    values = np.stack(list(map(to_numpy, columns)), axis=1)
     return values if np.all(np.abs(values) < TOO_LARGE) else None
 
 
 def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
-    r"""Return the columns of a table separated by spaces, in types of Arrow; see `csv_table`.
+    r"""Return the columns of a table separated by spaces, in types of Arrow; see `read_csv_table`.
 
     >>> import pyarrow as pa
     >>> read_csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
     [2]
     """
     named = {str(place): kind for place, kind in enumerate(types)}
-    return [column.combine_chunks() for column in csv_table(data, " ", named).columns]
+    return [column.combine_chunks() for column in read_csv_table(data, " ", named).columns]
 
 
-def csv_table(
+def read_csv_table(
     data: Any,
     delimiter: str,
     types: Mapping[str, Any],
@@ -166,7 +166,7 @@ def format_shortest(value: float | np.float32) -> str:
     return str(value).removesuffix(".0")
 
 
-def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
+def format_numbers(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
     """Return the shortest decimals that read back as the same 32-bit floats.
 
     Args:
@@ -174,7 +174,7 @@ def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> l
         missing: the text for NaN.
         json: whether −0 must keep its sign in JSON, which reads `-0` as an integer.
 
-    >>> printed(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
+    >>> format_numbers(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
     ['0.1', '-6', '0.0', '-0.0', 'null']
     """
     # As integers, so that −0 keeps its sign.
@@ -230,10 +230,10 @@ def means_missing(text: str) -> bool:
     return _NO_NUMBER.fullmatch(text) is not None
 
 
-def shown(value: Any) -> str:
+def abbreviate(value: Any) -> str:
     """Return a value as JSON writes it, abbreviated.
 
-    >>> shown(True), shown("word")
+    >>> abbreviate(True), abbreviate("word")
     ('true', "'word'")
     """
     if value is None or isinstance(value, bool):
@@ -242,11 +242,11 @@ def shown(value: Any) -> str:
     return reprlib.repr(value)
 
 
-def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column as one array.
 
     >>> import pyarrow as pa
-    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
+    >>> combine_chunks(pa.chunked_array([[1], [2]])).to_pylist()
     [1, 2]
     """
     import pyarrow as pa
@@ -258,7 +258,7 @@ def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
-def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
+def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
     """Return (rows,) the numbers of a column; read-only.
 
     Args:
@@ -266,12 +266,12 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
         missing: the value for null.
 
     >>> import pyarrow as pa
-    >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
+    >>> to_numpy(pa.array([1.5, None])), to_numpy(pa.array([2, None])[:1])
     (array([1.5, nan]), array([2]))
     """
     import pyarrow as pa
 
-    array = single_array(column)
+    array = combine_chunks(column)
     if array.null_count:
         if np.isnan(missing) and pa.types.is_integer(array.type):
             array = array.cast(pa.float64(), safe=False)
@@ -279,7 +279,7 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     return np.from_dlpack(array)
 
 
-def strict_values(
+def parse_strictly(
     block: bytes, origin: str, first: int, parameter: str = "format"
 ) -> tuple[list[Any], list[int]]:
     r"""Return what each line says, and its number; NaN and Infinity are numbers.
@@ -293,7 +293,7 @@ def strict_values(
     Raises:
         DataError: with file and line, if one is not JSON, or an object has a key twice.
 
-    >>> strict_values(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
+    >>> parse_strictly(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
     """
@@ -303,7 +303,7 @@ def strict_values(
 
 
 def _parse_strictly(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
-    text = decoded(line, origin, number)
+    text = decode(line, origin, number)
     code, parameter = "bad-line", None
     try:
         value = json.loads(text, object_pairs_hook=check_pairs)
@@ -335,7 +335,7 @@ def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        name = quote(repeated(name for name, _ in pairs)[0])
+        name = quote(find_repeated(name for name, _ in pairs)[0])
         problem = f"the field {name} occurs twice in one object: rename one"
         raise DataError(problem, code="duplicate")
     return fields

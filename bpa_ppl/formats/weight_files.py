@@ -19,7 +19,7 @@ from bpa_ppl.formats.streams import (
     read_text,
 )
 from bpa_ppl.formats.values import format_shortest, parse_finite
-from bpa_ppl.names import count_by_label, expand, group_by_label, repeated
+from bpa_ppl.names import count_by_label, expand, find_repeated, group_by_label
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending
@@ -60,7 +60,7 @@ def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     names, values = zip(*pairs, strict=True)
     if not any(names):
         return unnamed_weights(values, origin)
-    for name in repeated(names):
+    for name in find_repeated(names):
         raise DataError(f"two weights of {name}: remove one", origin, code="duplicate")
     return Weights(pairs, origin)
 

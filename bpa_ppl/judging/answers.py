@@ -24,7 +24,7 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.priors.prior import log_density_of_scale
-from bpa_ppl.models.probabilities import normalised
+from bpa_ppl.models.probabilities import normalise
 from bpa_ppl.sampling.newton import (
     Point,
     combine_components,
@@ -149,7 +149,7 @@ def evaluate_density(theta: Float64, answers: Answers, prior: Gaussian, slip: fl
     (features, base), chosen = answers
     rows = np.arange(len(base))
     scores = features @ theta + base
-    log_total, p = normalised(scores, axis=1)
+    log_total, p = normalise(scores, axis=1)
     log_own = np.log1p(-slip) + scores[rows, chosen] - log_total[:, 0]
     with np.errstate(divide="ignore"):  # without slips it is −∞
         log_p = np.logaddexp(log_own, np.log(slip / 3))

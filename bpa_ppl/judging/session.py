@@ -37,7 +37,7 @@ from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
@@ -459,7 +459,7 @@ def _gaussian(prior: Prior) -> Gaussian:
 def _candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
     """Return the weighted features of all candidates, and the score of the fixed ones."""
     table = recipe.apply(lists)
-    columns = places_of(recipe.free, table.feature_names)
+    columns = find_positions(recipe.free, table.feature_names)
     base = np.array([fixed.get(name, 0.0) for name in table.feature_names])
     numbers: dict[str, int] = {}
     text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]

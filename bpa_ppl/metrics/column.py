@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import means_missing
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
-from bpa_ppl.nbest import NBest, feature_of
+from bpa_ppl.nbest import NBest, find_feature
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
@@ -129,7 +129,7 @@ def describe_judgements(nbest: NBest, name: str) -> str:
     words = set(re.findall("[a-z]+", name.lower()))
     if not words & _JUDGEMENTS and not (words & _SCORES and _is_on_a_scale(nbest, name)):
         return ""
-    use = "not used" if feature_of(nbest, name) is None else "a feature"
+    use = "not used" if find_feature(nbest, name) is None else "a feature"
     return f"{name} is {use}: if people judged so, name it as the gain"
 
 
@@ -154,7 +154,7 @@ def read_column(nbest: NBest, name: str) -> Float64:
     >>> read_column(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
     [-5.0, nan]
     """
-    if (feature := feature_of(nbest, name)) is not None:
+    if (feature := find_feature(nbest, name)) is not None:
         return feature.astype(np.float64)
     if name not in nbest.extras:
         names = ", ".join(numeric_columns(nbest)) or "none"
@@ -181,7 +181,7 @@ def read_column(nbest: NBest, name: str) -> Float64:
     return values
 
 
-def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
+def select_marked(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
     """Return the lists of the marked candidates; those with fewer than two are left out.
 
     Args:
@@ -194,7 +194,7 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
-    >>> kept, rows = with_judged(lists, np.array([True, False, True, True, False]))
+    >>> kept, rows = select_marked(lists, np.array([True, False, True, True, False]))
     >>> kept.texts(0), rows.tolist()
     (['a', 'c'], [0, 2])
     """
@@ -228,7 +228,7 @@ def select_judged(nbest: NBest, gain: Metric) -> tuple[NBest, Int64]:
         rows = rows[np.repeat(having, nbest.sizes)]
         lists = nbest.select(np.flatnonzero(having))
     for name in gain.columns:
-        lists, kept = with_judged(lists, np.isfinite(read_column(lists, name)))
+        lists, kept = select_marked(lists, np.isfinite(read_column(lists, name)))
         rows = rows[kept]
     if len(nbest) and not len(lists):
         names = ", ".join(gain.columns)
@@ -285,5 +285,5 @@ def is_choice_of_two(gain: Metric, nbest: NBest) -> bool:
     if not isinstance(gain, Column) or gain.column not in columns:
         return False
     gains = read_column(nbest, gain.column)
-    judged, rows = with_judged(nbest, np.isfinite(gains))
+    judged, rows = select_marked(nbest, np.isfinite(gains))
     return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

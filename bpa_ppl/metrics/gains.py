@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64, Int64, members
+from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
@@ -207,7 +207,7 @@ def corpus_score(
     if config.columns:
         message = f"{config.key} is a column of n-best lists: texts have no such score"
         raise UsageError(message, parameter="metric", code="not-supported")
-    texts = members(candidates, "candidates")
+    texts = to_members(candidates, "candidates")
     for text in texts:
         require(text, str, "candidates are one text for each sentence", "candidates")
     features = [np.zeros((1, 1))] * len(texts)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, text_table
+from bpa_ppl._runtime.messages import format_count, format_table
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.column import select_judged
@@ -114,14 +114,14 @@ class Headroom:
     def __str__(self) -> str:
         rows = [[n, *(f"{v:.{d}f}" for _, v, d in to_cells(s))] for n, s in self.choices.items()]
         titles = ["", *(title for title, *_ in to_cells(self.choices[_ORACLE]))]
-        table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
+        table = format_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles) - skipped
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
         notes = [f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"]
         if skipped:
             reason = "fewer than two candidates are judged, or no reference"
-            notes.append(f"{counted(skipped, 'list')} left out: {reason}")
+            notes.append(f"{format_count(skipped, 'list')} left out: {reason}")
         return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
 
 

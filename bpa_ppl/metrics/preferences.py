@@ -35,7 +35,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, log_info
+from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.nbest import NBest
 
@@ -132,7 +132,7 @@ class Comparisons(NamedTuple):
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
-    >>> _, pairs = compared_lists(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
+    >>> _, pairs = select_compared(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
     >>> pairs.better.tolist(), pairs.worse.tolist(), pairs.weight.round(2).tolist()
     ([2, 2, 0], [0, 1, 1], [0.33, 0.33, 0.33])
     >>> pairs.accuracy(np.array([1.0, 1.0, 2.0])).round(3).tolist()  # (1 + 1 + 1/2) / 3
@@ -231,13 +231,13 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
         log_info(
-            f"{locate(nbest.origin)}{counted(both, 'pair')} of candidates preferred in both "
+            f"{locate(nbest.origin)}{format_count(both, 'pair')} of candidates preferred in both "
             "directions; all judgements are kept, because contradictions are evidence too"
         )
     return _lay_out(nbest, choices, ties or tied > 0, counts)
 
 
-def compared_lists(nbest: NBest) -> tuple[NBest, Comparisons]:
+def select_compared(nbest: NBest) -> tuple[NBest, Comparisons]:
     """Return the lists in which a candidate is preferred to another one, and these pairs.
 
     Raises:

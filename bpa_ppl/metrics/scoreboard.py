@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from bpa_ppl._runtime.messages import decimals_for, has_width, text_table
+from bpa_ppl._runtime.messages import choose_decimals, format_table, has_width
 from bpa_ppl.metrics.gains import resolve, score_choice
 from bpa_ppl.metrics.metric import METRICS, Metric, Score
 from bpa_ppl.nbest import NBest
@@ -35,7 +35,7 @@ class Scoreboard:
     titles: tuple[str, str] = ("canonical", "adapted")
 
     def __str__(self) -> str:
-        table = text_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
+        table = format_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
         lines = [table, f"{self.changed} of {self.sentences} choices changed"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
@@ -59,7 +59,7 @@ class Scoreboard:
         ):
             change = new - old
             if name.lower() not in (*METRICS, "length") and has_width(abs(change), new):
-                n = decimals_for(abs(change), n)  # a column of any scale
+                n = choose_decimals(abs(change), n)  # a column of any scale
             rows.append((name, f"{old:.{n}f}", f"{new:.{n}f}", f"{change:+.{n}f}"))
         return rows
 

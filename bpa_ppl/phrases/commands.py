@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from bpa_ppl._runtime.messages import text_table
+from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 
@@ -197,7 +197,7 @@ def weigh(
         [feature, *(f"{value:.2f}" for value in values)]
         for feature, *values in zip(fits["direct"].names, *weights, strict=True)
     ]
-    shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
+    shared.echo_status(format_table(rows, ("weight", *fits), align="lrr"), quiet)
     table = table if best is None else table.best(best)
     write_table(table, output)
     shared.echo_status(f"{len(table):,} phrase pairs", quiet)
@@ -268,4 +268,4 @@ def subdomains(
         subdomains.typical_words("source"), subdomains.typical_words("target"), strict=True
     )
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(typical)]
-    shared.echo_status(text_table(rows, ("z", "typical source words", "target words")), quiet)
+    shared.echo_status(format_table(rows, ("z", "typical source words", "target words")), quiet)

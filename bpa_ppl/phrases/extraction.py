@@ -14,7 +14,7 @@ import pyarrow as pa
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_chunks
+from bpa_ppl.formats.streams import AnyPath, decode, origin_name, read_chunks
 from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
 from bpa_ppl.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.phrases.tree import PhraseTree
@@ -147,7 +147,7 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
 def _lines(path: AnyPath) -> Iterator[bytes]:
     first = 1
     for block in read_chunks(path):
-        decoded(block, path, first)
+        decode(block, path, first)
         lines = block.split(b"\n")[:-1]
         first += len(lines)
         yield from lines

@@ -39,7 +39,7 @@ from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.phrases.tables import (
@@ -196,7 +196,7 @@ class Variant:
         """Return data with the counts and features that the variant uses."""
         names = data.names if self.features is None else self.features
         if names != data.names:
-            columns = data.features[:, places_of(names, data.names)]
+            columns = data.features[:, find_positions(names, data.names)]
             data = data._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
         return data._replace(count=np.ones_like(data.count)) if self.flat else data
 

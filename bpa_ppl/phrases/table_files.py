@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.parquet import parquet_errors
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decode
 from bpa_ppl.phrases.tables import (
     SIDES,
     PhraseCounts,
@@ -264,7 +264,7 @@ def _read_text(
     """
     parts, first = [], 1
     for block in file.chunks():
-        decoded(block, file.origin, first)
+        decode(block, file.origin, first)
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
         starts = pa.py_buffer(np.append(0, ends))
         lines = pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(block))
@@ -289,7 +289,7 @@ def _read_text(
         if len(wrong):
             row, kind = int(wrong[0]), "alignment points like 0-0 1-2"
             if size:
-                kind = f"{counted(size, 'number')} ≥ 0{_up_to(most)}"
+                kind = f"{format_count(size, 'number')} ≥ 0{_up_to(most)}"
             message = f"field {column + 1} must be {kind}, not {field[row].as_py().strip()!r}"
             raise DataError(message, line=first + row, code="bad-number" if size else "bad-line")
         parts.append((*phrases, values))

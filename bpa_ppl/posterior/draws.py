@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.names import places_of, repeated
+from bpa_ppl.names import find_positions, find_repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
@@ -134,7 +134,7 @@ class Draws:
         _require(actual[0] * actual[1] > 0, problem, "values", "no-data")
         problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
         _require(self.kind != "point" or actual[:2] == (1, 1), problem, "kind", "mismatch")
-        if twice := repeated((*self.features, *self.fixed)):
+        if twice := find_repeated((*self.features, *self.fixed)):
             problem = f"{twice[0]!r:.80} names two weights: feature names must be unique"
             raise DataError(problem, parameter="features", code="duplicate")
         for site in self.sites:
@@ -161,7 +161,9 @@ class Draws:
 
     def __repr__(self) -> str:
         chains, draws = self.shape
-        return f"Draws({self.kind}, {chains} × {draws}, {counted(len(self.features), 'feature')})"
+        return (
+            f"Draws({self.kind}, {chains} × {draws}, {format_count(len(self.features), 'feature')})"
+        )
 
     def __str__(self) -> str:
         chains, draws = self.shape
@@ -171,7 +173,7 @@ class Draws:
         return "\n".join(
             (
                 f"kind      {self.kind}",
-                f"shape     {counted(chains, 'chain')} × {counted(draws, 'draw')}",
+                f"shape     {format_count(chains, 'chain')} × {format_count(draws, 'draw')}",
                 f"features  {len(self.features)}: {', '.join(self.features[:_FEW])}{more}",
                 f"sampler   {record.sampler.name or 'not recorded'}{chosen}",
                 f"observed  {record.observed}",
@@ -389,7 +391,7 @@ class Draws:
         differing = ", ".join(sorted(set(features) ^ set(self.features)))
         problem = f"posteriors of different features cannot be compared: {differing}"
         _require(not differing, problem, code="mismatch")
-        weights = self.weights[..., places_of(features, self.features)]
+        weights = self.weights[..., find_positions(features, self.features)]
         return Draws({WEIGHTS: weights}, features, self.kind, self.log_weight)
 
     def resampled(self, seed: int = 0) -> Draws:

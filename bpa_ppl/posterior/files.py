@@ -23,7 +23,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import access_error, atomic_path
-from bpa_ppl.names import repeated
+from bpa_ppl.names import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
     split_groups,
@@ -284,7 +284,7 @@ def _values(variable: Any) -> npt.NDArray[Any] | None:
     missing = np.asarray(attrs.get("_FillValue", np.nan))
     is_date = " since " in str(attrs.get("units", ""))
     is_encoded = is_date or _ENCODED & attrs.keys() or not np.isnan(missing).all()
-    if kind.kind not in "iuf" or is_encoded or repeated(variable.dimensions):
+    if kind.kind not in "iuf" or is_encoded or find_repeated(variable.dimensions):
         return None
     return np.asarray(variable[...]).astype(kind.newbyteorder("="))
 

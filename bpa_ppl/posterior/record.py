@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, field, structs
 
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.weights import CANONICAL, Start
 
@@ -46,7 +46,7 @@ class Agreement(Struct, frozen=True):
     alpha: float | None
 
     def __str__(self) -> str:
-        both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"
+        both = f"{self.raters} raters answered {format_count(self.pairs, 'pair')} in common"
         if not self.pairs:
             return both
         alpha = "" if self.alpha is None else f" (Krippendorff's α {self.alpha:.2f})"
@@ -85,8 +85,8 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.kind == "nothing":
             return self.kind
         if self.kind == "preferences":
-            return f"preferences, {counted(self.sentences or 0, 'choice')}"
-        return f"{self.kind} of {counted(self.sentences or 0, 'list')} by {self.gain}"
+            return f"preferences, {format_count(self.sentences or 0, 'choice')}"
+        return f"{self.kind} of {format_count(self.sentences or 0, 'list')} by {self.gain}"
 
 
 class ComponentRecord(Struct, frozen=True, omit_defaults=True):

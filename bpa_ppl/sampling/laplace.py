@@ -23,7 +23,7 @@ from bpa_ppl.components import Count, Positive
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
 from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.mode import disperse_starts, mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode
@@ -105,7 +105,7 @@ class Laplace(Sampler, frozen=True):
         pilot = make_pilot_proposal(target, self.degrees_of_freedom)
         proposal = with_tuned_mixture(pilot, propose(target, pilot, 1, _TUNING_DRAWS, stream=1))
         proposals = propose(target, proposal, 1, self.draws)
-        log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
+        log_weight, k_hat = smooth_log_weights(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         mode = mode_of(target)
         sampled = Sampled(
@@ -354,7 +354,7 @@ def assess_proposals(target: Target) -> Fit:
         return None, np.inf, reason
     log_ratio = _pilot(target, student).log_ratio
     equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
-    k_hat = 0.0 if equal else pareto_smoothed(log_ratio)[1]
+    k_hat = 0.0 if equal else smooth_log_weights(log_ratio)[1]
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
 
 
@@ -425,7 +425,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
         flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
         effective = _effective_share(drawn.log_ratio[0])
         equal = _nearly_equal(drawn.log_ratio)
-        k_hat = 0.0 if equal else pareto_smoothed(drawn.log_ratio)[1]
+        k_hat = 0.0 if equal else smooth_log_weights(drawn.log_ratio)[1]
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
     return student._replace(share=0.5), k_hat, effective

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, log_info
+from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.column import is_choice_of_two, select_judged
@@ -29,7 +29,7 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import RATER, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
-from bpa_ppl.nbest import NBest, content_hash, deviation_within
+from bpa_ppl.nbest import NBest, content_hash, measure_deviation
 from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.weights import CANONICAL, Match, match
@@ -77,7 +77,7 @@ class Scored(NamedTuple):
             return None
         if isinstance(self.gain, TER) or not len(self.lists):
             return 1.0
-        return deviation_within(self.lists, self.gains) or 1.0
+        return measure_deviation(self.lists, self.gains) or 1.0
 
     @property
     def named_raters(self) -> Mapping[str, int]:
@@ -380,7 +380,7 @@ def _select_judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
     judged = select_judged(lists, gain)[0]
     if skipped := len(lists) - len(judged):
         reason = "fewer than two candidates are judged" if gain.columns else "no reference"
-        log_info(f"{counted(skipped, 'list')} left out: {reason}")
+        log_info(f"{format_count(skipped, 'list')} left out: {reason}")
     return judged
 
 

@@ -39,8 +39,8 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
-from bpa_ppl.names import places_of
-from bpa_ppl.nbest import NBest, centred
+from bpa_ppl.names import find_positions
+from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored, observe
@@ -188,7 +188,7 @@ def _unknown_scale(
     has_start = match.origin == EQUAL or any(defaults.get(name) for name in scaled)
     factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
     typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
-    return Scale(typical, correlation_within(lists, scaled))
+    return Scale(typical, correlate_within(lists, scaled))
 
 
 def build_and_record(
@@ -283,7 +283,7 @@ def _learn_scale(
     return float(f"{np.exp(log_scale):.3g}")
 
 
-def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
+def correlate_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
     """Return the correlation of each pair of features within lists, over all lists.
 
     Args:
@@ -293,11 +293,11 @@ def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, st
     >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
     >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
-    >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
+    >>> round(correlate_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
     -1.0
     """
-    columns = nbest.features[:, places_of(names, nbest.feature_names)]
-    values = centred(columns, nbest.sizes)
+    columns = nbest.features[:, find_positions(names, nbest.feature_names)]
+    values = centre(columns, nbest.sizes)
     values /= np.sqrt(np.mean(values**2, axis=0))
     matrix = values.T @ values / len(values)
     return {

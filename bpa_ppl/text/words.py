@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, decoded, read_chunks
+from bpa_ppl.formats.streams import AnyPath, decode, read_chunks
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")
@@ -42,7 +42,7 @@ def iter_lines(path: AnyPath) -> Iterator[list[str]]:
     """
     line = 1
     for block in read_chunks(path):
-        lines = decoded(block, path, line).split("\n")[:-1]
+        lines = decode(block, path, line).split("\n")[:-1]
         yield lines
         line += len(lines)
 

@@ -24,7 +24,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bpa_ppl._runtime.messages import text_table
+from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.diagnostics.pages.figures import WIDTH, save
 from bpa_ppl.formats.streams import atomic_writer
 
@@ -219,7 +219,7 @@ class Outcome:
 
     def __str__(self) -> str:
         title, table, notes = self._shown()
-        text = text_table([list(map(str, row)) for row in table.rows], table.header)
+        text = format_table([list(map(str, row)) for row in table.rows], table.header)
         return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
 
     def _repr_html_(self) -> str:

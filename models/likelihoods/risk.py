@@ -68,8 +68,8 @@ def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Arra
     """Return −E[loss], and its derivative by the scores, −p(e) (loss(e) − E[loss])."""
     import jax.numpy as jnp
 
-    from bpa_ppl.models.probabilities import normalised
+    from bpa_ppl.models.probabilities import normalise
 
-    p = normalised(scores)[1]
+    p = normalise(scores)[1]
     risk = jnp.einsum("sn,sn->s", p, loss)  # not a sum, see `_shared_log_p`
     return -risk, -p * (loss - risk[:, None])

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import text_table, warn_user
+from bpa_ppl._runtime.messages import format_table, warn_user
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.names import matches, places_of, with_labels
+from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
@@ -290,7 +290,7 @@ class Evidence(NamedTuple):
         >>> one.names, one.precision.tolist(), one.shift.tolist()
         (('b',), [[3.0]], [1.0])
         """
-        index = places_of(names, self.names)
+        index = find_positions(names, self.names)
         return Evidence(
             tuple(names),
             self.precision[np.ix_(index, index)],
@@ -405,7 +405,7 @@ class Hierarchy(NamedTuple):
             numbers = f"{self.mean[k] * size[k]:.3f}", f"{between[k] * size[k]:.3f}"
             rows.append((self.names[k], *numbers, verdict))
         title = "weight × standard deviation within lists" if known else "weight, raw units"
-        return text_table(rows, (title, "mean", "between", ""), align="lrrl")
+        return format_table(rows, (title, "mean", "between", ""), align="lrrl")
 
 
 def fit_hierarchy(
@@ -491,7 +491,7 @@ def match_domains(
     precision, shift = np.zeros((count, size, size)), np.zeros((count, size))
     means, variances, log_spread = np.full((3, count, size), np.nan)
     for d, domain in enumerate(domains.values()):
-        index = places_of(domain.names, names)
+        index = find_positions(domain.names, names)
         precision[d][np.ix_(index, index)], shift[d, index] = domain.precision, domain.shift
         means[d, index], variances[d, index] = domain.prior_mean, domain.prior_variance
         if domain.spread is not None:

@@ -17,7 +17,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import check_pairs
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.weights import Match
@@ -332,7 +332,7 @@ class Prior(NamedTuple):
             raise _invalid("prior", problem, "not-supported")
         if self.covariance is None:
             return self._select(rest)
-        kept = places_of(rest, features)
+        kept = find_positions(rest, features)
         fixed = [k for k, name in enumerate(features) if name in weights]
         covariance = np.asarray(self.covariance, np.float64)
         slope = np.linalg.solve(covariance[np.ix_(fixed, fixed)], covariance[np.ix_(fixed, kept)]).T
@@ -346,7 +346,7 @@ class Prior(NamedTuple):
 
     def _select(self, names: Sequence[str]) -> Prior:
         """Return the marginal prior of some features, in their order."""
-        index = places_of(names, self.names or ())
+        index = find_positions(names, self.names or ())
         return Prior(
             self.mean[index],
             None if self.variance is None else self.variance[index],
@@ -376,7 +376,7 @@ class Prior(NamedTuple):
         if not others.is_gaussian:
             raise _invalid("others", "a Gaussian prior", "not-supported")
         mean, covariance = others.mean.copy(), others.full_covariance
-        index, part = places_of(common, names), self.matched(common)
+        index, part = find_positions(common, names), self.matched(common)
         mean[index], covariance[np.ix_(index, index)] = part.mean, part.full_covariance
         return Prior(mean, covariance=covariance, names=names)
 

@@ -44,7 +44,7 @@ from bpa_ppl.diagnostics.baseline_table import (
     sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import CANONICAL, FEATURE, FIRST, LOGISTIC, MEAN, Baselines
-from bpa_ppl.metrics.preferences import compared_lists
+from bpa_ppl.metrics.preferences import select_compared
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.reporting import describe_improvement, evaluate_improvement
@@ -166,7 +166,7 @@ def test_accuracy_by_hand() -> None:
         ties=[[[2, 3]], [[0, 1]], None],
         rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
     )
-    compared, pairs = compared_lists(lists)
+    compared, pairs = select_compared(lists)
     assert pairs.sentences.tolist() == [0, 2]
     assert pairs.undecided == 2
     assert pairs.list_weight.tolist() == [5, 2]
@@ -175,7 +175,7 @@ def test_accuracy_by_hand() -> None:
     # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
     scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
     assert pairs.accuracy(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
-    nothing, none = compared_lists(lists.without("preferences", "rankings"))
+    nothing, none = select_compared(lists.without("preferences", "rankings"))
     assert (len(nothing), len(none.weight), none.undecided) == (0, 0, 2)
 
 

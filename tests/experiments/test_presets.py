@@ -13,7 +13,7 @@ from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.metrics.column import read_column
-from bpa_ppl.nbest import deviation_within
+from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.sampling.arguments import PRESETS, Arguments
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -29,7 +29,7 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, gain="comet", **options)
-    unit = deviation_within(lists, read_column(lists, "comet"))
+    unit = measure_deviation(lists, read_column(lists, "comet"))
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
     pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
     pairs["unit"] = pytest.approx(unit, rel=0.005)

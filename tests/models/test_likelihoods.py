@@ -24,7 +24,7 @@ from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, find_order, tabulate
-from bpa_ppl.nbest import deviation_within
+from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.observations import observe
 from bpa_ppl.weights import match
@@ -165,7 +165,7 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
 
 
 def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
-    spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
+    spread = measure_deviation(lists_with_gain_column, lists_with_gain_column.extras["quality"])
     per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
     for name, (setting, value) in per_unit.items():
         posterior = adapt(

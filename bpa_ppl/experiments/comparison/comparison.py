@@ -29,10 +29,10 @@ from bpa_ppl.experiments.estimates import concatenate_runs, largest_r_hat, small
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
 from bpa_ppl.metrics.gains import count_statistics, reported_metrics, resolve, select_choices
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.statistics import copied_chains
+from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.
@@ -242,7 +242,7 @@ def compare(
         draws = together.reordered((truth or expected).features)
         result = SamplerResult(name, measure_efficiency(runs, draws), draws=draws)
         if truth is not None:
-            copies = copied_chains([*draws.weights, *truth.weights])
+            copies = find_copied_chains([*draws.weights, *truth.weights])
             if any(i < len(draws.weights) <= j for i, j in copies):
                 same = f"{name} has the draws of the reference, which they cannot be compared with"
                 raise DataError(f"{same}: pass other runs", code="duplicate")
@@ -402,7 +402,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
 def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what draws record of their data and model, for features in this order."""
     record, ids = draws.record, draws.sentence_ids
-    order = places_of(features, draws.features)
+    order = find_positions(features, draws.features)
     count = record.observed.sentences
     if count is None and ids is not None:
         count = len(ids)

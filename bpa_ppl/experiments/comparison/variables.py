@@ -17,7 +17,7 @@ from bpa_ppl.posterior.arviz_functions import InferenceData, split_groups, to_tr
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, tail_shapes
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
 
 _MAX_NAMED = 5  # variables in a sentence
 
@@ -216,7 +216,7 @@ def _find_unsuitable(
                     )
             continue
         share = np.nan_to_num(min(ess(x), ess(x, "tail"))) / x.size
-        if tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
+        if estimate_tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
             heavy.append(label)
     return {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
 

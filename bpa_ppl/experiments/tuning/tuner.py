@@ -13,7 +13,7 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.metrics.gains import count_statistics
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.weights import AnyWeights, Match, match
 
@@ -151,7 +151,9 @@ def prepare_lists(
     """
     nbest = demote_to_extras(nbest, metric.columns)
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)
-    features = nbest.features[:, places_of(matched.names, nbest.feature_names)].astype(np.float64)
+    features = nbest.features[:, find_positions(matched.names, nbest.feature_names)].astype(
+        np.float64
+    )
     free = np.ascontiguousarray(features[:, matched.free])
     rest = features[:, ~matched.free] @ matched.values[~matched.free]
     return matched, TuningLists(nbest.offsets, free, rest, count_statistics(nbest, metric))
