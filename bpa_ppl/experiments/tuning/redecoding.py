@@ -24,7 +24,7 @@ from bpa_ppl.building import concatenate
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
-from bpa_ppl.experiments.tuning.tuner import TuningProblem, prepare_lists
+from bpa_ppl.experiments.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
@@ -140,7 +140,7 @@ def redecode(
         reason = "although the decoder still finds new candidates: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
-    matched, all_lists = prepare_lists(lists, path[0], metric, options.get("fixed"))
+    matched, all_lists = make_tuning_lists(lists, path[0], metric, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
     problem = TuningProblem(all_lists, metric, matched.free_values)
     gains = [problem.gain(point[matched.free]) for point in visited]

@@ -9,7 +9,7 @@ from typing import Any
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, prepare_lists
+from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices, metric_title
@@ -94,7 +94,7 @@ def reestimate(
     require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
     seed = check_seed(seed)
     chosen, metric = TUNERS.resolve(tuner, settings), resolve(gain, nbest)
-    matched, lists = prepare_lists(nbest, weights, metric, fixed, defaults)
+    matched, lists = make_tuning_lists(nbest, weights, metric, fixed, defaults)
     with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
         problem = TuningProblem(lists, metric, matched.free_values, seed, report)
         tuned = chosen.tune(problem)

@@ -119,7 +119,7 @@ class Tuner(Component, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not tune")
 
 
-def prepare_lists(
+def make_tuning_lists(
     nbest: NBest,
     weights: AnyWeights,
     metric: Metric,
@@ -145,7 +145,7 @@ def prepare_lists(
     >>> nbest = from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
-    >>> _, lists = prepare_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
+    >>> _, lists = make_tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
     >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
     ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
