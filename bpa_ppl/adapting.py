@@ -21,6 +21,7 @@ from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
+from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import describe_judgements, numeric_columns
 from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
@@ -383,16 +384,10 @@ def _set_up(
 
 def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     """Return the lists with all features; warn if canonical weights do not give their totals."""
-    prepared = prepare_lists(
-        nbest,
-        options.start,
-        gain,
-        features=options.features,
-        exclude=options.exclude,
-        categorical=options.categorical,
-        add=options.add,
-        progress=options.progress,
+    recipe = recipe_for(
+        nbest, gain, options.categorical, options.add, options.features, options.exclude
     )
+    prepared = prepare_lists(nbest, options.start, recipe, progress=options.progress)
     if prepared.match.origin == CANONICAL:
         check_totals(prepared.lists, prepared.match.values)
     elif options.features is None:

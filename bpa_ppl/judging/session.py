@@ -18,7 +18,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.prepared import prepare_lists
-from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.features.recipe import Recipe, recipe_for
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.judging.journal import (
     INFORMATION,
@@ -432,7 +432,7 @@ def _prepare(
         initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
         start = replace(start, weights=None, defaults=initial)
     gain = resolve(default_gain(lists, canonical=False))
-    prepared = prepare_lists(lists, start, gain, **options)
+    prepared = prepare_lists(lists, start, recipe_for(lists, gain, **options))
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")

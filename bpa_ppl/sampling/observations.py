@@ -329,38 +329,24 @@ def observe(
         return _observe_preferences(lists, observing)
     if ties is None:
         ties = _ties(observing, gain, lists, canonical=canonical)
-    if best is not None or not len(lists):
-        return _with_oracles(lists, gain, observing, best, ties, jobs, progress)
+    with_gains = observing.observes == "gains"
+    if best is None and not len(lists):  # nothing is searched for
+        none = np.zeros(0, np.int64)
+        best = Oracles(none, np.zeros(0), none, ties, gain.key, "")
+    if best is not None:
+        require(best, Oracles, "oracles come from the function oracles", "oracle")
+        if not (with_gains and len(lists)):
+            return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
+        with reporter(progress, "gains") as report:
+            return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
     judged = _select_judged(lists, gain, observing)
     preference = judged.scores(match.values) if match is not None and canonical else None
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
-        if observing.observes == "gains":
+        if with_gains:
             best, values = oracles_and_gains(judged, gain, progress=report, **options)
             return Scored(judged, gain, best, values)
         return Scored(judged, gain, oracles(judged, gain, progress=report, **options))
-
-
-def _with_oracles(
-    lists: NBest,
-    gain: Metric,
-    likelihood: Likelihood,
-    best: Oracles | None,
-    ties: str,
-    jobs: int,
-    progress: bool | Reporter,
-) -> Scored:
-    """Return lists whose oracles were found before, or no lists: nothing is searched for."""
-    if best is None:
-        none = np.zeros(0, np.int64)
-        best = Oracles(none, np.zeros(0), none, ties, gain.key, "")
-    require(best, Oracles, "oracles come from the function oracles", "oracle")
-    if likelihood.observes != "gains":
-        return Scored(lists, gain, best)
-    if not len(lists):
-        return Scored(lists, gain, best, np.zeros(0))
-    with reporter(progress, "gains") as report:
-        return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
 
 
 def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool) -> str:
