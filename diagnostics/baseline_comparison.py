@@ -1,6 +1,6 @@
 """Compare adapted weights with simple ways to choose, by leave-one-out or on new lists.
 
-The metric None stands for preferences, whose gain is the accuracy.
+The gain None stands for preferences, whose gain is the accuracy.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def compare_baselines(
     The gain of preferences is the accuracy: 1 for a pair of candidates that the scores order as the
     judge did, ½ if the scores are equal. The pairs of a ranking share its weight; answers of "no
     difference" are left out, and counted. There is a logistic regression in place of the ridge
-    regression and of the best system. Without a chosen metric, preferences are compared if the
+    regression and of the best system. Without a chosen gain, preferences are compared if the
     posterior was adapted to some, or if the lists have nothing else to compare by.
 
     On the adaptation sentences everything is leave-one-out: feature, direction and system are
@@ -120,20 +120,20 @@ def compare_baselines(
             return _compare(nbest, None, None)
         return _compare(demote_to_extras(nbest, default.columns), default, None)
     draws = as_draws(posterior)
-    metric = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
-    if metric is None and not has_preferences(nbest):
+    gain = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
+    if gain is None and not has_preferences(nbest):
         raise explain_missing_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(recipe.for_training(nbest).nbest, metric, draws)
-    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), metric)
+        return _compare(recipe.for_training(nbest).nbest, gain, draws)
+    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), gain)
     if not comparison.rows:
         raise explain_missing_gains(nbest, draws)
     return comparison
 
 
 def record_comparison(
-    draws: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
+    draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
 ) -> Draws:
     """Return a posterior with its comparison recorded, and log the result.
 
@@ -144,15 +144,15 @@ def record_comparison(
     Args:
         draws: from `adapt`.
         lists: the adaptation sentences, prepared, with their preferences.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
     """
-    given = isinstance(metric, Column) or (gains is not None and lacks_canonical(draws))
+    given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
     if draws.domains:  # the weights are those of a new domain
         return draws
-    if not (given or uses_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
+    if not (given or uses_preferences(draws)) or len(judge(lists, gain, gains).lists) < 2:
         return draws
-    comparison = _compare(lists, metric, draws, gains)
+    comparison = _compare(lists, gain, draws, gains)
     if comparison.warning:
         warn_user(comparison.warning)
     if message := comparison.share_of_best if comparison.warning else comparison.summary:
@@ -161,7 +161,7 @@ def record_comparison(
 
 
 def record_comparison_without_indicators(
-    draws: Draws, without: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
+    draws: Draws, without: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
 ) -> Draws:
     """Return a posterior whose comparison has a row of the weights without indicators.
 
@@ -172,13 +172,13 @@ def record_comparison_without_indicators(
         draws: from `record_comparison`.
         without: the posterior of the same lists where the weights of indicators are 0.
         lists: the adaptation sentences, prepared.
-        metric: of the gains.
+        gain: a metric or a column.
         gains: (candidates,) if they are available.
     """
     recorded = read_comparison(draws)
-    if recorded is None or metric is None or recorded.evaluation != LEFT_OUT:
+    if recorded is None or gain is None or recorded.evaluation != LEFT_OUT:
         return draws
-    comparison = _compare(lists, metric, draws, gains, without)
+    comparison = _compare(lists, gain, draws, gains, without)
     row = comparison.row(WITHOUT)
     log = warn_user if row is not None and row.verdict == WORSE else log_info
     log(comparison.of_indicators)
@@ -249,12 +249,12 @@ def choose_compared_gain(nbest: NBest, draws: Draws) -> Metric | None:
     return None if first else choose_gain(nbest, draws)
 
 
-def has_inputs(nbest: NBest, metric: Metric) -> bool:
-    """Return whether lists have the columns, references and sources that a metric needs."""
+def has_inputs(nbest: NBest, gain: Metric) -> bool:
+    """Return whether lists have the columns, references and sources that a gain needs."""
     references = bool(nbest.references) and all(nbest.references or ())
     inputs = {"references": references, "sources": nbest.sources is not None}
-    has_columns = set(metric.columns) <= {*nbest.feature_names, *nbest.extras}
-    return has_columns and all(inputs.get(name, True) for name in metric.needs)
+    has_columns = set(gain.columns) <= {*nbest.feature_names, *nbest.extras}
+    return has_columns and all(inputs.get(name, True) for name in gain.needs)
 
 
 def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
@@ -274,7 +274,7 @@ def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
 
 def _compare(
     lists: NBest,
-    metric: Metric | None,
+    gain: Metric | None,
     draws: Draws | None,
     gains: Float64 | None = None,
     without: Draws | None = None,
@@ -283,7 +283,7 @@ def _compare(
 
     Args:
         lists: the adaptation sentences, prepared.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
         draws: the posterior; None compares only the baselines.
         gains: (candidates,) if they are available.
         without: the posterior whose weights of indicators are 0, if that is compared too.
@@ -291,7 +291,7 @@ def _compare(
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    judged, unit = judge(lists, metric, gains), name_gain(metric)
+    judged, unit = judge(lists, gain, gains), name_gain(gain)
     nbest = judged.lists
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
@@ -317,7 +317,7 @@ def _compare(
         baselines = replace(baselines, indicators=columns, without=weights)
     sums = sum_gains(ways, judged.bounds(), judged.weight, log_loss)
     evaluation = IN_SAMPLE if in_sample else LEFT_OUT
-    rows, left_out = make_rows(sums, accuracy=metric is None), judged.left_out
+    rows, left_out = make_rows(sums, accuracy=gain is None), judged.left_out
     counts = left_out, doubtful, related, best, tuple(predictions)
     return BaselineComparison(rows, baselines, unit, evaluation, *counts)
 
@@ -417,7 +417,7 @@ def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
 
 
 def compare_with_recorded(
-    draws: Draws, lists: NBest, choice: Int64, metric: Metric | None
+    draws: Draws, lists: NBest, choice: Int64, gain: Metric | None
 ) -> BaselineComparison:
     """Compare choices from new lists with the baselines selected on the adaptation sentences.
 
@@ -428,7 +428,7 @@ def compare_with_recorded(
         draws: the posterior.
         lists: with its features.
         choice: (sentences,) positions.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
     """
     recorded = read_comparison(draws)
     best = None if recorded is None else recorded.best
@@ -439,16 +439,16 @@ def compare_with_recorded(
         varying = {name: value for name, value in spread if value > 0}
         signs = find_prior_signs(draws)
         baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
-    sums, unjudged = sum_gains_of_choices(draws, baselines, lists, choice, metric)
-    rows = make_rows(sums, accuracy=metric is None)
+    sums, unjudged = sum_gains_of_choices(draws, baselines, lists, choice, gain)
+    rows = make_rows(sums, accuracy=gain is None)
     if not baselines.best:
-        gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
-        baselines = replace(baselines, best=max(gain, key=lambda name: gain[name], default=FIRST))
-    return BaselineComparison(rows, baselines, name_gain(metric), unjudged=unjudged, best=best)
+        means = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
+        baselines = replace(baselines, best=max(means, key=lambda name: means[name], default=FIRST))
+    return BaselineComparison(rows, baselines, name_gain(gain), unjudged=unjudged, best=best)
 
 
 def sum_gains_of_choices(
-    draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, metric: Metric | None
+    draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, gain: Metric | None
 ) -> tuple[dict[tuple[str, str], Float64], int]:
     """Return sums of gains as `sum_gains`, and the number of candidates without a gain.
 
@@ -456,13 +456,13 @@ def sum_gains_of_choices(
     posterior, with each chosen candidate above the others.
     """
     judged: Gains | Answers
-    if metric is None:
+    if gain is None:
         judged = Answers(*select_compared(lists))
         lists, choice = judged.lists, choice[judged.pairs.sentences]
         if not len(lists):
             return {}, judged.left_out
     else:
-        gains = gains_in(lists, metric)
+        gains = gains_in(lists, gain)
         judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
     first = lists.offsets[:-1]
 
@@ -490,11 +490,11 @@ def sum_gains_of_choices(
     return sum_gains(ways, judged.bounds(), judged.weight, log_loss), judged.left_out
 
 
-def name_gain(metric: Metric | None) -> str:
+def name_gain(gain: Metric | None) -> str:
     """Return the name of a gain, as tables print it; None is that of preferences."""
-    if metric is None:
+    if gain is None:
         return ACCURACY
-    if isinstance(metric, Column):
-        return f"−{metric.title}" if metric.negative else metric.title
-    unit = " in words" if metric.key in _IN_WORDS else ""
-    return f"{metric.key} gain{unit}"
+    if isinstance(gain, Column):
+        return f"−{gain.title}" if gain.negative else gain.title
+    unit = " in words" if gain.key in _IN_WORDS else ""
+    return f"{gain.key} gain{unit}"

@@ -273,17 +273,17 @@ class Answers:
         return {RANDOM: ones / 2, BEST: ones}
 
 
-def judge(lists: NBest, metric: Metric | None, gains: Float64 | None = None) -> Gains | Answers:
+def judge(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Gains | Answers:
     """Return the lists with two judged candidates or a preference, and how they were judged.
 
     Args:
         lists: the lists.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
     """
-    if metric is None:
+    if gain is None:
         return Answers(*select_compared(lists))
-    gains = gains_in(lists, metric) if gains is None else gains
+    gains = gains_in(lists, gain) if gains is None else gains
     judged = np.isfinite(gains)
     nbest, rows = select_marked(lists, judged)
     return Gains(nbest, gains[rows], int(np.sum(~judged)))
