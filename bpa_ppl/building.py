@@ -15,10 +15,10 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
-from bpa_ppl.formats.records import IN_MEMORY, block_of_records
+from bpa_ppl.formats.records import IN_MEMORY, parse_records
 from bpa_ppl.formats.references import SentenceLines
-from bpa_ppl.formats.samples import block_of_samples
-from bpa_ppl.formats.schema import Schema, checked_first_id
+from bpa_ppl.formats.samples import build_block
+from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.names import AnyReferences, find_positions
 from bpa_ppl.nbest import (
@@ -206,7 +206,7 @@ def from_records(
     [[-1.0], [-2.0]]
     """
     options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin))
-    columns = block_of_records(records, options)
+    columns = parse_records(records, options)
     lists = build_lists(columns, references, sources, bad, first_id)
     warn_positions(lists, lists.feature_names)
     return lists
@@ -241,7 +241,7 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    return build_lists(block_of_samples(texts, logprobs), references, sources)
+    return build_lists(build_block(texts, logprobs), references, sources)
 
 
 def build_lists(
@@ -262,12 +262,12 @@ def build_lists(
         first_id: the id of the first sentence.
         numbers: names of columns whose values must be numbers.
 
-    >>> build_lists(block_of_records([{"id": 0, "text": "a"}]), ["b"], None)
+    >>> build_lists(parse_records([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 candidate, 0 features, references)
     """
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = IN_MEMORY._replace(
-        bad=bad, first_id=checked_first_id(first_id), names=ColumnNames({}, NBest.origin)
+        bad=bad, first_id=check_first_id(first_id), names=ColumnNames({}, NBest.origin)
     )
     lines: dict[str, SentenceLines] = {}
     if references is not None:

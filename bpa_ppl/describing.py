@@ -14,7 +14,7 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.building import describe_position
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import means_of_lists
+from bpa_ppl.formats.averages import average_lists
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
@@ -169,7 +169,7 @@ class Description(Outcome):
         plain["plan"] = None if self.plan is None else self.plan._asdict()
         return plain
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the sizes, the columns, and the rest as notes."""
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
@@ -306,7 +306,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
 
 def _suggest_use(name: str, values: Column, nbest: NBest) -> str:
     """Return how to use the numbers in a column of lists, unless they are used."""
-    means = means_of_lists(name, values)
+    means = average_lists(name, values)
     entries = (one for of in values if isinstance(of, list | tuple) for one in of)
     of_raters = any(isinstance(one, dict) and name in one for one in entries)
     if of_raters or not set(means).isdisjoint((*nbest.feature_names, *nbest.extras)) or not means:

@@ -192,7 +192,7 @@ class Judges(Outcome):
         """Return the result as plain data, for JSON."""
         return dict(msgspec.to_builtins(self))
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the table of the judges, and notes with the other results."""
         header = ("judge", "weight/sd", "95% interval", "P(sign)", "lost without it", "evidence")
         rows = []
@@ -316,7 +316,7 @@ def judges(
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
         groups = _group(target.features, prices)
-        refits = _Refits(problem, _judged(problem))
+        refits = _Refits(problem, _find_gains(problem))
         unit = ACCURACY if isinstance(refits.judged, Answers) else "headroom"
         start, options = recorded_options(draws, sampler="map")
         curve = _curve(refits, lists, start, options)
@@ -330,7 +330,7 @@ def judges(
     )
 
 
-def _judged(problem: Problem) -> Gains | Answers:
+def _find_gains(problem: Problem) -> Gains | Answers:
     """Return how the lists were judged; gains are shares of the headroom."""
     observed = problem.observed
     lists = problem.lists if observed.gain is None else observed.lists
@@ -554,7 +554,7 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     scale, order = measure_change(sure, later, weight), np.argsort(sure)
     # Ask the least sure, until asking the rest wins no more than the tolerance, as theory expects
     # and by the answers to the judged pairs, whose changes may have heavy tails.
-    value = np.stack([value_of_asking(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
+    value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
     unasked = (weight * value)[:, order[::-1]].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
     unasked = np.append(unasked, 0.0)
     asked = order[: np.argmax(unasked <= _TOLERANCE)]
@@ -562,7 +562,7 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     p[asked] = after[asked]
     gain = np.average((p > 0.5) + 0.5 * (p == 0.5), weights=weight)
     below, extra = float(sure[asked].max(initial=0.5)), sum(prices[name] for name in dear)
-    worth = extra / max(float(value_of_asking(np.array([below]), scale)[0]), _SURE)
+    worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)
     of_all, saved = sum(prices.values()), (1 - share) * extra
     return Cascade(dear, below, share, float(gain), of_all - saved, saved / of_all, worth)
 
@@ -582,7 +582,7 @@ def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
     return float(np.sqrt(np.average((after - slope * before) ** 2, weights=share)))
 
 
-def value_of_asking(sure: Float64, scale: float) -> Float64:
+def estimate_value(sure: Float64, scale: float) -> Float64:
     """Return by how much a further answer is expected to raise the probability of a right choice.
 
     Args:
@@ -590,7 +590,7 @@ def value_of_asking(sure: Float64, scale: float) -> Float64:
         scale: s, the standard deviation of its logit after the answer. The mean is that before it
             times √(1 + π s² / 8), so that the probability stays the same on average (MacKay 1992).
 
-    >>> value_of_asking(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
+    >>> estimate_value(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
     [0.234, 0.006, 0.0]
     """
     unit = np.linspace(-6, 6, 601)

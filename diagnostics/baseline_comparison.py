@@ -381,7 +381,7 @@ def leave_one_out(
     from bpa_ppl.models.probabilities import normalise
 
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
-    likelihood = None if in_sample else _of_lists(draws, lists, chosen)
+    likelihood = None if in_sample else _evaluate_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
     weights, scores, pareto_k = draws.aligned(lists)[chosen], [], np.zeros(len(lists))
     for s in range(len(lists)):
@@ -399,7 +399,7 @@ def leave_one_out(
     return scores, pareto_k
 
 
-def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
+def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = draws.record.figures.likelihood_exponent

@@ -43,7 +43,7 @@ class Raters(Outcome):
     agreement: Agreement | None
     slips: Mapping[str, tuple[float, float, float]]
 
-    def _shown(self) -> tuple[str, Table, Sequence[str]]:
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
         header = ["rater", "choices"]
         if self.slips:
             header += ["slip rate", f"{100 * _PROBABILITY:g}% interval"]
@@ -64,7 +64,7 @@ class Raters(Outcome):
         >>> Raters({"ann": 12}, None, {}).section().title
         'Raters'
         """
-        agree, table, _ = self._shown()
+        agree, table, _ = self._summarise()
         return Section("Raters", [*([f"{agree}."] if agree else []), table])
 
     def as_dict(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Calibration(Outcome):
             "ranks": {name: self.ranks[:, k].tolist() for k, name in enumerate(self.names)},
         }
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the verdict, the p-value of each quantity, and notes."""
         rows = [
             (name, f"p = {p:.3g}" + ("" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"))
@@ -109,7 +109,7 @@ class Calibration(Outcome):
 
     def section(self) -> Section:
         """Return the section of a page: the distribution of the ranks, and the table."""
-        title, table, notes = self._shown()
+        title, table, notes = self._summarise()
         points, lower, upper = uniform_bands(len(self.ranks), _PROBABILITY)
         band = Layer(points, upper - points, "band", lower - points)
         pictures = []

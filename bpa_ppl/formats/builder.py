@@ -13,10 +13,10 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import numbers_of_lists, repeats_note, with_means
+from bpa_ppl.formats.averages import describe_repeats, unpack_lists, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
-from bpa_ppl.formats.samples import named
+from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
 
@@ -182,7 +182,9 @@ class Builder:
             absent = f"{format_count(len(self._empty), 'sentence')} without candidates"
             absent += f", the first of id {min(self._empty)}: left out"
             if self._rows_dropped:
-                absent += f"; rows without a judgement or an answer: {named(self._rows_dropped)}"
+                absent += (
+                    f"; rows without a judgement or an answer: {name_prompts(self._rows_dropped)}"
+                )
             notes.append(absent)
         present = {name: of for name, of in self._present.items() if name not in self._lost}
         notes += describe_missing(present, self._candidates)
@@ -230,7 +232,7 @@ class Builder:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
         if self._long and not (self._repeats or self._averaged):
-            self._repeats = repeats_note(rows, self.origin)
+            self._repeats = describe_repeats(rows, self.origin)
         for name in self._averaged:
             if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
                 rows, self._averaged[name] = averaged, True
@@ -288,7 +290,7 @@ class Builder:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         for name, column in rows.extras.items():
-            if (single := numbers_of_lists(name, column)) is not None:
+            if (single := unpack_lists(name, column)) is not None:
                 numbers[name] = single
                 del extras[name]
         self._texts |= dict.fromkeys(extras, 0)

@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, WINNER, answer_fields
+from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, WINNER, find_answer_fields
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
@@ -172,7 +172,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         True
         """
         names = self.field_names(first_line)
-        fields = answer_fields(names, {})
+        fields = find_answer_fields(names, {})
         return super().detect(first_line) or (fields is not None and {*fields[:2]} <= {*names})
 
     def column_names(self) -> dict[str, str]:

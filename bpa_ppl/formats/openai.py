@@ -35,8 +35,21 @@ from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.responses import Choice, Line, choices_of, line_of, start_of, without_reasoning
-from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
+from bpa_ppl.formats.responses import (
+    Choice,
+    Line,
+    find_choices,
+    find_start,
+    parse_line,
+    without_reasoning,
+)
+from bpa_ppl.formats.samples import (
+    Samples,
+    explain_unfinished,
+    make_extractor,
+    name_prompts,
+    token_statistics,
+)
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import TOO_LARGE, json_keys, parse_strictly
 
@@ -75,7 +88,7 @@ class Openai(NBestFormat, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("extract", "source", "prompt_id"):
-            extractor(getattr(self, name), name)
+            make_extractor(getattr(self, name), name)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a line is a response of an API, a request, or an error in its place.
@@ -103,7 +116,7 @@ class Openai(NBestFormat, frozen=True):
         if {"request", "response"} <= keys or "error" in keys or line.get("object") == "error":
             return True
         bodies = [line, *(line.get(name) for name in ("response", "modelOutput"))]
-        return any(choices_of(body) is not None for body in bodies)
+        return any(find_choices(body) is not None for body in bodies)
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -136,9 +149,9 @@ class _Reader:
 
     def __init__(self, format: Openai, options: ReadOptions):
         self._format, self._options = format, options
-        self._source = extractor(format.source) if format.source else lambda text: text
-        self._prompt_id = extractor(format.prompt_id, "prompt_id")
-        self._extract = extractor(format.extract)
+        self._source = make_extractor(format.source) if format.source else lambda text: text
+        self._prompt_id = make_extractor(format.prompt_id, "prompt_id")
+        self._extract = make_extractor(format.extract)
         self._part = self._field if format.field else self._extract
         self._samples = Samples(options.origin, options.bad)
         self._places: dict[str | int, list[int]] = {}  # of the prompts of each request
@@ -151,14 +164,14 @@ class _Reader:
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
-        for line, number in _decoded(blocks, self._options.origin):
+        for line, number in _decode(blocks, self._options.origin):
             self._read(line, number)
         samples = self._samples
         self._report_tokens()
         if not any(samples.lines):
             raise self._options.error("empty: there are no responses in it", code="no-data")
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
-            problem = f"requests without a response: {named(absent)}"
+            problem = f"requests without a response: {name_prompts(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
         return samples.columns(self._ids(), origins=_MODEL)
 
@@ -192,7 +205,7 @@ class _Reader:
             remedy = "give such responses; a file of requests is named by the setting requests"
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
         self._batch = self._batch or line.response is not None
-        request = line if _prompts_of(line) != [None] or line.request is None else line.request
+        request = line if _find_prompts(line) != [None] or line.request is None else line.request
         places = self._places_of(line.custom_id, request, number, self._options)
         for place in places:
             samples.lines[place] = samples.lines[place] or number
@@ -226,7 +239,7 @@ class _Reader:
             if name is None:
                 problem = f"the pattern of the prompt is not found in {quote(str(custom_id))}"
                 raise options.error(problem, number, "mismatch", "prompt_id")
-        prompts = _prompts_of(request)
+        prompts = _find_prompts(request)
         sources = [None if prompt is None else self._source(prompt) for prompt in prompts]
         places = self._places.setdefault(number if name is None else name, [])
         if self._format.requests and not places and options is self._options:
@@ -289,7 +302,7 @@ class _Reader:
             if choice.answer.is_refusal:
                 self._samples.leave_out("refusals", place, number)
             elif reason not in _FINISHED:
-                self._samples.leave_out(unfinished(choice.finish_reason), place, number)
+                self._samples.leave_out(explain_unfinished(choice.finish_reason), place, number)
             elif text is None:
                 self._samples.leave_out("answers without a text", place, number)
             elif part is None:
@@ -315,7 +328,7 @@ class _Reader:
         logprobs = choice.token_logprobs
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
         if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
-            place = start_of(answer if prompt else answer.strip(), choice.tokens)
+            place = find_start(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
             self._longer += is_end and place is None and bool(logprobs)
             logprobs = logprobs[place or 0 :]
@@ -343,7 +356,7 @@ class _Reader:
             DataError: with file and line, if a line is not a request.
         """
         options = ReadOptions(origin_name(self._format.requests))
-        for line, number in _decoded(read_chunks(options.origin), options.origin):
+        for line, number in _decode(read_chunks(options.origin), options.origin):
             request = line.body if isinstance(line.body, Line) else line.request or line
             has_prompt = request.messages is not None or request.prompt is not None
             if line.custom_id is None or not has_prompt:
@@ -372,10 +385,10 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
-def _prompts_of(request: Line) -> list[str | None]:
+def _find_prompts(request: Line) -> list[str | None]:
     """Return the texts of the prompts of a request; None if one is not a text.
 
-    >>> _prompts_of(Line(prompt=["ein Haus", "eine Katze"])), _prompts_of(Line(prompt=[5, 7]))
+    >>> _find_prompts(Line(prompt=["ein Haus", "eine Katze"])), _find_prompts(Line(prompt=[5, 7]))
     (['ein Haus', 'eine Katze'], [None])
     """
     if request.messages is not None:
@@ -386,7 +399,7 @@ def _prompts_of(request: Line) -> list[str | None]:
     return [one if isinstance(one, str) else None for one in prompts] or [None]
 
 
-def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
+def _decode(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
     """Yield what each line says, and its number; blank lines are left out.
 
     Raises:
@@ -412,7 +425,7 @@ def _one(line: bytes, origin: str, number: int) -> Line:
             return decoded
     values, _ = parse_strictly(line + b"\n", origin, number)
     try:
-        return line_of(values[0])
+        return parse_line(values[0])
     except (msgspec.ValidationError, OverflowError, RecursionError) as error:
         problem, _, place = str(error).partition(" - at `$")
         where = f"{place.strip('.`')}: " if place else ""

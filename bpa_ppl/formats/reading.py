@@ -17,7 +17,7 @@ from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
-from bpa_ppl.formats.schema import Schema, checked_first_id
+from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.separated import Csv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys
@@ -173,7 +173,7 @@ def iter_nbest(
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     chosen = None if format == AUTO else resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(origin_name(path), bad, checked_first_id(first_id))
+    options = ReadOptions(origin_name(path), bad, check_first_id(first_id))
     lines = {} if references is None else {"reference": load_references(references)}
     if sources is not None:
         lines["source"] = load_sources(sources)

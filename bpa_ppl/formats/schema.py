@@ -113,13 +113,13 @@ class Rows(NamedTuple):
         return self._replace(**{name: take(getattr(self, name), rows) for name in names})
 
 
-def checked_first_id(first_id: Any) -> int:
+def check_first_id(first_id: Any) -> int:
     """Return the id of the first sentence, if it is an integer that ids of 64 bits can follow.
 
     Raises:
         UsageError: if it is not.
 
-    >>> checked_first_id(1)
+    >>> check_first_id(1)
     1
     """
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:

@@ -28,8 +28,8 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, is_name
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, answer_fields, lists_in
-from bpa_ppl.formats.records import block_of_table, is_of_sentence
+from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_fields, lists_in
+from bpa_ppl.formats.records import belongs_to_sentence, parse_table
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
     DECIMAL_COMMA,
@@ -78,7 +78,7 @@ class Csv(TableFormat, frozen=True):
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
-        return _header_cells(first_line, _separator_of(first_line, self.separators))
+        return _header_cells(first_line, _find_separator(first_line, self.separators))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
@@ -149,10 +149,10 @@ class Tsv(Csv, frozen=True):
     quoted: bool = False
 
 
-def _separator_of(first_line: bytes, separators: str) -> str:
+def _find_separator(first_line: bytes, separators: str) -> str:
     """Return the separator by which a header has the most cells; the first in case of a tie.
 
-    >>> _separator_of(b"id;text;lm", ",;")
+    >>> _find_separator(b"id;text;lm", ",;")
     ';'
     """
     return max(separators, key=lambda mark: len(_header_cells(first_line, mark)))
@@ -199,7 +199,7 @@ class _Reader:
             if self._header:
                 table, lines = self._rows(data)
                 if len(lines):
-                    yield block_of_table(self.options, self._converted(table, lines), lines)
+                    yield parse_table(self.options, self._converted(table, lines), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
@@ -207,7 +207,7 @@ class _Reader:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _choose_separator(self, first_line: bytes) -> None:
-        self.separator = _separator_of(first_line, self._separators)
+        self.separator = _find_separator(first_line, self._separators)
         self._quoted = self._quoted or first_line.startswith(b'"')
         if self.separator != self._separators[0]:
             self._decimal = ""
@@ -308,7 +308,9 @@ class _Reader:
     def _check_header(self, header: list[str], line: int) -> None:
         names = self.options.names
         named = not set(names.names.values()).isdisjoint(header)
-        if not (named or answer_fields(header, names.names)) and (problem := missing_names(header)):
+        if not (named or find_answer_fields(header, names.names)) and (
+            problem := missing_names(header)
+        ):
             raise self.options.error(problem, line, "missing-column", "format")
         if not header[0]:
             header[0] = _INDEX_NAME + ".1" * sum(name.startswith(_INDEX_NAME) for name in header)
@@ -320,7 +322,7 @@ class _Reader:
             raise self.options.error(problem, line, "bad-name")
         self._header, self._usual = header, names.usual(header)
         columns = self._usual.values()
-        self._answers = answer_fields(columns, names.names) or ()
+        self._answers = find_answer_fields(columns, names.names) or ()
         pairs = self._answers or not names.names.keys().isdisjoint(SETTINGS)
         names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
@@ -332,7 +334,7 @@ class _Reader:
         columns = {}
         for name, usual in self._usual.items():
             column = combine_chunks(table[name])
-            as_it_is = usual == TEXT or is_of_sentence(usual)
+            as_it_is = usual == TEXT or belongs_to_sentence(usual)
             if self._numeric.get(name) is None:
                 first = self._with_point(_first(map(str, column)))
                 number = looks_numeric(first) and "_" not in first

@@ -213,17 +213,17 @@ class Outcome:
     def __bool__(self) -> bool:
         return self.passed
 
-    def _shown(self) -> tuple[str, Table, Sequence[str]]:
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
         """Return a title, or an empty text, the table, and notes on it."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        title, table, notes = self._shown()
+        title, table, notes = self._summarise()
         text = format_table([list(map(str, row)) for row in table.rows], table.header)
         return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
 
     def _repr_html_(self) -> str:
-        title, table, notes = self._shown()
+        title, table, notes = self._summarise()
         before = render("paragraph", title) if title else ""
         return before + table.html() + (items(notes) if notes else "")
 

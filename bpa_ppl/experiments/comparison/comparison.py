@@ -134,7 +134,7 @@ class Comparison(Outcome):
         result = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
         return result | {"left_out": list(self.left_out), "samplers": samplers}
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:

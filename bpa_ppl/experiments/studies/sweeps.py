@@ -76,7 +76,7 @@ class SweepResult(Outcome):
                     group.setdefault(name, []).append(row[name])
         return [(dict(zip(self.varied, k, strict=True)), group) for k, group in groups.items()]
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return a row for each combination of settings: means ± standard deviations of runs."""
         rows = []
         for settings, values in self.combinations():
