@@ -16,7 +16,7 @@ from support.html_outline import Outline
 
 import bpa_ppl
 from bpa_ppl.diagnostics.pages.figures import NARROW, WIDTH
-from bpa_ppl.experiments.studies.page import draw_figures, describe_result, write_figures
+from bpa_ppl.experiments.studies.page import describe_result, draw_figures, write_figures
 from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.study import CANONICAL
 
@@ -119,7 +119,7 @@ def test_curves_have_bands_and_one_draw_has_no_interval() -> None:
 def test_curves_of_one_domain_are_below_each_other() -> None:
     def places(*domains: str) -> tuple[float, list[tuple[int, int]]]:
         points = [{**point("imh", 0.6, size=n), "domain": d} for d in domains for n in (5, 10)]
-        figure = figures_of(points, [], ["comet"])["comet"]
+        figure = draw_figures(points, [], ["comet"])["comet"]
         spans = [axes.get_subplotspec() for axes in figure.axes]
         return figure.get_figwidth(), [(one.rowspan.start, one.colspan.start) for one in spans]
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.messages import has_width, format_with_spread
+from bpa_ppl._runtime.messages import format_with_spread, has_width
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     NARROW,
