@@ -261,7 +261,7 @@ def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
         "record": Record(
-            observed=Observed(sentences=3, metric="ter"),
+            observed=Observed(sentences=3, gain="ter"),
             likelihood=ComponentRecord("margin", {"gamma": 2.0}),
             prior=PriorRecord("isotropic", {"variance": 0.1}),
         ),
