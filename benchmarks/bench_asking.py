@@ -59,7 +59,7 @@ from bpa_ppl import NBest, from_arrays
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.diagnostics.reliability import RANDOM, Reliability
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 
 PROMISES, MARGIN = (0.85, 0.9, 0.95), 0.02
 TESTED = 2000  # simulated pairs
@@ -158,7 +158,7 @@ def promises(options: Any) -> None:
             predicted = Reliability.of(draws)
             assert predicted is not None
             choices = bpa.rerank(test, draws, unchecked=True)
-            right = column_of(test, "gain")[test.offsets[:-1] + choices.choice]
+            right = read_column(test, "gain")[test.offsets[:-1] + choices.choice]
             for way, threshold in WAYS.items():
                 row = []
                 for agree in PROMISES:
@@ -187,7 +187,7 @@ def lists(options: Any) -> None:
         for half, seed in product(read_halves((file,)), range(4)):
             posterior = adapt_draws(draw_lists(half, options.size, seed), None, gain="gain")
             choices = bpa.rerank(half.test, posterior, rule="predictive", unchecked=True)
-            gain, first = column_of(half.test, "gain"), half.test.offsets[:-1]
+            gain, first = read_column(half.test, "gain"), half.test.offsets[:-1]
             best = np.maximum.reduceat(gain, first)
             results.append(share_of_best(gain[first + choices.choice] == best, choices.probability))
         table.row(file, *(f"{value:.3f}" for value in np.mean(results, axis=0)))

@@ -24,7 +24,11 @@ from scipy.signal import lfilter
 from bpa_ppl import Draws
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.comparison.comparison import LEVEL, MAX_BIAS, compare
-from bpa_ppl.experiments.comparison.statistics import bias_bound, discrepancies, joint_distance
+from bpa_ppl.experiments.comparison.statistics import (
+    bound_bias,
+    compare_moments,
+    measure_joint_distance,
+)
 
 #: (chains, draws) of the sampler and of the reference.
 SIZES = (((4, 500), (4, 500)), ((4, 500), (4, 5000)), ((4, 5000), (16, 1000)))
@@ -81,8 +85,8 @@ def _p_values(
 ) -> tuple[float, float]:
     rng = np.random.default_rng([seed, weights, round(10 * correlation), *np.ravel(size)])
     ours, theirs = (posterior(chains(rng, shape, weights, correlation)) for shape in size)
-    marginal = min(d["p_value"] for d in discrepancies(ours, theirs))
-    return marginal, joint_distance(ours, theirs, seed).p_value
+    marginal = min(d["p_value"] for d in compare_moments(ours, theirs))
+    return marginal, measure_joint_distance(ours, theirs, seed).p_value
 
 
 def power(options: argparse.Namespace) -> None:
@@ -141,7 +145,7 @@ def bound(options: argparse.Namespace) -> None:
                     theirs = chains(rng, (4, 2500), weights, correlation)
                     ours[..., 0] += bias
                     pair = (Draws({"weights": x}, names(weights)) for x in (ours, theirs))
-                    bounds.append(bias_bound(*pair)[0])
+                    bounds.append(bound_bias(*pair)[0])
                 shares = [np.mean(np.array(bounds) >= bias), np.mean(np.array(bounds) <= MAX_BIAS)]
                 name = f"{weights} weights, AR {correlation:g}, bias {bias:g} sd"
                 table.row(name, *(f"{s:.1%}" for s in shares), f"{np.median(bounds):.3f}")

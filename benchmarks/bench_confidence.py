@@ -42,7 +42,7 @@ from bpa_ppl import NBest, from_arrays
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import estimate_proportion
 from bpa_ppl.diagnostics.baselines import find_best_gains
-from bpa_ppl.metrics.column import column_of, headroom_won
+from bpa_ppl.metrics.column import headroom_won, read_column
 
 SIZES = (10, 20, 50)
 PAIRS, MISLEADING = ("RewardBench", "LLMBar", "simulated judges"), "misleading judges"
@@ -130,7 +130,7 @@ def pairs(options: Any) -> None:
                 choices = bpa.rerank(test, posterior, unchecked=True)
                 p, chosen = (
                     np.reshape(values, (-1, 2))
-                    for values in (choices.probabilities, column_of(test, "gain"))
+                    for values in (choices.probabilities, read_column(test, "gain"))
                 )
                 right, best = chosen[np.arange(len(p)), p.argmax(axis=1)], p.max(axis=1)
                 shares = right.mean(), best.mean(), abs(right.mean() - best.mean())
@@ -142,7 +142,7 @@ def pairs(options: Any) -> None:
 
 def share_of_best(lists: NBest, posterior: bpa.Draws) -> float:
     """Return the share of choices among the best candidates; those of equal score share it."""
-    gain, first = column_of(lists, "gain"), lists.offsets[:-1]
+    gain, first = read_column(lists, "gain"), lists.offsets[:-1]
     best = gain == np.repeat(np.maximum.reduceat(gain, first), lists.sizes)
     scores = lists.scores(posterior.aligned(lists, posterior.mean[None])[0])
     return float(find_best_gains(lists, scores, best.astype(np.float64)).mean())
@@ -193,7 +193,7 @@ def adapt_with_slope(lists: NBest, features: list[str]) -> Any:
 
 def with_slope(lists: NBest, spread: Any, features: list[str]) -> NBest:
     """Add the mean of the standardised features."""
-    columns = np.column_stack([column_of(lists, name) for name in features])
+    columns = np.column_stack([read_column(lists, name) for name in features])
     return lists.with_features([SLOPE], (columns / spread).mean(axis=1)[:, None])
 
 
@@ -221,7 +221,7 @@ def score_pairs(posterior: Any, test: NBest) -> tuple[float, float]:
     """Return accuracy and log loss."""
     choices = bpa.rerank(test, posterior, unchecked=True)
     p, chosen = (
-        np.reshape(values, (-1, 2)) for values in (choices.probabilities, column_of(test, "gain"))
+        np.reshape(values, (-1, 2)) for values in (choices.probabilities, read_column(test, "gain"))
     )
     right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
     return right, log_loss(chosen[:, 0], np.clip(p[:, 0], 1e-9, 1 - 1e-9))

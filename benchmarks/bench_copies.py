@@ -2,7 +2,7 @@
 
     python benchmarks/bench_copies.py [--tables alarms copies tails] [--runs 1000]
 
-* alarms: how often `copied_chains` finds copies in four independent chains of 1000 draws.
+* alarms: how often `find_copied_chains` finds copies in four independent chains of 1000 draws.
 * copies: how often it finds the copy of a chain, in a tenth of the runs. The copy is the whole
   chain, the chain shifted by half its length or reversed, in single precision, or with noise of
   1e-6 standard deviations.
@@ -26,7 +26,7 @@ from numpyro.infer import MCMC, NUTS
 from bpa_ppl import check
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.statistics import copied_chains
+from bpa_ppl.posterior.statistics import find_copied_chains
 
 CHAINS, DRAWS, WARMUP = 4, 1000, 50
 Sample = Callable[[np.random.Generator], Float64]
@@ -96,7 +96,8 @@ def alarms(options: argparse.Namespace) -> None:
     table = Table(f"false alarms, {options.runs} runs", "found")
     for name, sample in CASES.items():
         found = [
-            bool(copied_chains(sample(np.random.default_rng(seed)))) for seed in range(options.runs)
+            bool(find_copied_chains(sample(np.random.default_rng(seed))))
+            for seed in range(options.runs)
         ]
         table.row(name, f"{np.mean(found):.1%}")
 
@@ -123,7 +124,7 @@ def copies(options: argparse.Namespace) -> None:
             values = sample(rng)
             for k, copy in enumerate(COPIES.values()):
                 last = copy(rng, values[0], values[-1])
-                found[k] += (0, CHAINS - 1) in copied_chains([*values[:-1], last])
+                found[k] += (0, CHAINS - 1) in find_copied_chains([*values[:-1], last])
         table.row(name, *(f"{share:.0%}" for share in found / runs))
 
 

@@ -32,7 +32,7 @@ from measuring import DATA, DOMAINS, Table, canonical, read_lists, run_tables
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.drift import DriftMonitor, feature_scales
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.posterior.record import Record
 
 GAINS = ("mqm", "esa", "human", "edits")
@@ -57,7 +57,7 @@ def collections() -> dict[str, Collection]:
         lists = bpa.read_nbest(path)
         columns = (*lists.feature_names, *lists.extras)
         gain = next((name for name in GAINS if name in columns), None)
-        gains = None if gain is None else np.nan_to_num(column_of(lists, gain))
+        gains = None if gain is None else np.nan_to_num(read_column(lists, gain))
         domains = lists.sentence_extras.get("domain")
         lists = lists.without(*(name for name in GAINS if name in columns))
         several = domains is not None and len(set(domains)) > 1

@@ -29,7 +29,7 @@ from sklearn.metrics import log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, concatenate, from_arrays
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 
 CUSTOMERS, JUDGES, TESTED = 6, 5, 500
 SAMPLER = {"sampler": "nuts", "draws": 500, "chains": 2}
@@ -93,7 +93,7 @@ def translations(size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
     names = [name for name in names if name in files[1].feature_names]
     rng, scores, domains = np.random.default_rng(0), [], list[str]()
     for file, lists in zip(WMT23, files, strict=True):
-        mqm, columns = column_of(lists, "mqm"), [lists.feature_names.index(n) for n in names]
+        mqm, columns = read_column(lists, "mqm"), [lists.feature_names.index(n) for n in names]
         drawn = np.array([rng.choice(n, 2, replace=False) for n in lists.sizes])
         pairs = lists.offsets[:-1, None] + drawn
         pairs = np.take_along_axis(pairs, np.argsort(-mqm[pairs], axis=1), axis=1)
@@ -109,7 +109,7 @@ def score(posterior: Any, test: NBest) -> tuple[float, float]:
     """Return accuracy and log loss."""
     choices = bpa.rerank(test, posterior, unchecked=True)
     p, chosen = (
-        np.reshape(values, (-1, 2)) for values in (choices.probabilities, column_of(test, "gain"))
+        np.reshape(values, (-1, 2)) for values in (choices.probabilities, read_column(test, "gain"))
     )
     right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
     return float(right), float(log_loss(chosen[:, 0], np.clip(p[:, 0], 1e-9, 1 - 1e-9)))

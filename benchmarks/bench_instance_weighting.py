@@ -69,28 +69,35 @@ from bpa_ppl.phrases.instance_weights import (
     MIXTURES,
     MixtureData,
     Variant,
+    collect_data,
+    compute_log_densities,
     fit_weights,
-    log_densities,
-    mixture_data,
     on_device,
     variant_named,
     weigh_tables,
 )
-from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, FittedMixture, PairCounts, counts_of, mix
+from bpa_ppl.phrases.mixtures import (
+    LOG_LINEAR,
+    METHODS,
+    FittedMixture,
+    PairCounts,
+    align_counts,
+    mix,
+)
 from bpa_ppl.phrases.mixtures import fit as fit_mixture
 from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
     SVM,
+    choose_examples,
     pair_features,
     read_corpus,
-    svm_examples,
     svm_feature,
 )
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 from bpa_ppl.phrases.table_files import read_counts, write_counts, write_table
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, index_in
+from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, find_index
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import lines_of
+from bpa_ppl.text.words import iter_lines
 
 SIDES = ("target", "source")
 NAMES = (*PAIR_FEATURES, SVM)
@@ -120,7 +127,7 @@ class Corpora(NamedTuple):
 
     def data(self, side: Any, scale: str = "log") -> MixtureData:
         """Return the data of one direction."""
-        return mixture_data(*self[:3], self.features(scale), NAMES, side)
+        return collect_data(*self[:3], self.features(scale), NAMES, side)
 
 
 @cache
@@ -192,7 +199,7 @@ def likelihood_table(options: Any) -> None:
     table = Table("held-out log-likelihood per pair", "p(t|s)", "p(s|t)")
     for method in METHODS:
         values = [
-            held_out(method, counts_of(*corpora[:3], side), corpora.dev.count, side)
+            held_out(method, align_counts(*corpora[:3], side), corpora.dev.count, side)
             for side in SIDES
         ]
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
@@ -231,7 +238,7 @@ def negative_log_density(data: MixtureData) -> Callable[[np.ndarray], float]:
 
     def objective(z: np.ndarray) -> float:
         with on_device(weighted.apply(data)) as arrays:
-            return float(-log_densities(arrays, weighted, PRIOR, z)[0] / total)
+            return float(-compute_log_densities(arrays, weighted, PRIOR, z)[0] / total)
 
     return objective
 
@@ -284,11 +291,11 @@ def negatives_table(options: Any) -> None:
         feature = svm_feature(corpora.general, corpora.domain, columns, negatives=chosen)
         values = [
             held_out_mean(
-                mixture_data(*corpora[:3], feature, (SVM,), side), variant("svm", mixture), PRIOR
+                collect_data(*corpora[:3], feature, (SVM,), side), variant("svm", mixture), PRIOR
             )
             for side, mixture in product(SIDES, MIXTURES)
         ]
-        right = accuracy(columns, *svm_examples(*corpora[1::-1], negatives=chosen))
+        right = accuracy(columns, *choose_examples(*corpora[1::-1], negatives=chosen))
         cells = [f"{value:.4f}" for value in values]
         cells += [f"{value:.1%}" for value in (*right, np.mean(right))]
         table.row(f"definition {number}, {negatives}", *cells)
@@ -341,14 +348,14 @@ def selected_text(lines: int) -> str:
 
 def text_lines(corpus: str) -> list[str]:
     """Return the target side of a corpus."""
-    return [line for part in lines_of(CORPORA / f"{corpus}.en.xz") for line in part]
+    return [line for part in iter_lines(CORPORA / f"{corpus}.en.xz") for line in part]
 
 
 def supported_mean(
     table: PhraseTable, dev: PhraseCounts, floor: float = 0.0
 ) -> tuple[float, float]:
     """Return the mean log p(t|s) of the development pairs above a floor, and their share."""
-    p = np.append(table.columns["direct"], 0.0)[table.rows_of(dev)]
+    p = np.append(table.columns["direct"], 0.0)[table.find_rows(dev)]
     p = np.maximum(p, floor)
     used = p > 0
     mean = float(np.average(np.log(p[used]), weights=dev.count[used]))
@@ -413,7 +420,7 @@ def selection(keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
 def mixed_table(method: str, keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
     """Return a mixture."""
     domain, general, dev = read_corpora(keep)[:3]
-    fitted = held_out(method, counts_of(domain, general, dev, "target"), dev.count, "target")
+    fitted = held_out(method, align_counts(domain, general, dev, "target"), dev.count, "target")
     log_p = of_pairs(fitted.log_likelihood, fitted.support)
     return mix(domain, general, dev, method)[0], log_p
 
@@ -517,15 +524,15 @@ def counts_of_length(keep: str, length: int) -> tuple[PhraseCounts, PhraseCounts
         general = extracted(keep, "out", length)
         sources = {*domain.sources.to_pylist(), *dev.sources.to_pylist()}
         for part in ("captions.dev", "captions.test"):
-            for line in chain.from_iterable(lines_of(CORPORA / f"{part}.fr.xz")):
+            for line in chain.from_iterable(iter_lines(CORPORA / f"{part}.fr.xz")):
                 words = line.split()
                 spans = combinations(range(len(words) + 1), 2)
                 sources.update(" ".join(words[i:j]) for i, j in spans if j - i <= length)
-        wanted = index_in(general.sources, pa.array(sorted(sources), pa.large_string())) >= 0
+        wanted = find_index(general.sources, pa.array(sorted(sources), pa.large_string())) >= 0
         rows = np.flatnonzero(wanted[general.source])
         texts = {side: general.texts(side, rows) for side in SIDES}
         part = PhraseCounts.of(texts["source"], texts["target"], general.count[rows])
-        whole = {f"{s}_count": general.marginals_of(s, part.phrases(s)) for s in SIDES}
+        whole = {f"{s}_count": general.find_marginals(s, part.phrases(s)) for s in SIDES}
         write_counts(replace(part, **whole), path)
     return domain, read_counts(path), dev
 
@@ -574,7 +581,7 @@ def length_table(options: Any) -> None:
         *parts, _ = counts_of_length(options.keep, length)
         dev = counts_of_length(options.keep, dev_length)[2]
         values = [
-            held_out(f"{mixture}-known", counts_of(*parts, dev, side), dev.count, side)
+            held_out(f"{mixture}-known", align_counts(*parts, dev, side), dev.count, side)
             for side, mixture in product(SIDES, MIXTURES)
         ]
         cells = [f"{value.log_likelihood:.4f}" for value in values]

@@ -54,13 +54,13 @@ from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
 from bpa_ppl.building import concatenate
-from bpa_ppl.features.source import feature_adder
+from bpa_ppl.features.source import make_adder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.induction import induce
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import Subdomains
-from bpa_ppl.text.words import NumberedText, sentences_of
+from bpa_ppl.text.words import NumberedText, iter_sentences
 
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs
@@ -90,7 +90,7 @@ def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
     for name, path in paths.items():
         if not path.exists():
             corpus = [
-                chain.from_iterable(sentences_of(CORPORA / f"out.{side}.xz"))
+                chain.from_iterable(iter_sentences(CORPORA / f"out.{side}.xz"))
                 for side in ("fr", "en")
             ]
             texts = [NumberedText.of(list(islice(side, pairs or None))) for side in corpus]
@@ -130,7 +130,7 @@ def print_agreement(pool: NBest, source: Invariance) -> None:
     pairs = zip(lists.extras["segmentation"], searched.extras["segmentation"], strict=True)
     equal = np.mean([first == second for first, second in pairs])
     print(f"\ncaptions: {share:.1%} have a segmentation, {equal:.1%} that of the decoder")
-    add, first = feature_adder([source]), len(lists.feature_names)
+    add, first = make_adder([source]), len(lists.feature_names)
     both = [add(part).nbest for part in (lists, searched)]
     owner = np.repeat(np.arange(len(lists)), lists.sizes)
     for column, name in enumerate(both[0].feature_names[first:], first):
@@ -303,7 +303,7 @@ def main() -> None:
     mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
         print_agreement(segmented_captions().pool, sources[0])
-        add = feature_adder(sources)
+        add = make_adder(sources)
         mixed += [captions._replace(pool=add(segmented_lists(d, folder)).nbest) for d in OTHERS]
     for table in options.tables:
         if table == "signs":

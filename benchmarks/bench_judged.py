@@ -43,7 +43,7 @@ from bpa_ppl import Isotropic, adapting, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines import find_best_gains
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.metrics.column import column_of, headroom_won
+from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 
@@ -79,7 +79,7 @@ class Half:
 
     def mean_mqm(self, choice: Int64) -> float:
         """Return the mean MQM of the chosen test candidates."""
-        return float(column_of(self.test, "mqm")[self.test.offsets[:-1] + choice].mean())
+        return float(read_column(self.test, "mqm")[self.test.offsets[:-1] + choice].mean())
 
     def headroom(self, choice: Int64) -> float:
         """Return the share of the way from a random candidate to the best one."""
@@ -109,13 +109,13 @@ def read_halves(
     for file in files:
         path = DATA / ("mqm" if file in TED else "judged") / f"{file}{suffix}.jsonl.gz"
         lists = bpa.read_nbest(path)
-        lists = lists.with_extras(mqm=column_of(lists, JUDGEMENTS.get(file, "mqm")))
-        missing = np.add.reduceat(~np.isfinite(column_of(lists, "mqm")), lists.offsets[:-1])
+        lists = lists.with_extras(mqm=read_column(lists, JUDGEMENTS.get(file, "mqm")))
+        missing = np.add.reduceat(~np.isfinite(read_column(lists, "mqm")), lists.offsets[:-1])
         lists = lists[np.flatnonzero(missing == 0)]
         metrics = [name for name in lists.feature_names if name.startswith("qe_")]
         features = list(names) or [*metrics, *COMPUTED]
-        columns = np.column_stack([column_of(lists, name) for name in features])
-        extras = {"mqm": column_of(lists, "mqm"), "gain": column_of(lists, gain or "mqm")}
+        columns = np.column_stack([read_column(lists, name) for name in features])
+        extras = {"mqm": read_column(lists, "mqm"), "gain": read_column(lists, gain or "mqm")}
         domains = np.array(lists.sentence_extras.get("domain", ["all"] * len(lists)))
         lists = lists.without(*lists.feature_names).without("sources", "references")
         lists = lists.with_features(features, columns).with_extras(**extras)
@@ -142,14 +142,14 @@ def adapt(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int6
 
 def best_feature(half: Half, lists: NBest) -> Int64:
     """Choose by the feature that is best on the judged lists."""
-    gain, starts = column_of(lists, "gain"), lists.offsets[:-1]
+    gain, starts = read_column(lists, "gain"), lists.offsets[:-1]
     means = [gain[starts + lists.best(column)].mean() for column in lists.features.T]
     return half.test.best(half.test.features[:, int(np.argmax(means))])
 
 
 def best_system(half: Half, lists: NBest) -> Int64:
     """Choose the candidate of the system that is best on the judged lists."""
-    systems, gain = np.array(lists.extras["system"]), column_of(lists, "gain")
+    systems, gain = np.array(lists.extras["system"]), read_column(lists, "gain")
     best = max(sorted(set(systems.tolist())), key=lambda name: gain[systems == name].mean())
     return half.test.best(np.array(half.test.extras["system"]) == best)
 
@@ -163,7 +163,7 @@ def mean_of_features(half: Half, _: NBest) -> Int64:
 
 def consensus(half: Half, _: NBest) -> Int64:
     """Choose by the mean chrF against the other candidates."""
-    return half.test.best(column_of(half.test, CONSENSUS))
+    return half.test.best(read_column(half.test, CONSENSUS))
 
 
 def print_row(
@@ -197,7 +197,7 @@ def ridge(half: Half, lists: NBest, systems: bool = False) -> Int64:
     """Choose by a ridge regression of list-centred gains on standardised features."""
     source = Indicators(column="system").fitted(lists)
     both = [bpa.add_features(part, source) if systems else part for part in (lists, half.test)]
-    table, gain = both[0].features.astype(np.float64), column_of(lists, "gain")
+    table, gain = both[0].features.astype(np.float64), read_column(lists, "gain")
     spread = both[0].spread
     unit = np.where(spread > 0, spread, 1.0)
     scores = np.concatenate([normal_scores(gain[lists.rows(s)]) for s in range(len(lists))])
@@ -396,7 +396,7 @@ def learned(options: Any) -> None:
 def answer_pairs(half: Half, answers: int, seed: int) -> NBest:
     """Return the pool with answers to random pairs of its candidates, as a judge gives them."""
     pool, rng = half.pool, np.random.default_rng(seed)
-    mqm = column_of(pool, "mqm")
+    mqm = read_column(pool, "mqm")
     preferences: list[list[list[int]]] = [[] for _ in range(len(pool))]
     ties: list[list[list[int]]] = [[] for _ in range(len(pool))]
     for _ in range(answers):
@@ -545,13 +545,13 @@ def adapt_judged(lists: NBest, **options: Any) -> Any:
 
 def shared_headroom(half: Half, posterior: Any) -> float:
     """Return the headroom won by the mean of the candidates of the highest score."""
-    test, mqm = half.test, column_of(half.test, "mqm")
+    test, mqm = half.test, read_column(half.test, "mqm")
     weights = posterior.at_point("mean")
     scores = np.zeros(len(mqm))
     for name, weight in weights.items():
         system = name.removeprefix("system=")
         column = np.array(test.extras["system"]) == system
-        scores += weight * (column if system != name else column_of(test, name))
+        scores += weight * (column if system != name else read_column(test, name))
     starts = test.offsets[:-1]
     mean = np.add.reduceat(mqm, starts) / test.sizes
     best = np.maximum.reduceat(mqm, starts)

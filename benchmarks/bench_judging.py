@@ -47,10 +47,10 @@ from measuring import Table, print_cells, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.building import concatenate, from_lists
-from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
-from bpa_ppl.metrics.column import column_of, headroom_won
+from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -84,7 +84,7 @@ def learning_curve(
     The rater prefers the candidate with the higher MQM, and of two that are equal says that there
     is no difference; with a probability an answer names one of the candidates at random.
     """
-    values = np.asarray(column_of(session.lists, "mqm"), np.float64)
+    values = np.asarray(read_column(session.lists, "mqm"), np.float64)
     rng, result = np.random.default_rng([session.seed, 1]), []
     for count in clicks:
         while len(session.judgements) < count:
@@ -251,7 +251,7 @@ def raters(options: Any) -> None:
             angle = np.arccos(mean @ truth / np.linalg.norm(mean) / np.linalg.norm(truth))
             error = float(np.sqrt(np.mean((mean - truth) ** 2)))
             errors.setdefault(way, []).append((error, float(np.degrees(angle))))
-        found = raters_of(posterior)
+        found = compare_raters(posterior)
         assert found is not None
         for name, slip in SLIPS.items():
             mean, low, high = found.slips[name]
@@ -325,7 +325,7 @@ def slips(options: Any) -> None:
                 truth = np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=4)
                 lists = best_of_four(truth, rates, answers, seed)
                 posterior = bpa.adapt(lists, None, seed=seed)
-                found = raters_of(posterior)
+                found = compare_raters(posterior)
                 assert found is not None
                 of_raters = [found.slips[f"r{k}"] for k in range(len(rates))]
                 pairs = zip(of_raters, rates, strict=True)

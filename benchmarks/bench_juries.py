@@ -86,7 +86,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import Way
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 
@@ -107,7 +107,7 @@ def scaled(half: Half, lists: NBest) -> Float64:
 
 def differences(half: Half, lists: NBest) -> Float64:
     """Return (pairs, features) a better candidate minus a worse one, of all pairs in the lists."""
-    table, gain = scaled(half, lists), column_of(lists, "gain")
+    table, gain = scaled(half, lists), read_column(lists, "gain")
     found = []
     for sentence in range(len(lists)):
         rows = range(*lists.rows(sentence).indices(len(table)))
@@ -126,7 +126,7 @@ def mean_of_scores(half: Half, _: NBest) -> Int64:
 
 def score_by_ridge(half: Half, lists: NBest) -> Float64:
     """Score by a ridge regression of normal scores of the gains on list-centred scores."""
-    table, gain = scaled(half, lists), column_of(lists, "gain")
+    table, gain = scaled(half, lists), read_column(lists, "gain")
     parts = [lists.rows(s) for s in range(len(lists))]
     centred = np.concatenate([table[rows] - table[rows].mean(axis=0) for rows in parts])
     answers = np.concatenate([normal_scores(gain[rows]) for rows in parts])
@@ -164,7 +164,7 @@ def lambdarank(half: Half, lists: NBest, **settings: Any) -> Int64:
     """Choose by boosted trees that rank the candidates of a list."""
     import lightgbm
 
-    gain = column_of(lists, "gain")
+    gain = read_column(lists, "gain")
     rows = [gain[lists.rows(s)] for s in range(len(lists))]
     grades = np.concatenate([rankdata(of_list, "dense") - 1 for of_list in rows]).astype(int)
     ranker = lightgbm.LGBMRanker(verbosity=-1, n_jobs=1, random_state=0, **settings)
@@ -346,7 +346,7 @@ def texts(options: Any) -> None:
 
 def log_loss(half: Half, logits: Float64) -> float:
     """Return the log loss of test pairs from unnormalised log-probabilities, (candidates,)."""
-    gain = column_of(half.test, "gain").reshape(-1, 2)
+    gain = read_column(half.test, "gain").reshape(-1, 2)
     difference = np.subtract(*logits.reshape(-1, 2).T) * np.sign(np.subtract(*gain.T))
     return float(np.logaddexp(0, -difference).mean())
 
@@ -414,7 +414,7 @@ def added(options: Any) -> None:
         by_seed = []
         for seed in range(2 * draws):
             lists = simulated_pairs(1200, seed, misleading=misleading)
-            lists = lists.with_extras(mqm=column_of(lists, "gain"))
+            lists = lists.with_extras(mqm=read_column(lists, "gain"))
             by_seed.append([Half(title, lists[:200], lists[200:])])
         print_added(f"judges, {title}", by_seed, True)
     print_added("WMT 2023, six features", [read_halves(WMT23, SIX)] * options.draws, False)

@@ -39,7 +39,7 @@ from measuring import (
 import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl.decoding.rules import Mbr
-from bpa_ppl.metrics.pairwise import pairs_of
+from bpa_ppl.metrics.pairwise import make_pairs
 from bpa_ppl.weights import match
 
 SIZES = (10, 100)
@@ -114,7 +114,7 @@ def problems(lists: NBest, sentences: int) -> list[tuple[list[str], list[float]]
 
 def most_similar(texts: list[str], p: list[float], metric: str) -> tuple[int, float]:
     """Return the choice and its expected score."""
-    return pairs_of(texts, metric).best(np.array(p))
+    return make_pairs(texts, metric).best(np.array(p))
 
 
 def speed(options: Any) -> None:

@@ -25,9 +25,9 @@ from scipy.stats import norm, rankdata
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
 from bpa_ppl.building import concatenate
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.models.likelihoods.risk import Risk
-from bpa_ppl.nbest import NBest, deviation_within
+from bpa_ppl.nbest import NBest, measure_deviation
 from bpa_ppl.weights import StartingWeights
 
 #: The collections of one group share texts, systems or raters.
@@ -65,10 +65,10 @@ def join(parts: list[NBest]) -> NBest:
 
 def standardised(lists: NBest) -> NBest:
     """Return the lists with features and gains in units of their spread within lists."""
-    gain = column_of(lists, "gain")
+    gain = read_column(lists, "gain")
     spread = lists.spread
     table = lists.features / np.where(spread > 0, spread, 1.0)
-    unit = deviation_within(lists, gain) or 1.0
+    unit = measure_deviation(lists, gain) or 1.0
     names = lists.feature_names
     scaled = lists.without(*names).with_features(names, table)
     return scaled.with_extras(gain=gain / unit)
@@ -76,7 +76,7 @@ def standardised(lists: NBest) -> NBest:
 
 def half_ranked(lists: NBest) -> NBest:
     """Return the lists with the mean of each gain and its normal score within the list."""
-    gain = column_of(lists, "gain").copy()
+    gain = read_column(lists, "gain").copy()
     for sentence in range(len(lists)):
         of_list = gain[lists.rows(sentence)]
         judged = ~np.isnan(of_list)
@@ -113,7 +113,7 @@ def left_out(options: Any) -> None:
     for group in GROUPS:
         means = learned_weights(tuple(other for other in GROUPS if other != group))
         for half in group_halves(group):
-            chrf = half.headroom(half.test.best(column_of(half.test, "consensus_chrf")))
+            chrf = half.headroom(half.test.best(read_column(half.test, "consensus_chrf")))
             rows["consensus by chrF"][0].append([chrf])
             for size in (0, *SIZES):
                 for name in ("mean 0", "learned from the others"):

@@ -41,8 +41,8 @@ from bpa_ppl.experiments.studies.aggregates import (
     LENGTH,
     Row,
     aggregate,
-    mean_details,
-    median_seconds,
+    average_details,
+    average_seconds,
 )
 from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.running import run_study
@@ -145,8 +145,8 @@ def print_scores(folder: Path, domains: Sequence[str]) -> list[Row]:
     """Print TER ± 2σ / BLEU ± 2σ / length of each method; return the points."""
     results, seconds = read_results(folder)
     points = aggregate(results, samples=99)[0]
-    times = median_seconds(seconds)
-    details = mean_details(results, "bleu")
+    times = average_seconds(seconds)
+    details = average_details(results, "bleu")
     lengths = {(r["domain"], r["size"], r["method"]): r[LENGTH] for r in details}
     for domain in domains:
         plain = [p for p in points if p["domain"] == domain and not p["setting"]]
@@ -186,7 +186,7 @@ def print_methods(
     """Print scores of methods, and the components of BLEU."""
     folder = study(options, name, options.domains, methods=chosen, variants=variants)
     print_scores(folder, options.domains)
-    rows = mean_details(read_results(folder)[0], "bleu")
+    rows = average_details(read_results(folder)[0], "bleu")
     names = [name for name in rows[0] if name not in ("domain", "size", "method")]
     for domain in options.domains:
         table = Table(domain, "|A|", *names, width=12)

@@ -26,7 +26,7 @@ from measuring import DATA, Table, best_time, run_tables
 
 from bpa_ppl import compare
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.experiments.comparison.page import comparison_page
+from bpa_ppl.experiments.comparison.page import render_comparison
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -145,7 +145,7 @@ def draw_picture(options: argparse.Namespace) -> None:
     scope: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)[:2]:
         exec(block, scope)
-    html = comparison_page(scope["result"])
+    html = render_comparison(scope["result"])
     drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
     chosen = [one for one in drawn if re.search(r'aria-label="(mu|log_tau)"', one)][:4]
     style = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL)).split("@media")[0]

@@ -31,7 +31,7 @@ from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.metrics.gains import statistics
+from bpa_ppl.metrics.gains import count_statistics
 from bpa_ppl.nbest import NBest
 
 FILES = ("dev_clean", "dev_other")
@@ -67,7 +67,7 @@ def read_halves(file: str) -> list[Half]:
     lists = bpa.read_nbest(DATA / "judged" / f"librispeech.{file}.jsonl.gz")
     others = [name for name in lists.feature_names if name != "score"]
     lists = lists.without(*others).without("sources")
-    return [Half(*pair, statistics(pair[1], "wer")) for pair in measuring.halves(lists)]
+    return [Half(*pair, count_statistics(pair[1], "wer")) for pair in measuring.halves(lists)]
 
 
 def adapted(*sources: Any, rule: Any = None, texts: bool = False, **options: Any) -> Chooser:

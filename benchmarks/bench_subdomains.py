@@ -35,7 +35,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.phrases.induction import induce
-from bpa_ppl.phrases.subdomain_em import EMSettings, Lexicons, fit_em, unigram_posteriors
+from bpa_ppl.phrases.subdomain_em import EMSettings, Lexicons, fit_em, fit_unigram_mixture
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.text.words import NumberedText
 
@@ -100,7 +100,7 @@ def print_recovery(ks: Iterable[int], ways: dict[str, Callable[..., Any]]) -> No
 
 def unigram_start(source: NumberedText, target: NumberedText, k: int) -> np.ndarray:
     """Return the subdomain of each pair at the start of EM."""
-    return unigram_posteriors(source, target, k, 0).argmax(axis=1)
+    return fit_unigram_mixture(source, target, k, 0).argmax(axis=1)
 
 
 def induced_winners(
@@ -135,7 +135,7 @@ def compiled_step(lexicons: Lexicons, weights: np.ndarray) -> np.ndarray:
     """Run the same step with compiled lexicons."""
     text, scores = lexicons.texts["source"], np.zeros(weights.shape)
     for z in range(weights.shape[1]):
-        lexicon = text.flat()
+        lexicon = text.uniform_table()
         sums = text.sums(lexicon, weights[:, z])
         scores[:, z] = text.log_probabilities(sums, weights[:, z])
         text.re_estimate(lexicon, sums, weights[:, z])

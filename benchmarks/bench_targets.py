@@ -18,26 +18,26 @@ from scipy.stats import norm
 from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
-from bpa_ppl.experiments.comparison.efficiency import efficiency, shown
+from bpa_ppl.experiments.comparison.efficiency import format_value, measure_efficiency
 from bpa_ppl.experiments.comparison.samplers import run_samplers
-from bpa_ppl.experiments.estimates import mean_of, runs_together
+from bpa_ppl.experiments.estimates import concatenate_runs, estimate_mean
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.posterior.draws import Draws
 
 
 def cells(exact: KnownTarget, runs: list[Draws]) -> tuple[str, str]:
     """Return the bias with the number of runs that fail, and the rates."""
-    together = runs_together(runs).reordered(exact.lists.feature_names)
+    together = concatenate_runs(runs).reordered(exact.lists.feature_names)
     standard = (together.weights - exact.mean) / exact.sd
-    estimates = [mean_of(together, standard[..., k]) for k in range(len(exact.mean))]
+    estimates = [estimate_mean(together, standard[..., k]) for k in range(len(exact.mean))]
     worst = max(estimates, key=lambda one: abs(one.mean))
     failed = sum(not check(run) for run in runs)
     bound = max(abs(one.mean) + norm.isf(0.025 / len(estimates)) * one.error for one in estimates)
     bias = f"{worst.mean:+.3f} ± {worst.error:.3f}{' ?' if bound > MAX_BIAS else ''}"
-    rates = efficiency(runs, together)
+    rates = measure_efficiency(runs, together)
     return (
         f"fails {failed} of {len(runs)} ({worst.mean:+.2f})" if failed else bias,
-        f"{shown(rates['ess_per_second'])} ({shown(rates['ess_per_evaluation'])})",
+        f"{format_value(rates['ess_per_second'])} ({format_value(rates['ess_per_evaluation'])})",
     )
 
 

@@ -279,9 +279,9 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, pool: NBest, test: NBest, new: tuple[str, ...] = ()) -> Task:
         """Compute the statistics of the test lists."""
-        from bpa_ppl.metrics.gains import statistics
+        from bpa_ppl.metrics.gains import count_statistics
 
-        return cls(pool, test, statistics(test, "ter"), statistics(test, "bleu"), new)
+        return cls(pool, test, count_statistics(test, "ter"), count_statistics(test, "bleu"), new)
 
     def with_features(self, *sources: Any) -> Task:
         """Add features that do not learn from the pool."""
@@ -344,7 +344,7 @@ def caption_corpus() -> tuple[str, str]:
 def caption_counts() -> tuple[Any, Any, Any]:
     """Return phrase counts of captions, of the general corpus, and of the development text."""
     from bpa_ppl.phrases.table_files import read_counts
-    from bpa_ppl.text.words import lines_of
+    from bpa_ppl.text.words import iter_lines
 
     folder = DATA / "phrases/phrases"
     domain, dev = (read_counts(folder / f"captions.{name}.extract.xz") for name in ("in", "dev"))
@@ -353,7 +353,7 @@ def caption_counts() -> tuple[Any, Any, Any]:
     marginals = {}
     for side, name in (("source", "src"), ("target", "tgt")):
         file = folder / f"out.marginals.captions.{name}.xz"
-        lines = chain.from_iterable(lines_of(file))
+        lines = chain.from_iterable(iter_lines(file))
         counts = {phrase: float(count) for phrase, count in (line.split(" ||| ") for line in lines)}
         phrases = general.phrases(side).to_pylist()
         marginals[f"{side}_count"] = np.array([counts[phrase] for phrase in phrases])

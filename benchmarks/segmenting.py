@@ -18,7 +18,7 @@ from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.building import concatenate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.tables import PhraseCounts
-from bpa_ppl.phrases.tree import PhraseTree
+from bpa_ppl.phrases.tree import PhraseTree, build_tree
 
 MAX_WORDS = 5  # of a phrase
 _MAX_SOURCE = 60  # words of a source sentence; longer ones are left out
@@ -45,7 +45,7 @@ class PhraseIndex(NamedTuple):
     @classmethod
     def of(cls, counts: PhraseCounts) -> PhraseIndex:
         """Return an index of the counts of an extraction."""
-        source, target = PhraseTree.of(counts.sources), PhraseTree.of(counts.targets)
+        source, target = build_tree(counts.sources), build_tree(counts.targets)
         first = np.searchsorted(counts.source, np.arange(len(counts.sources) + 1))
         return cls(counts, (source[0], target[0]), (source[1], target[1]), first)
 

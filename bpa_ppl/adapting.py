@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import one_of, require
+from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
@@ -21,8 +21,9 @@ from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
-from bpa_ppl.metrics.column import judgement_note, numeric_columns
-from bpa_ppl.metrics.gains import AnyGain, default_metric, resolve
+from bpa_ppl.features.recipe import recipe_for
+from bpa_ppl.metrics.column import describe_judgements, numeric_columns
+from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.metrics.preferences import has_preferences
@@ -44,24 +45,24 @@ from bpa_ppl.posterior.record import (
     PriorRecord,
     Record,
 )
-from bpa_ppl.problem import Problem, versions_of
+from bpa_ppl.problem import Problem, list_versions
 from bpa_ppl.sampling.arguments import Arguments
-from bpa_ppl.sampling.mode import mode_of, posterior_target
+from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
     Scored,
-    default_likelihood,
+    choose_likelihood,
     observe,
     require_references,
 )
-from bpa_ppl.sampling.prior_choice import Scale, build_recorded, choose_scale
-from bpa_ppl.sampling.repeating import record_of
+from bpa_ppl.sampling.prior_choice import Scale, build_and_record, choose_scale
+from bpa_ppl.sampling.repeating import record_arguments
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
     Target,
-    model_info,
+    inspect_model,
 )
 from bpa_ppl.weights import (
     CANONICAL,
@@ -81,9 +82,9 @@ _OF_ORDER = Pairs(exponent=1.5)
 #: Indicators are left out if their log Bayes factor is below: docs/results/judged-lists.md.
 LEFT_OUT_BELOW = -3.0
 #: The models that have names.
-MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
+_MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
 #: The message if the posterior has no observation.
-EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
+_EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 
 
 def adapt(
@@ -131,7 +132,7 @@ def adapt(
             is `oracle` for a published sampler, `margin` where the gain is TER, BLEU, chrF,
             `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
             such as those of systems, and `preference` for lists without references that carry
-            preferences: see `default_likelihood`.
+            preferences: see `choose_likelihood`.
         prior: `isotropic`, as published, also with its variance, `isotropic:variance=0.5`;
             `horseshoe`; a `Prior`, such as that of other lists; or a family of priors. None is
             `isotropic` with the variance 0.1, and for features without a canonical weight with a
@@ -233,10 +234,10 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **options: Any) -> Draws
     chosen = Arguments(weights=weights, **options)
     problem = _build(lists, chosen)
     draws = problem.sample(
-        chosen.resolved_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
+        chosen.resolve_sampler(), seed=chosen.seed, extra=chosen.extra, progress=chosen.progress
     )
     draws = problem.compare_indicators(draws)
-    return replace(draws, record=structs.replace(draws.record, options=record_of(chosen)))
+    return replace(draws, record=structs.replace(draws.record, options=record_arguments(chosen)))
 
 
 def build_problem(lists: NBest, weights: AnyStart = None, **options: Any) -> Problem:
@@ -258,14 +259,14 @@ def build_problem(lists: NBest, weights: AnyStart = None, **options: Any) -> Pro
 def _build(nbest: NBest, options: Arguments) -> Problem:
     """Return the problem that `adapt` samples with some arguments."""
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
-    engine = options.resolved_sampler()
+    engine = options.resolve_sampler()
     setup, alternative, indicators = _set_up(nbest, options, engine)
     prepared, observed = setup.prepared, setup.observed
-    represented = _represented(setup, engine)
-    prior, prior_record = build_recorded(setup.family, prepared.match, setup.scale)
+    represented = _find_represented(setup, engine)
+    prior, prior_record = build_and_record(setup.family, prepared.match, setup.scale)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = setup.target(prior, seed=int(options.seed))
-        unused = model_info(target).unused
+        unused = inspect_model(target).unused
     if unused and not options.prior_only:
         remedy = "call likelihood.observe(lists, weights)"
         warn_user(f"the model {_name(setup.model)} observes {unused}: {remedy}")
@@ -303,7 +304,7 @@ def _record(
         observed=observed.record(),
         lists=observed.lists.origin,
         data=observed.hashes(),
-        versions=versions_of(engine),
+        versions=list_versions(engine),
         machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         recipe=prepared.recipe.record(prepared.columns),
     )
@@ -327,9 +328,7 @@ class _SetUp(NamedTuple):
         match, model = self.prepared.match, self.model
         if prior is None:
             prior = isotropic.build_prior(self.family, match, self.scale.value)
-        return posterior_target(
-            self.table, prior, match, likelihood or self.likelihood, model, seed
-        )
+        return build_target(self.table, prior, match, likelihood or self.likelihood, model, seed)
 
     def log_evidence_of_order(self) -> float:
         """Return the log evidence of the order of the candidates."""
@@ -379,22 +378,16 @@ def _set_up(
     setup = _SetUp(prepared, observed, table, family, scale, resolved, model)
     if observed.gains is None or not len(observed.lists) or model is not log_linear:
         return setup, None, None
-    is_chosen = options.chosen_likelihood() is not None or engine.likelihood is not None
-    return _compare_indicators(setup, likelihood if is_chosen else default_likelihood(gain, nbest))
+    is_chosen = options.resolve_likelihood() is not None or engine.likelihood is not None
+    return _compare_indicators(setup, likelihood if is_chosen else choose_likelihood(gain, nbest))
 
 
 def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     """Return the lists with all features; warn if canonical weights do not give their totals."""
-    prepared = prepare_lists(
-        nbest,
-        options.start,
-        gain,
-        features=options.features,
-        exclude=options.exclude,
-        categorical=options.categorical,
-        add=options.add,
-        progress=options.progress,
+    recipe = recipe_for(
+        nbest, gain, options.categorical, options.add, options.features, options.exclude
     )
+    prepared = prepare_lists(nbest, options.start, recipe, progress=options.progress)
     if prepared.match.origin == CANONICAL:
         check_totals(prepared.lists, prepared.match.values)
     elif options.features is None:
@@ -423,9 +416,9 @@ def _observe(
     prepare_jax()
     observed.require_differences()
     if options.prior_only:
-        log_info(EQUALS_PRIOR)
+        log_info(_EQUALS_PRIOR)
     elif not len(observed.lists):
-        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
+        warn_user(f"{_EQUALS_PRIOR}; give lists with judgements, references or preferences")
     return observed
 
 
@@ -433,7 +426,7 @@ def _model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Mod
     """Return the model: the one that is chosen, or that of the family of priors."""
     model = options.model or log_linear
     if isinstance(model, str):
-        model = MODELS[one_of(model, MODELS, "model")]
+        model = _MODELS[require_one_of(model, _MODELS, "model")]
     if not callable(model):
         problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
         raise UsageError(problem, parameter="model", code="wrong-type")
@@ -488,7 +481,7 @@ def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _Se
     match = prepared.match
     fixed = np.isin(match.names, list(names))
     match = match._replace(values=np.where(fixed, 0.0, match.values), free=match.free & ~fixed)
-    family = isotropic.restricted(setup.family, match.free_names)
+    family = isotropic.restrict(setup.family, match.free_names)
     if not fixed.any() or not match.free.any() or family is None:
         return None
     table = observed.table(match)
@@ -499,7 +492,7 @@ def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _Se
     )
 
 
-def _represented(setup: _SetUp, engine: Sampler) -> Draws | None:
+def _find_represented(setup: _SetUp, engine: Sampler) -> Draws | None:
     """Return the posterior whose Gaussian is the prior, with the free features in their order.
 
     None if there is no such posterior, or if it has other features.
@@ -597,7 +590,7 @@ def log_density(
     return replace(problem.target, recorder=problem)
 
 
-def gain_of(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
+def resolve_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
     """Return the gain that is chosen, or the default of the lists.
 
     A default other than TER is logged, and a column that may be the gain is warned about.
@@ -609,7 +602,7 @@ def gain_of(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None)
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
-    >>> gain_of(lists).key
+    >>> resolve_gain(lists).key
     'chrf'
     """
     return _gain(Arguments(weights=weights, gain=gain), lists)
@@ -617,17 +610,17 @@ def gain_of(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None)
 
 def _gain(options: Arguments, nbest: NBest) -> Metric:
     """Return the gain that is chosen, else that of the oracles, or the default of the lists."""
-    if options.metric is not None:
-        return resolve(options.metric, nbest)
-    known = "" if options.oracle is None else options.oracle.metric
+    if options.chosen_gain is not None:
+        return resolve(options.chosen_gain, nbest)
+    known = "" if options.oracle is None else options.oracle.gain
     if known in METRICS or known.removeprefix("-") in (*nbest.feature_names, *nbest.extras):
         return resolve(known, nbest)
-    metric = resolve(default_metric(nbest, canonical=has_canonical(options.start.weights)))
+    gain = resolve(default_gain(nbest, canonical=has_canonical(options.start.weights)))
     if not options.prior_only:
         _warn_judgements(options, nbest)
-    if metric.key != "ter" and nbest.references is not None and not options.prior_only:
+    if gain.key != "ter" and nbest.references is not None and not options.prior_only:
         log_info("the gain is chrF, because there are no canonical weights; choose ter for TER")
-    return metric
+    return gain
 
 
 def _warn_judgements(options: Arguments, nbest: NBest) -> None:
@@ -644,7 +637,7 @@ def _warn_judgements(options: Arguments, nbest: NBest) -> None:
     columns = nbest.feature_names if has_preferences(nbest) else numeric_columns(nbest)
     for name in columns:
         left_out = features is not None and not matches(name, features)
-        note = judgement_note(nbest, name)
+        note = describe_judgements(nbest, name)
         if note and not left_out and not matches(name, named):
             warn_user(note)
 
@@ -660,13 +653,13 @@ def _gain_and_likelihood(
     return gain, likelihood
 
 
-def _likelihood(options: Arguments, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
+def _likelihood(options: Arguments, engine: Sampler, gain: Metric, nbest: NBest) -> Likelihood:
     """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
-    chosen = options.chosen_likelihood()
+    chosen = options.resolve_likelihood()
     if chosen is not None:
         return chosen
     indicators = has_indicators(options.categorical, options.add)
-    default = default_likelihood(goal, nbest, indicators=indicators)
+    default = choose_likelihood(gain, nbest, indicators=indicators)
     if engine.likelihood is None or default.observes != "gains":
         return default
     log_info(
@@ -682,7 +675,7 @@ def _family(options: Arguments, engine: Sampler) -> PriorFamily | Prior:
 
     If the sampler keeps the draws of a posterior, the prior is that of the posterior.
     """
-    prior = options.chosen_prior()
+    prior = options.resolve_prior()
     if isinstance(prior, Prior):
         if engine.keeps(prior.posterior):
             return Prior.recorded(prior.posterior)._replace(posterior=prior.posterior)

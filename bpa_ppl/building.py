@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl._runtime.arrays import flat, intern, members, to_array, to_texts
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.arrays import flatten, intern, to_array, to_members, to_texts
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
-from bpa_ppl.formats.builder import Builder, join_columns, join_strings, missing_value_notes
-from bpa_ppl.formats.records import IN_MEMORY, block_of_records
+from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
+from bpa_ppl.formats.records import IN_MEMORY, parse_records
 from bpa_ppl.formats.references import SentenceLines
-from bpa_ppl.formats.samples import block_of_samples
-from bpa_ppl.formats.schema import Schema, checked_first_id
-from bpa_ppl.formats.writing import table_of
-from bpa_ppl.names import AnyReferences, places_of
+from bpa_ppl.formats.samples import build_block
+from bpa_ppl.formats.schema import Schema, check_first_id
+from bpa_ppl.formats.writing import to_table
+from bpa_ppl.names import AnyReferences, find_positions
 from bpa_ppl.nbest import (
     CAN_LACK,
     COLUMNS,
     NBest,
     demote_to_extras,
-    feature_of,
-    features_at,
-    offsets_of,
+    find_feature,
+    select_features,
     to_names,
+    to_offsets,
 )
 
 if TYPE_CHECKING:
@@ -77,17 +77,17 @@ def from_lists(
     >>> len(lists), lists.sizes.tolist(), lists.texts(0)
     (1, [2], ['a b', 'a'])
     """
-    lists = [members(candidates, "texts") for candidates in members(texts, "texts")]
+    lists = [to_members(candidates, "texts") for candidates in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     return from_arrays(
         tuple(chain.from_iterable(lists)),
-        flat(features, sizes, "features"),
+        flatten(features, sizes, "features"),
         feature_names,
         sizes,
         references=references,
-        totals=None if totals is None else flat(totals, sizes, "totals"),
+        totals=None if totals is None else flatten(totals, sizes, "totals"),
         sources=sources,
-        extras={n: flat(column, sizes, n) for n, column in (extras or {}).items()},
+        extras={n: flatten(column, sizes, n) for n, column in (extras or {}).items()},
         sentence_extras=sentence_extras,
         sentence_ids=sentence_ids,
     )
@@ -147,13 +147,13 @@ def from_arrays(
         raise DataError(problem, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
-    for note in missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
+    for note in describe_missing(dict(zip(names, present, strict=True)), len(texts)):
         warn_user(note)
     complete = [k for k, count in enumerate(present) if count == len(texts)]
     partial = [k for k, count in enumerate(present) if count < len(texts)]
     missing = {names[k]: table[:, k] for k in partial}
     lists = NBest(
-        offsets=offsets_of(counts),
+        offsets=to_offsets(counts),
         features=table[:, complete] if missing else table,
         feature_names=tuple(names[k] for k in complete),
         sentence_ids=np.arange(len(counts))
@@ -165,7 +165,7 @@ def from_arrays(
         sources=None if sources is None else to_texts(sources),
         extras={**(extras or {}), **missing},
         sentence_extras={
-            n: tuple(members(column, n)) for n, column in (sentence_extras or {}).items()
+            n: tuple(to_members(column, n)) for n, column in (sentence_extras or {}).items()
         },
     )
     return lists if references is None else lists.with_references(references)
@@ -210,7 +210,7 @@ def from_records(
     [[-1.0], [-2.0]]
     """
     options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin))
-    columns = block_of_records(records, options)
+    columns = parse_records(records, options)
     lists = build_lists(columns, references, sources, bad, first_id)
     warn_bookkeeping(lists, lists.feature_names)
     return lists
@@ -245,7 +245,7 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    return build_lists(block_of_samples(texts, logprobs), references, sources)
+    return build_lists(build_block(texts, logprobs), references, sources)
 
 
 def build_lists(
@@ -266,12 +266,12 @@ def build_lists(
         first_id: the id of the first sentence.
         numbers: names of columns whose values must be numbers.
 
-    >>> build_lists(block_of_records([{"id": 0, "text": "a"}]), ["b"], None)
+    >>> build_lists(parse_records([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 candidate, 0 features, references)
     """
-    one_of(bad, ("error", "drop"), "policy", "bad")
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = IN_MEMORY._replace(
-        bad=bad, first_id=checked_first_id(first_id), names=ColumnNames({}, NBest.origin)
+        bad=bad, first_id=check_first_id(first_id), names=ColumnNames({}, NBest.origin)
     )
     lines: dict[str, SentenceLines] = {}
     if references is not None:
@@ -297,7 +297,7 @@ def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
     >>> bookkeeping_note(lists, "created")
     'created seems to have times, in seconds since 1970: exclude it'
     """
-    values = feature_of(nbest, name)
+    values = find_feature(nbest, name)
     if values is None or not len(values):
         return ""
     for unit, what in ((1, "seconds"), (1000, "milliseconds")):
@@ -355,7 +355,7 @@ def concatenate(
         problem = "no tables to concatenate: give at least one"
         raise UsageError(problem, parameter="parts", code="no-data")
     if fill_missing:
-        tables = _with_columns_of_all(tables)
+        tables = _align_columns(tables)
     # A column that is missing for some candidates of one table is not a feature of the others.
     extras = {name for table in tables for name in table.extras}
     tables = [demote_to_extras(table, extras) for table in tables]
@@ -364,7 +364,9 @@ def concatenate(
         if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
             problem = f"{', '.join(odd)} is not in both {name_lists(first.origin)} and these lists"
             raise DataError(f"{problem}: use without", table.origin, code="mismatch")
-    tables = [features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
+    tables = [
+        select_features(t, find_positions(first.feature_names, t.feature_names)) for t in tables
+    ]
     origins = [table.origin for table in tables]
     ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
     if len(set(ids)) < len(ids) and not renumber:
@@ -384,7 +386,7 @@ def concatenate(
     if renumber:
         joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
     return NBest(
-        offsets=offsets_of(np.concatenate([table.sizes for table in tables])),
+        offsets=to_offsets(np.concatenate([table.sizes for table in tables])),
         feature_names=tables[0].feature_names,
         strings=strings,
         origin=" + ".join(dict.fromkeys(origins)),
@@ -393,7 +395,7 @@ def concatenate(
     )
 
 
-def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
+def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     """Return tables whose features, totals and sources are extras if another table has none.
 
     A warning says how many values are missing when these tables are joined.
@@ -422,12 +424,12 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
         columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
         if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
             present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
-    notes = missing_value_notes(present, sum(len(table.features) for table in tables))
+    notes = describe_missing(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))
     for name in ("references", "sources"):
         having = sum(len(table) for table in tables if getattr(table, name) is not None)
         if having and name in lacks:
-            absent = f"no {name} for {sentences - having} of {counted(sentences, 'sentence')}"
+            absent = f"no {name} for {sentences - having} of {format_count(sentences, 'sentence')}"
             notes.append(f"{absent}, those of files without any")
     for note in notes:
         warn_user(f"{locate(origin)}{note}")
@@ -449,4 +451,4 @@ def to_arrow(lists: NBest) -> pa.Table:
     >>> table.column_names, table["LM0"].to_pylist()
     (['id', 'text', 'LM0'], [1.0, 2.0])
     """
-    return table_of(lists, everything=True)
+    return to_table(lists, everything=True)

@@ -37,7 +37,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import nearest, one_of
+from bpa_ppl._runtime.arguments import require_one_of, suggest_name
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 
@@ -82,7 +82,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
                 valid = False
             if not valid:
-                problem = f"{field.name} must be {_described(field.type)}, not {quote(value)}"
+                problem = f"{field.name} must be {_describe_field(field.type)}, not {quote(value)}"
                 raise UsageError(problem, parameter=field.name, code="invalid-setting")
 
     @classmethod
@@ -99,12 +99,12 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         fields = {field.name: field for field in msgspec.structs.fields(cls)}
         for name in settings:
             if name not in fields:
-                meant = nearest(name, fields) or f": it has {', '.join(fields) or 'none'}"
+                meant = suggest_name(name, fields) or f": it has {', '.join(fields) or 'none'}"
                 problem = f"the {title} has no setting {name}{meant}"
                 raise UsageError(problem, parameter=name, code="unknown-setting")
         for name, field in fields.items():
             if field.required and name not in settings:
-                problem = f"the {title} needs {name}: give {_described(field.type)}"
+                problem = f"the {title} needs {name}: give {_describe_field(field.type)}"
                 raise UsageError(problem, parameter=name, code="missing-setting")
         plain = {n: v.item() for n, v in settings.items() if getattr(v, "ndim", None) == 0}
         return cls(**{**settings, **plain})
@@ -170,25 +170,25 @@ def read_value(text: str) -> Any:
 _NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
 
 
-def _described(kind: Any) -> str:
+def _describe_field(kind: Any) -> str:
     """Describe the values that a field takes.
 
-    >>> _described(Share), _described(Count | None), _described(Literal["a", "b"])
+    >>> _describe_field(Share), _describe_field(Count | None), _describe_field(Literal["a", "b"])
     ('a number > 0 and ≤ 1', 'an integer ≥ 1 or nothing', 'one of a, b')
-    >>> _described(tuple[str, ...] | str)
+    >>> _describe_field(tuple[str, ...] | str)
     'a list or a text'
     """
     if get_origin(kind) is Annotated:
         base, *metas = get_args(kind)
         bounds = [_bounds(meta) for meta in metas if isinstance(meta, Meta)]
-        return " ".join([_described(base), *filter(None, bounds)])
+        return " ".join([_describe_field(base), *filter(None, bounds)])
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
         return "a list"
     choices = get_args(kind) if get_origin(kind) not in (list, tuple, dict) else ()
     if choices:
-        return " or ".join("nothing" if c is type(None) else _described(c) for c in choices)
+        return " or ".join("nothing" if c is type(None) else _describe_field(c) for c in choices)
     return _NAMES.get(kind, str(kind).removeprefix("<class '").removesuffix("'>"))
 
 
@@ -238,7 +238,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             UsageError: if there is none of that name; a `KeyError` would not name the others.
         """
         if name not in self:
-            one_of(name, self.titles, self.kind)
+            require_one_of(name, self.titles, self.kind)
         member = self._members()[name.partition(":")[0]]
         if isinstance(member, type):
             return member
@@ -268,7 +268,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members = self._members().items()
         return tuple(name if isinstance(one, type) else one.name for name, one in members)
 
-    def loaded(self) -> Iterator[tuple[str, type[C]]]:
+    def load(self) -> Iterator[tuple[str, type[C]]]:
         """Yield names and classes, loading each of them.
 
         Entry points of other packages that cannot be used are left out, with one warning.
@@ -277,7 +277,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             DataError: if a member of this package cannot be loaded.
 
         >>> from bpa_ppl.metrics.metric import METRICS
-        >>> next(METRICS.loaded())[1].__name__
+        >>> next(METRICS.load())[1].__name__
         'TER'
         """
         for name, member in self._members().items():
@@ -320,7 +320,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         CHRF(char_order=6, word_order=2, beta=3)
         """
         if isinstance(chosen, str):
-            name, written = self.parsed(chosen)
+            name, written = self.parse(chosen)
             member, variant = self[name], name.partition(":")[2]
             fixed = {member.variant: variant} if variant else {}
             values = {**written, **(settings or {}), **fixed}
@@ -335,14 +335,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
         return cast("C", chosen)
 
-    def parsed(self, text: str) -> tuple[str, dict[str, Any]]:
+    def parse(self, text: str) -> tuple[str, dict[str, Any]]:
         """Return the name in a text, with that of a variant, and the settings after it.
 
         Raises:
             UsageError: if there is no such component, or the text has another form.
 
         >>> from bpa_ppl.features.source import FEATURES
-        >>> FEATURES.parsed("lm=domain.txt,order=5"), FEATURES.parsed("length:ratio=true")
+        >>> FEATURES.parse("lm=domain.txt,order=5"), FEATURES.parse("length:ratio=true")
         (('lm', {'text': 'domain.txt', 'order': 5}), ('length', {'ratio': True}))
         """
         name = read_name(text)
@@ -358,14 +358,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             name = f"{name}:{variant}" if variant else name
         return name, _read_settings(written, f"the {self.kind} {name}")
 
-    def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
+    def restore(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component that a posterior records, with its settings.
 
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
         >>> from bpa_ppl.metrics.metric import METRICS
-        >>> METRICS.recorded("mine")
+        >>> METRICS.restore("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...
         """

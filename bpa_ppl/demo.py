@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.choices import Choices
@@ -27,7 +27,7 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.juries import judges
-from bpa_ppl.metrics.scoreboard import Scoreboard, compared
+from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices
 from bpa_ppl.posterior.files import write_posterior
 
 _ADAPTATION = 50
@@ -85,7 +85,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         UsageError: if the seed is invalid.
         NotConverged: if the posterior fails its check.
     """
-    checked_seed(seed)
+    check_seed(seed)
     with output_folder(folder):
         with as_file(files("bpa_ppl.demo_data")) as data:
             pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
@@ -103,7 +103,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
         write_posterior(posterior, paths[0])
         write_texts(result, paths[1])
-    before, after = (compared(rest, of.canonical, of.choice) for of in (baseline, result))
+    before, after = (compare_choices(rest, of.canonical, of.choice) for of in (baseline, result))
     return Demo(report, before, after, result, len(text.lines), paths)
 
 
@@ -122,7 +122,7 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         UsageError: if the seed is invalid.
         NotConverged: if the posterior fails its check.
     """
-    checked_seed(seed)
+    check_seed(seed)
     with output_folder(folder):
         with as_file(files("bpa_ppl.demo_data")) as data:
             judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))

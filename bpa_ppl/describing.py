@@ -10,28 +10,28 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.building import bookkeeping_note
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import listed, means_of_lists
+from bpa_ppl.formats.averages import average_lists, listed
 from bpa_ppl.formats.block import ID
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
-    column_of,
-    judged_lists,
-    judgement_note,
+    describe_judgements,
     numeric_columns,
-    with_judged,
+    read_column,
+    select_judged,
+    select_marked,
 )
-from bpa_ppl.metrics.gains import by_name, default_metric, resolve, text_metrics
+from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
-from bpa_ppl.metrics.preferences import all_choices, has_preferences
+from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.nbest import Column, NBest, demote_to_extras, deviation_within, feature_of
-from bpa_ppl.sampling.observations import default_likelihood
+from bpa_ppl.nbest import Column, NBest, demote_to_extras, find_feature, measure_deviation
+from bpa_ppl.sampling.observations import choose_likelihood
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
@@ -173,12 +173,12 @@ class Description(Outcome):
         plain["plan"] = None if self.plan is None else self.plan._asdict()
         return plain
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the sizes, the columns, and the rest as notes."""
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
-        lists = counted(self.sentences, "list")
-        candidates = counted(self.candidates, "candidate")
+        lists = format_count(self.sentences, "list")
+        candidates = format_count(self.candidates, "candidate")
         title = f"{locate(self.origin)}{lists}, {candidates}, {each} per list"
         rows = [
             (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
@@ -187,12 +187,12 @@ class Description(Outcome):
         return title, Table(_HEADER, rows), [*self._notes(), *self._plan_notes()]
 
     def _notes(self) -> Iterator[str]:
-        lists = counted(self.sentences, "list")
+        lists = format_count(self.sentences, "list")
         yield f"sources for {self.sources} of {lists}"
         among = f", which is a candidate in {self.among}" if self.references else ""
         yield f"a reference for {self.references} of {lists}{among}"
         for name, values in self.texts.items():
-            yield f"{name}: {counted(values, 'different text')}"
+            yield f"{name}: {format_count(values, 'different text')}"
         for name, what in self.lists.items():
             yield f"{name}: {what}"
         for name, (right, known) in self.verdicts.items():
@@ -200,11 +200,13 @@ class Description(Outcome):
         if self.of_sentences:
             yield f"columns of whole lists: {', '.join(self.of_sentences)}"
         if self.missing_ids:
-            yield f"{counted(self.missing_ids, 'id')} between the first and the last without a list"
+            missing = format_count(self.missing_ids, "id")
+            yield f"{missing} between the first and the last without a list"
         if self.duplicates:
-            yield f"{counted(self.duplicates, 'candidate')} with the text of another of the list"
+            duplicates = format_count(self.duplicates, "candidate")
+            yield f"{duplicates} with the text of another of the list"
         if self.empty:
-            yield f"{counted(self.empty, 'candidate')} with an empty text"
+            yield f"{format_count(self.empty, 'candidate')} with an empty text"
         yield from (f"warning: {warning}" for warning in self.warnings)
 
     def _plan_notes(self) -> Iterator[str]:
@@ -220,7 +222,7 @@ class Description(Outcome):
             + (f"1 / spread for {', '.join(plan.start)}, else 0" if plan.start else "0")
         )
         if plan.gain is not None:
-            lists = f"{plan.judged} of {counted(self.sentences, 'list')}"
+            lists = f"{plan.judged} of {format_count(self.sentences, 'list')}"
             yield (
                 f"{plan.gain} is known in {lists}: several candidates are the best in {plan.tied} "
                 f"of them, and all are equally good in {plan.equal}"
@@ -263,7 +265,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
     with_reference = [place for place, known in enumerate(references) if known]
     plan = _plan(nbest, gain, with_reference)
-    judged = () if plan is None or plan.gain is None else by_name(plan.gain).columns
+    judged = () if plan is None or plan.gain is None else resolve_without_lists(plan.gain).columns
     # Lists without columns, whose judged candidates are selected for each column.
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
     columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
@@ -272,7 +274,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     verdicts = {name: as_verdicts(column) for name, column in extras}
     lists = {name: listed(column) for name, column in extras}
     lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
-    numbers = [c.name for c in columns if c.kind != "feature" or judgement_note(nbest, c.name)]
+    numbers = [c.name for c in columns if c.kind != "feature" or describe_judgements(nbest, c.name)]
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),
@@ -288,7 +290,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             and name not in lists
             and all(isinstance(v, str | None) for v in values)
         },
-        lists={name: _use_of_lists(name, of, nbest) for name, of in lists.items()},
+        lists={name: _suggest_use(name, of, nbest) for name, of in lists.items()},
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
             for name, values in verdicts.items()
@@ -306,9 +308,9 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     )
 
 
-def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:
+def _suggest_use(name: str, values: Column, nbest: NBest) -> str:
     """Return how to use the numbers in a column of lists, unless they are used."""
-    means = means_of_lists(name, values)
+    means = average_lists(name, values)
     entries = (one for of in values if isinstance(of, list | tuple) for one in of)
     of_raters = any(isinstance(one, dict) and name in one for one in entries)
     if of_raters or not set(means).isdisjoint((*nbest.feature_names, *nbest.extras)) or not means:
@@ -319,10 +321,10 @@ def _use_of_lists(name: str, values: Column, nbest: NBest) -> str:
 
 
 def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
-    kind = "extra" if feature_of(nbest, name) is None else "feature"
-    values = column_of(nbest, name)
+    kind = "extra" if find_feature(nbest, name) is None else "feature"
+    values = read_column(nbest, name)
     is_known = ~np.isnan(values)
-    lists, rows = with_judged(plain, is_known)
+    lists, rows = select_marked(plain, is_known)
     if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
         lists, rows = plain, np.arange(len(values))
     finite = values[is_known] if is_known.any() else np.array([np.nan])
@@ -332,36 +334,36 @@ def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> Co
         float(finite.min()),
         float(np.median(finite)),
         float(finite.max()),
-        deviation_within(lists, values[rows]) if len(rows) else 0.0,
+        measure_deviation(lists, values[rows]) if len(rows) else 0.0,
         int(np.count_nonzero(~is_known)),
     )
 
 
-def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
+def _plan(nbest: NBest, gain: str | Metric | None, with_reference: list[int]) -> Plan | None:
     """Return what `adapt` does; None if it needs a gain."""
-    goal = resolve(default_metric(nbest, canonical=False) if metric is None else metric, nbest)
+    chosen = resolve(default_gain(nbest, canonical=False) if gain is None else gain, nbest)
     preferences = False
-    if "references" in goal.needs:
+    if "references" in chosen.needs:
         if not with_reference and not (preferences := has_preferences(nbest)):
             return None
         nbest = nbest.select(with_reference) if with_reference else nbest
-    weights = initial_weights(demote_to_extras(nbest, goal.columns))
+    weights = initial_weights(demote_to_extras(nbest, chosen.columns))
     start = tuple(name for name, value in weights.items() if value)
-    likelihood = default_likelihood(goal, nbest)
+    likelihood = choose_likelihood(chosen, nbest)
     plan = Plan(
-        gain=None if preferences else goal.key,
+        gain=None if preferences else chosen.key,
         likelihood=LIKELIHOODS.name_of(likelihood),
         prior="isotropic",
         sampler="auto",
         ties="shared" if nbest.totals is None else "canonical",
         start=start,
     )
-    columns = [np.isfinite(column_of(nbest, name)) for name in goal.columns]
-    unjudged = any(not with_judged(nbest, marked)[1].size for marked in columns)
+    columns = [np.isfinite(read_column(nbest, name)) for name in chosen.columns]
+    unjudged = any(not select_marked(nbest, marked)[1].size for marked in columns)
     if preferences or unjudged:
         return plan
-    lists, _ = judged_lists(nbest, goal)
-    tied = oracles(lists, goal, ties="shared").tied
+    lists, _ = select_judged(nbest, chosen)
+    tied = oracles(lists, chosen, ties="shared").tied
     equal = np.count_nonzero((tied == lists.sizes) & (tied > 1))
     several = np.count_nonzero(tied > 1)
     return plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
@@ -373,23 +375,23 @@ def _warnings(
     """Yield what looks wrong, with a remedy."""
     if plan is not None and plan.gain is None:
         try:
-            list(all_choices(nbest))
+            list(iter_choices(nbest))
         except DataError as error:
             yield f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
     features = [column for column in columns if column.kind == "feature"]
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"
     if singles := int(np.count_nonzero(nbest.sizes == 1)):
-        yield f"{counted(singles, 'list')} of one candidate: nothing can be chosen or learned"
+        yield f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
     if 0 < len(with_reference) < len(nbest):
-        missing = counted(len(nbest) - len(with_reference), "list")
+        missing = format_count(len(nbest) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     equal: dict[bytes, str] = {}
     for name in (column.name for column in features):
-        if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
+        if (other := equal.setdefault(read_column(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        note = judgement_note(nbest, column.name) or bookkeeping_note(nbest, column.name)
+        note = describe_judgements(nbest, column.name) or bookkeeping_note(nbest, column.name)
         largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
@@ -398,7 +400,7 @@ def _warnings(
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
     if plan is not None and plan.gain in text_metrics():
-        extras = (judgement_note(nbest, c.name) for c in columns if c.kind == "extra")
+        extras = (describe_judgements(nbest, c.name) for c in columns if c.kind == "extra")
         yield from filter(None, extras)
     for name, cells in nbest.extras.items():
         words = [value for value in cells if isinstance(value, str) and value.strip()]

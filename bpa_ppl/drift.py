@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.nbest import NBest, centred
+from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import FeatureScale
 
 #: Of the two-sided tests of one kind, together.
@@ -56,7 +56,7 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     weights = np.asarray(weights, np.float64)
     agreement, count = lists.agreement(weights), int(several.sum())
     means = nbest.features.mean(axis=0, dtype=np.float64)
-    slopes = _slopes(nbest.features - means, weights)
+    slopes = _fit_slopes(nbest.features - means, weights)
     result = {}
     for k, name in enumerate(nbest.feature_names):
         varying = lists.deviations[:, k]
@@ -76,7 +76,7 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     return result
 
 
-def _slopes(values: Float64, weights: Float64) -> Float64:
+def _fit_slopes(values: Float64, weights: Float64) -> Float64:
     """Return (K,) the slopes of the regressions of centred features on the score by the others."""
     # The bits of a matrix product may depend on the number of threads.
     score = np.einsum("rk,k->r", values, weights)
@@ -112,7 +112,7 @@ class _Lists(NamedTuple):
             none = np.zeros((0, table.shape[1]))
             return cls(none, np.zeros(0, np.int64), none, none, np.zeros(table.shape[1], np.int64))
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        values = centred(table, sizes)
+        values = centre(table, sizes)
         squares = np.add.reduceat(values**2, starts)
         freedom = (sizes - 1)[:, None]
         # The median of a variance (Wilson & Hilferty 1931).
@@ -219,7 +219,7 @@ class _Limits:
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         weights = self.weights / np.where(large, ratio, 1.0) * np.where(sign, -1, 1)
         # Without a column that others agreed with, their agreement may turn.
-        turned = [] if constant.any() else self._turned(lists, weights, sign)
+        turned = [] if constant.any() else self._find_turned(lists, weights, sign)
         names = np.array(self.names, object)
         return [
             *(Change("unit", *pair) for pair in zip(names[units], ratio[units], strict=True)),
@@ -261,7 +261,7 @@ class _Limits:
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         return self.checked & some & (self.varying >= _FEW) & large & changed, ratio
 
-    def _turned(
+    def _find_turned(
         self, lists: _Lists, weights: Float64, named: npt.NDArray[np.bool_]
     ) -> list[Change]:
         """Return the features whose agreement with the others has turned.
@@ -377,7 +377,7 @@ class DriftMonitor:
         """
         if self._scales:
             self._pending += len(sizes)
-            self._keep(names, *_thinned(table, sizes))
+            self._keep(names, *_thin(table, sizes))
 
     def add_one(self, names: tuple[str, ...], table: npt.NDArray[Any]) -> None:
         """Add one list, whose table is copied, if it will be in the window that is compared."""
@@ -434,10 +434,10 @@ class DriftMonitor:
         return self._limits.changes(_Lists.of(table, sizes)), len(sizes)
 
 
-def _thinned(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int64]:
+def _thin(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int64]:
     """Return every second, third, … candidate of long lists.
 
-    >>> _thinned(np.zeros((122, 1)), np.array([120, 2]))[1]
+    >>> _thin(np.zeros((122, 1)), np.array([120, 2]))[1]
     array([40,  2])
     """
     step = -(-sizes // _CANDIDATES)

@@ -53,12 +53,12 @@ CODES = {
     "wrong-length": "two inputs should have the same number of lines or values",
     "wrong-type": "a value has another type",
 }
-QUOTED = 80  # characters of a user's value that a message repeats
+_QUOTED = 80  # characters of a user's value that a message repeats
 _LONGEST = 2000  # characters of a message
 _LISTED = 5  # names in a message
 #: The origin of data that are not from a file.
 MEMORY = "<memory>"
-_RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # a word too long to repeat
+_RUN = re.compile(rf"\S{{{2 * _QUOTED},}}")  # a word too long to repeat
 # Control characters, line separators, and surrogates, which cannot be printed.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -72,7 +72,7 @@ def escape_controls(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
-def quote(value: object, limit: int = QUOTED) -> str:
+def quote(value: object, limit: int = _QUOTED) -> str:
     """Return a user's value for a message: the beginning and the end of a long text, in quotes.
 
     >>> quote("much"), quote(b"12" * 400, 9), quote(10**5000)
@@ -123,7 +123,7 @@ def name_lists(origin: str) -> str:
 
 def _fit(message: str) -> str:
     """Return a message as one line of limited length."""
-    half = QUOTED // 2
+    half = _QUOTED // 2
     message = _RUN.sub(lambda match: f"{match[0][:half]}…{match[0][-half:]}", message)
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import capture_notes, counted
+from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import adapt_draws, build_problem
 from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
 from bpa_ppl.diagnostics.baseline_table import ACCURACY, Way
@@ -27,15 +27,15 @@ from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.names import matches, places_of
-from bpa_ppl.nbest import NBest, centred
+from bpa_ppl.names import find_positions, matches
+from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.prior_choice import correlation_within
+from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.sampling.repeating import recorded_options
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
 
@@ -192,7 +192,7 @@ class Judges(Outcome):
         """Return the result as plain data, for JSON."""
         return dict(msgspec.to_builtins(self))
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the table of the judges, and notes with the other results."""
         header = ("judge", "weight/sd", "95% interval", "P(sign)", "lost without it", "evidence")
         rows = []
@@ -204,7 +204,10 @@ class Judges(Outcome):
         (size, gain), (number, low, high, count) = self.curve[-1], self.effective
         curve = ", ".join(f"{gain:.3f} with {size} lists" for size, gain in self.curve)
         worth = f"worth {number:.1f} independent ones (90% interval {low:.1f} to {high:.1f})"
-        notes = [f"{counted(count, 'judge')} better than chance, {worth}", f"{self.unit} {curve}"]
+        notes = [
+            f"{format_count(count, 'judge')} better than chance, {worth}",
+            f"{self.unit} {curve}",
+        ]
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
         expected, least, most = ("never" if n is None else f"{n:,}" for n in self.further)
@@ -313,7 +316,7 @@ def judges(
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
         groups = _group(target.features, prices)
-        refits = _Refits(problem, _judged(problem))
+        refits = _Refits(problem, _find_gains(problem))
         unit = ACCURACY if isinstance(refits.judged, Answers) else "headroom"
         start, options = recorded_options(draws, sampler="map")
         curve = _curve(refits, lists, start, options)
@@ -327,7 +330,7 @@ def judges(
     )
 
 
-def _judged(problem: Problem) -> Gains | Answers:
+def _find_gains(problem: Problem) -> Gains | Answers:
     """Return how the lists were judged; gains are shares of the headroom."""
     observed = problem.observed
     lists = problem.lists if observed.gain is None else observed.lists
@@ -428,14 +431,14 @@ def _rows(
 ) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
     """Return the rows of the table, and the correlations of the features within the lists."""
     names, lists, importance = sample.features, refits.problem.lists, sample.importance
-    scaled = sample.flat * lists.spread[places_of(names, lists.feature_names)]
+    scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
     low, high = quantiles(scaled, _OF_WEIGHT, importance)
     mean, positive = importance @ scaled, importance @ (scaled > 0)
     numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))
     every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
     rows = tuple(JudgeRow(n, w, a, b, p, *refits.lost(kept)) for n, w, a, b, p, kept in every)
     with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
-        pairs = correlation_within(lists, names)
+        pairs = correlate_within(lists, names)
     matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
     return rows, tuple(map(tuple, matrix.tolist()))
 
@@ -486,8 +489,8 @@ def _labels(
         each = np.abs(2 * expit(margin) - 1) * differ
         won = np.average(each, axis=0, weights=judged.pairs.weight)[1:]
     else:  # with the slope of the gains on the scores
-        first, of_mean = lists.offsets[:-1], centred(scores[:, 0], lists.sizes)
-        slope = max(of_mean @ centred(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
+        first, of_mean = lists.offsets[:-1], centre(scores[:, 0], lists.sizes)
+        slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
         best = np.maximum.reduceat(scores, first, axis=0)
         won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
     low, high = np.quantile(won, _OF_OTHERS).tolist()
@@ -549,7 +552,7 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     scale, order = measure_change(sure, later, weight), np.argsort(sure)
     # Ask the least sure, until asking the rest wins no more than the tolerance, as theory expects
     # and by the answers to the judged pairs, whose changes may have heavy tails.
-    value = np.stack([value_of_asking(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
+    value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
     unasked = (weight * value)[:, order[::-1]].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
     unasked = np.append(unasked, 0.0)
     asked = order[: np.argmax(unasked <= _TOLERANCE)]
@@ -557,7 +560,7 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     p[asked] = after[asked]
     gain = np.average((p > 0.5) + 0.5 * (p == 0.5), weights=weight)
     below, extra = float(sure[asked].max(initial=0.5)), sum(prices[name] for name in dear)
-    worth = extra / max(float(value_of_asking(np.array([below]), scale)[0]), _SURE)
+    worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)
     of_all, saved = sum(prices.values()), (1 - share) * extra
     return Cascade(dear, below, share, float(gain), of_all - saved, saved / of_all, worth)
 
@@ -577,7 +580,7 @@ def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
     return float(np.sqrt(np.average((after - slope * before) ** 2, weights=share)))
 
 
-def value_of_asking(sure: Float64, scale: float) -> Float64:
+def estimate_value(sure: Float64, scale: float) -> Float64:
     """Return by how much a further answer is expected to raise the probability of a right choice.
 
     Args:
@@ -585,7 +588,7 @@ def value_of_asking(sure: Float64, scale: float) -> Float64:
         scale: s, the standard deviation of its logit after the answer. The mean is that before it
             times √(1 + π s² / 8), so that the probability stays the same on average (MacKay 1992).
 
-    >>> value_of_asking(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
+    >>> estimate_value(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
     [0.234, 0.006, 0.0]
     """
     unit = np.linspace(-6, 6, 601)

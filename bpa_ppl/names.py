@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import is_number, members, wrong_type
+from bpa_ppl._runtime.arrays import is_number, to_members, wrong_type
 from bpa_ppl.errors import DataError, UsageError, quote
 
 #: References: a text, or several, for each sentence, or by id for some of them.
@@ -98,7 +98,7 @@ def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
     (('the cat',), ('a dog', 'one dog'))
     """
     rule = "references must be one text, or a tuple of texts, for each sentence"
-    entries = members(values, "references", rule)
+    entries = to_members(values, "references", rule)
     tuples = [(entry,) if isinstance(entry, str) else entry for entry in entries]
     kept = []
     for entry in tuples:
@@ -180,10 +180,10 @@ def label_of(name: str) -> str:
     return match["label"] if match else name
 
 
-def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
+def group_by_label(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     """Return (label, positions) for each label, in order of first appearance.
 
-    >>> grouped(["TM0[0]", "TM0[1]", "LM0"])
+    >>> group_by_label(["TM0[0]", "TM0[1]", "LM0"])
     [('TM0', [0, 1]), ('LM0', [2])]
     """
     groups: dict[str, list[int]] = {}
@@ -192,12 +192,12 @@ def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     return list(groups.items())
 
 
-def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:
+def count_by_label(names: Sequence[str]) -> list[tuple[str, int]]:
     """Return (label, number of values) such that expanding them in order gives `names` again.
 
     In an incomplete group, such as `TM0[1]` alone, the label includes the index.
 
-    >>> printed_labels(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
+    >>> count_by_label(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
     [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
     """
     labels: list[tuple[str, int]] = []
@@ -234,20 +234,20 @@ def with_labels(names: Iterable[str]) -> set[str]:
     return {*names, *map(label_of, names)}
 
 
-def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
+def find_positions(selected: Iterable[str], names: Sequence[str]) -> list[int]:
     """Return the positions of some names among all names.
 
-    >>> places_of(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
+    >>> find_positions(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
     [2, 0]
     """
     positions = {name: position for position, name in enumerate(names)}
     return [positions[name] for name in selected]
 
 
-def repeated(names: Iterable[K]) -> list[K]:
+def find_repeated(names: Iterable[K]) -> list[K]:
     """Return the names, or ids, that occur more than once, in order of first appearance.
 
-    >>> repeated(["LM0", "TM0", "LM0"])
+    >>> find_repeated(["LM0", "TM0", "LM0"])
     ['LM0']
     """
     return [name for name, count in Counter(names).items() if count > 1]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import (
     PLAIN,
     Float32,
@@ -21,17 +21,17 @@ from bpa_ppl._runtime.arrays import (
     Int32,
     Int64,
     as_array,
-    frozen,
-    members,
-    plain_value,
-    positions_of,
+    make_freezer,
     slice_indices,
     to_array,
     to_floats,
+    to_members,
+    to_plain_value,
+    to_positions,
     to_texts,
     wrong_type,
 )
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
 from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
 
@@ -132,13 +132,13 @@ class NBest:
             start, stop, step = slice_indices(key, len(self))
             return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            (position,) = positions_of(key, len(self))
+            (position,) = to_positions(key, len(self))
             return self._run(position, position + 1)
         return self.select(key)
 
     def __repr__(self) -> str:
         counts = len(self), len(self.features), len(self.feature_names)
-        facts = list(map(counted, counts, ("sentence", "candidate", "feature")))
+        facts = list(map(format_count, counts, ("sentence", "candidate", "feature")))
         facts += [name for name, _, _ in _optional(self)]
         facts += [f"from {self.origin}"] if self.origin != NBest.origin else []
         return f"NBest({', '.join(facts)})"
@@ -193,15 +193,15 @@ class NBest:
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
         """
-        chosen = positions_of(sentences, len(self))
+        chosen = to_positions(sentences, len(self))
         sizes = self.sizes[chosen]
-        return self.regroup(chosen, rows_of(self.offsets[chosen], sizes), sizes)
+        return self.regroup(chosen, _expand_rows(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` candidates, one or more."""
         _check_count(size, "size")
         sizes = np.minimum(self.sizes, min(size, len(self.features)))
-        return self.regroup(slice(None), rows_of(self.offsets[:-1], sizes), sizes)
+        return self.regroup(slice(None), _expand_rows(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
@@ -233,8 +233,8 @@ class NBest:
             if kind in selections
         }
         index, strings = compact_strings(parts.pop("string_index"), self.strings)
-        offsets = offsets_of(sizes)
-        return _changed(self, offsets=offsets, string_index=index, strings=strings, **parts)
+        offsets = to_offsets(sizes)
+        return _replace(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
     def with_references(self, references: AnyReferences) -> NBest:
         """Return the same lists with other references.
@@ -253,7 +253,7 @@ class NBest:
         """
         if isinstance(references, Mapping):
             references = references_of_ids(references, self.ids, self.origin)
-        return _changed(self, references=to_references(references))
+        return _replace(self, references=to_references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:
         """Return the same lists with one source text for each sentence.
@@ -261,7 +261,7 @@ class NBest:
         Raises:
             DataError: if there are not as many as sentences.
         """
-        return _changed(self, sources=to_texts(sources))
+        return _replace(self, sources=to_texts(sources))
 
     def with_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns: arrays, or sequences kept as tuples.
@@ -271,7 +271,7 @@ class NBest:
         >>> lists.with_extras(gain=np.array([0.5, 1.0]))[0].extras["gain"]
         array([0.5, 1. ])
         """
-        return _changed(self, extras={**self.extras, **columns})
+        return _replace(self, extras={**self.extras, **columns})
 
     def with_sentence_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns of one value per sentence.
@@ -279,7 +279,7 @@ class NBest:
         Raises:
             DataError: if there are not as many values as sentences.
         """
-        return _changed(self, sentence_extras={**self.sentence_extras, **columns})
+        return _replace(self, sentence_extras={**self.sentence_extras, **columns})
 
     def with_features(self, names: str | Sequence[str], columns: npt.ArrayLike) -> NBest:
         """Return the same lists with more features, after the existing ones.
@@ -307,7 +307,7 @@ class NBest:
             problem = f"there is a feature {repeats[0]} already: use another name"
             raise DataError(problem, self.origin, parameter="names", code="duplicate")
         features = np.concatenate([self.features, table], axis=1)
-        extended = _changed(self, features=features, feature_names=(*self.feature_names, *added))
+        extended = _replace(self, features=features, feature_names=(*self.feature_names, *added))
         _check_values(extended)
         return extended
 
@@ -328,13 +328,13 @@ class NBest:
         names = [*self.feature_names, *map(label_of, self.feature_names)]
         allowed = dict.fromkeys([*CAN_LACK, *self.extras, *self.sentence_extras, *names])
         for name in columns:
-            one_of(name, allowed, "column", "columns")
+            require_one_of(name, allowed, "column", "columns")
         removed = frozenset(columns)
         changed: dict[str, Any] = {name: None for name in CAN_LACK if name in removed}
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in removed}
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, removed)]
-        return _changed(features_at(self, kept), **changed)
+        return _replace(select_features(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
         """Return λ·h, (candidates,), for weights by name, or in the order of the columns.
@@ -382,7 +382,7 @@ class NBest:
         """
         if not len(self):
             return np.zeros(len(self.feature_names))
-        return np.array([deviation_within(self, column) for column in self.features.T])
+        return np.array([measure_deviation(self, column) for column in self.features.T])
 
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.
@@ -403,7 +403,7 @@ class NBest:
 
 def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
-    chosen = [names] if isinstance(names, str) else members(names, parameter)
+    chosen = [names] if isinstance(names, str) else to_members(names, parameter)
     if not all(isinstance(name, str) for name in chosen):
         problem = f"the names of features must be texts, not {quote(names)}"
         raise UsageError(problem, parameter=parameter, code="wrong-type")
@@ -431,14 +431,14 @@ def content_hash(nbest: NBest) -> str:
     return content.hexdigest()[:16]
 
 
-def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
+def centre(values: npt.NDArray[Any], sizes: Int64) -> Float64:
     """Return numbers of candidates minus their means in each list.
 
     Args:
         values: (candidates,) or (candidates, columns).
         sizes: (lists,) the number of candidates of each list.
 
-    >>> centred(np.array([0.0, 4.0, 1.0]), np.array([2, 1])).tolist()
+    >>> centre(np.array([0.0, 4.0, 1.0]), np.array([2, 1])).tolist()
     [-2.0, 2.0, 0.0]
     """
     starts = np.cumsum(sizes) - sizes
@@ -450,34 +450,34 @@ def centred(values: npt.NDArray[Any], sizes: Int64) -> Float64:
     return result
 
 
-def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
+def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
     """Return the standard deviation within lists of one value per candidate, over all lists.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> deviation_within(lists, np.array([0.0, 4.0]))
+    >>> measure_deviation(lists, np.array([0.0, 4.0]))
     2.0
     """
-    return float(np.sqrt(np.mean(centred(column, nbest.sizes) ** 2)))
+    return float(np.sqrt(np.mean(centre(column, nbest.sizes) ** 2)))
 
 
-def feature_of(nbest: NBest, name: str) -> Float32 | None:
+def find_feature(nbest: NBest, name: str) -> Float32 | None:
     """Return the values of a feature, (candidates,); None if the lists have no such feature.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["LM0", "TM0"])
-    >>> feature_of(lists, "TM0").tolist(), feature_of(lists, "WP0")
+    >>> find_feature(lists, "TM0").tolist(), find_feature(lists, "WP0")
     ([2.0, 4.0], None)
     """
     place = nbest._places.get(name)  # noqa: SLF001
     return None if place is None else nbest.features[:, place]
 
 
-def candidate_at(nbest: NBest, row: int) -> str:
+def describe_candidate(nbest: NBest, row: int) -> str:
     """Return what messages call the candidate in a row.
 
     >>> from bpa_ppl import from_lists
-    >>> candidate_at(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
+    >>> describe_candidate(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
     'candidates[1] of list 1'
     """
     s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
@@ -495,21 +495,21 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """
-    found = {name: feature_of(nbest, name) for name in columns}
+    found = {name: find_feature(nbest, name) for name in columns}
     moved = {name: values for name, values in found.items() if values is not None}
     if not moved:
         return nbest
     kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
-    return _changed(features_at(nbest, kept), extras={**nbest.extras, **moved})
+    return _replace(select_features(nbest, kept), extras={**nbest.extras, **moved})
 
 
-def features_at(nbest: NBest, places: list[int]) -> NBest:
+def select_features(nbest: NBest, places: list[int]) -> NBest:
     """Return the lists with the features at these places, in this order."""
     names = tuple(nbest.feature_names[place] for place in places)
     if names == nbest.feature_names:
         return nbest
     features = np.ascontiguousarray(nbest.features[:, places])
-    return _changed(nbest, features=features, feature_names=names)
+    return _replace(nbest, features=features, feature_names=names)
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
@@ -520,7 +520,7 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
 
 
-def _changed(nbest: NBest, **columns: Any) -> NBest:
+def _replace(nbest: NBest, **columns: Any) -> NBest:
     """Return a table with other columns; values of features and totals are not checked again."""
     table = object.__new__(NBest)
     values = {f.name: getattr(nbest, f.name) for f in fields(nbest)}  # not what is cached
@@ -564,7 +564,7 @@ def _check_shapes(nbest: NBest) -> None:
             raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
         seen.add(name)
         if len(column) != counts[kind]:
-            problem = f"{len(column)} values of {name} for {counted(counts[kind], kind)}"
+            problem = f"{len(column)} values of {name} for {format_count(counts[kind], kind)}"
             raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
 
 
@@ -575,20 +575,20 @@ def _check_values(nbest: NBest) -> None:
     finite = np.isfinite(nbest.features)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        place = f"{nbest.feature_names[column]} of {candidate_at(nbest, row)}"
+        place = f"{nbest.feature_names[column]} of {describe_candidate(nbest, row)}"
         problem = f"{place} is {nbest.features[row, column]}, not a finite number"
         raise DataError(problem, nbest.origin, code="bad-number")
     if nbest.totals is not None and not np.isfinite(nbest.totals).all():
         raise DataError("a total score is not a finite number", nbest.origin, code="bad-number")
 
 
-def _named(columns: Any) -> Mapping[str, Column]:
+def _convert_columns(columns: Any) -> Mapping[str, Column]:
     """Return read-only columns by name: arrays of numbers remain arrays, all else becomes a tuple.
 
     Raises:
         UsageError: if they are not given by name, or one is not a sequence.
 
-    >>> dict(_named({"domain": ["news", "web"]}))
+    >>> dict(_convert_columns({"domain": ["news", "web"]}))
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
@@ -602,10 +602,10 @@ def _column(name: str, values: Any) -> Column:
     if hasattr(values, "__array__") and np.ndim(values):
         array = as_array(values)
         if array.ndim > 1 or array.dtype.kind not in "OUS":
-            return frozen(None)(array)
+            return make_freezer(None)(array)
         values = array.tolist()
-    kept = members(values, name, f"the column {name} must be a sequence of values")
-    return tuple(kept if PLAIN.issuperset(map(type, kept)) else map(plain_value, kept))
+    kept = to_members(values, name, f"the column {name} must be a sequence of values")
+    return tuple(kept if PLAIN.issuperset(map(type, kept)) else map(to_plain_value, kept))
 
 
 def take(part: Any, which: Which) -> Any:
@@ -623,10 +623,12 @@ def take(part: Any, which: Which) -> Any:
     return tuple(map(part.__getitem__, which.tolist()))
 
 
-def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _expand_rows(
+    starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """Return the row numbers of consecutive runs that begin at `starts`.
 
-    >>> rows_of(np.array([5, 0]), np.array([2, 3])).tolist()
+    >>> _expand_rows(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(sizes)
@@ -635,10 +637,10 @@ def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.
     return result
 
 
-def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def to_offsets(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the first row of each list, then the number of rows.
 
-    >>> offsets_of([2, 3]).tolist()
+    >>> to_offsets([2, 3]).tolist()
     [0, 2, 5]
     """
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -666,16 +668,16 @@ def compact_strings(
 
 #: Name of each column -> `candidate`, `sentence` or `table`, and what converts its values.
 COLUMNS: dict[str, tuple[str, Any]] = {
-    "offsets": ("table", frozen(np.int64, "offsets")),
+    "offsets": ("table", make_freezer(np.int64, "offsets")),
     "feature_names": ("table", to_names),
-    "features": ("candidate", frozen(np.float32, "features")),
-    "sentence_ids": ("sentence", frozen(np.int64, "sentence_ids")),
-    "string_index": ("candidate", frozen(np.int32, "string_index")),
-    "totals": ("candidate", frozen(np.float32, "totals")),
+    "features": ("candidate", make_freezer(np.float32, "features")),
+    "sentence_ids": ("sentence", make_freezer(np.int64, "sentence_ids")),
+    "string_index": ("candidate", make_freezer(np.int32, "string_index")),
+    "totals": ("candidate", make_freezer(np.float32, "totals")),
     "references": ("sentence", to_references),
     "sources": ("sentence", to_texts),
-    "extras": ("candidate", _named),
-    "sentence_extras": ("sentence", _named),
+    "extras": ("candidate", _convert_columns),
+    "sentence_extras": ("sentence", _convert_columns),
 }
 #: The columns that may be None.
 CAN_LACK = ("totals", "references", "sources")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import checked_seed, require
+from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -35,7 +35,7 @@ from bpa_ppl.posterior.record import (
     Record,
     SamplerRecord,
 )
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
@@ -46,12 +46,12 @@ from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Sampled,
     Target,
-    constrained,
-    constrained_draws,
+    constrain,
+    constrain_draws,
+    draw_from_prior,
     evaluate,
-    log_priors,
-    model_info,
-    prior_draws,
+    evaluate_priors,
+    inspect_model,
     require_sites,
     unflatten,
 )
@@ -113,7 +113,7 @@ class Problem:
         Raises:
             UsageError: if a package of the sampler is missing, or it does not fit the problem.
         """
-        engine, seed, match = SAMPLERS.resolve(sampler), checked_seed(seed), self.target.match
+        engine, seed, match = SAMPLERS.resolve(sampler), check_seed(seed), self.target.match
         engine.require_packages()
         if extra is not None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
@@ -137,7 +137,7 @@ class Problem:
             seconds=seconds,
             extra=None if extra is None else extra.origin,
         )
-        record = structs.replace(self.record, seed=seed, versions=versions_of(engine))
+        record = structs.replace(self.record, seed=seed, versions=list_versions(engine))
         return replace(self, target=target, record=record).draws(sampled, made)
 
     def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
@@ -197,7 +197,7 @@ class Problem:
         target, observed, match = self.target, self.observed, self.target.match
         require_sites(sampled.z, target.start)
         with NUMPYRO_LOCK, jax.enable_x64(True):
-            info, likelihood = model_info(target), sampled.log_likelihood
+            info, likelihood = inspect_model(target), sampled.log_likelihood
             if likelihood is None:
                 likelihood = evaluate(target, sampled.z)[1]
             recorded = target.uses_prior and target.prior.other is None
@@ -209,17 +209,17 @@ class Problem:
             }
             if sampled.mode is not None:
                 mode = unflatten(sampled.mode, target.start)
-                constants["mode"] = constrained(target, mode)[WEIGHTS]
-            from_prior = prior_draws(target, _PRIOR_DRAWS, target.seed)
+                constants["mode"] = constrain(target, mode)[WEIGHTS]
+            from_prior = draw_from_prior(target, _PRIOR_DRAWS, target.seed)
             values, warmup, from_prior, constants = jax.device_get(
                 (
-                    constrained_draws(target, sampled.z),
-                    constrained_draws(target, sampled.warmup),
+                    constrain_draws(target, sampled.z),
+                    constrain_draws(target, sampled.warmup),
                     {name: draws[None] for name, draws in from_prior.items()},
                     constants,
                 )
             )
-            log_prior = log_priors(target, values)
+            log_prior = evaluate_priors(target, values)
         of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
         dims = {site: names for site, names in of_sites.items() if site in values}
         return Draws(
@@ -270,7 +270,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
     )
 
 
-def versions_of(engine: Sampler) -> dict[str, str]:
+def list_versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
     names = (*_PACKAGES, *engine.packages)
     return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}
@@ -317,7 +317,7 @@ def to_posterior(
     values = _draws(density, "z", z)
     shape, weights, k_hat = values.shape[:2], None, None
     if log_weight is not None:
-        weights, k_hat = pareto_smoothed(_columns("log_weight", log_weight, shape))
+        weights, k_hat = smooth_log_weights(_columns("log_weight", log_weight, shape))
     arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
     sites = unflatten(values, density.start)
     with NUMPYRO_LOCK, jax.enable_x64(True):

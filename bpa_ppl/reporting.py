@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl._runtime.messages import counted, decimals_for, has_width
+from bpa_ppl._runtime.messages import choose_decimals, format_count, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baseline_comparison import (
     choose_compared_gain,
@@ -28,22 +28,22 @@ from bpa_ppl.diagnostics.baselines import find_indicators, find_system_column, l
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.explanations import (
     ChoiceChanges,
-    changes_section,
-    explanations,
+    describe_changes,
+    describe_systems,
+    explain_rows,
     system_shares,
-    systems_section,
 )
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import choice_score, one_each, statistics
+from bpa_ppl.metrics.gains import count_statistics, score_choice, select_choices
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import choice_sets, compared_lists, has_preferences
-from bpa_ppl.metrics.scoreboard import metrics_of, title_of
+from bpa_ppl.metrics.preferences import choice_sets, has_preferences, select_compared
+from bpa_ppl.metrics.scoreboard import choose_metrics, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -84,7 +84,7 @@ class Change(NamedTuple):
         score = self.score
         after, change, low, high = score.score, score.difference, score.low, score.high
         known = has_width(high - low, change)
-        decimals = decimals_for((high - low) / 2 if known else 0.0, self.decimals)
+        decimals = choose_decimals((high - low) / 2 if known else 0.0, self.decimals)
         signed = [f"{x:+.{decimals}f}" for x in (change, low, high)]
         plain = [f"{x:.{decimals}f}" for x in (after - change, after)]
         interval = " to ".join(signed[1:]) if known else "–"
@@ -102,9 +102,9 @@ class Improvement:
 
     Attributes:
         choices: all of them, before and after, with explanations and the shares of the systems.
-        changes: of each metric, the criterion first; the length last; or of the accuracy on
+        changes: of each metric, the gain first; the length last; or of the accuracy on
             preferences. Nothing if the lists have nothing to score by.
-        criterion: of the posterior; if the lists lack its column, the default gain of `adapt`;
+        gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
             None for preferences, and if there is nothing to score by.
         comparison: with all baselines, if the lists are judged or there are no canonical weights.
         sentences: the number of sentences with a gain before and after, which are scored.
@@ -126,7 +126,7 @@ class Improvement:
 
     choices: ChoiceChanges
     changes: tuple[Change, ...] = ()
-    criterion: Metric | None = None
+    gain: Metric | None = None
     comparison: BaselineComparison | None = None
     sentences: int = 0
     changed: int = 0
@@ -176,8 +176,8 @@ class Improvement:
             "unknown": random if by[BETTER] else f"No significant difference{against}",
         }[self.verdict]
         left_out = len(self.choices.lists) - self.sentences
-        lacking = "a gain" if self.criterion is not None else "a preference"
-        unjudged = f" {counted(left_out, 'sentence')} without {lacking} left out."
+        lacking = "a gain" if self.gain is not None else "a preference"
+        unjudged = f" {format_count(left_out, 'sentence')} without {lacking} left out."
         unjudged = unjudged if left_out else ""
         return (
             f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
@@ -225,13 +225,13 @@ def evaluate_improvement(
     posterior records none and the lists have no gains, it is the first candidate. Each changed
     choice is explained by the features.
 
-    A posterior that fails its check is used all the same. Scores are those by the criterion of the
+    A posterior that fails its check is used all the same. Scores are those by the gain of the
     posterior; with TER and BLEU comes the other one.
 
     Args:
-        nbest: lists with what the criterion of the posterior needs, references or its column; best
+        nbest: lists with what the gain of the posterior needs, references or its column; best
             ones that the posterior has not seen. Where they lack its column and have references,
-            the criterion is the default gain of `adapt`. Without either, or for a posterior of
+            the gain is the default gain of `adapt`. Without either, or for a posterior of
             preferences, it is the accuracy on their preferences; and without any the choices are
             compared all the same.
         posterior: from `adapt`, or another one with a variable `weights`.
@@ -258,34 +258,34 @@ def evaluate_improvement(
     (('qe',), 'unknown')
     """
     draws = with_defaults(as_draws(posterior), defaults)
-    goal = choose_compared_gain(nbest, draws)
+    gain = choose_compared_gain(nbest, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
-    choices, comparison = _find_changes(nbest, reranker, goal)
-    if goal is None and comparison is not None and comparison.rows:
+    choices, comparison = _find_changes(nbest, reranker, gain)
+    if gain is None and comparison is not None and comparison.rows:
         return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
-    if goal is None:
+    if gain is None:
         reason = explain_missing_gains(nbest, draws).message.removeprefix(locate(nbest.origin))
         return Improvement(choices, unknown=reason, drift=reranker.drift)
     judged = np.arange(len(nbest))
-    if isinstance(goal, Column):
-        gains, first = gains_in(nbest, goal), nbest.offsets[:-1]
+    if isinstance(gain, Column):
+        gains, first = gains_in(nbest, gain), nbest.offsets[:-1]
         chosen = np.stack([gains[first + c] for c in (choices.before, choices.after)])
         judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
         if not judged.size:
-            message = f"none of the chosen candidates has a {goal.column}"
+            message = f"none of the chosen candidates has a {gain.column}"
             raise DataError(message, nbest.origin, code="no-data")
     lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
     texts = zip(lists.chosen(before), lists.chosen(after), strict=True)
     changed = sum(old != new for old, new in texts)
-    pair = one_each(lists, before), one_each(lists, after)
+    pair = select_choices(lists, before), select_choices(lists, after)
     changes = []
-    for metric in metrics_of(goal):
-        score = choice_score(lists, after, metric)
-        changes.append(_score_change(title_of(score), pair, metric, seed, score.signature))
-    if "references" in goal.needs:
+    for metric in choose_metrics(gain):
+        score = score_choice(lists, after, metric)
+        changes.append(_score_change(metric_title(score), pair, metric, seed, score.signature))
+    if "references" in gain.needs:
         changes.append(_score_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
     return Improvement(
-        choices, tuple(changes), goal, comparison, len(lists), changed, drift=reranker.drift
+        choices, tuple(changes), gain, comparison, len(lists), changed, drift=reranker.drift
     )
 
 
@@ -297,7 +297,7 @@ def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) ->
     adapted = comparison.row(Way.ADAPTED)
     if row is None or adapted is None:
         return Improvement(choices, unknown="the preferred candidate is the first of each list")
-    compared = compared_lists(choices.lists)[1].sentences
+    compared = select_compared(choices.lists)[1].sentences
     lists, before = choices.lists.select(compared), choices.before[compared]
     texts = zip(lists.chosen(before), lists.chosen(choices.after[compared]), strict=True)
     changed = sum(old != new for old, new in texts)
@@ -307,16 +307,16 @@ def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) ->
 
 
 def _find_changes(
-    nbest: NBest, reranker: Reranker, goal: Metric | None
+    nbest: NBest, reranker: Reranker, gain: Metric | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
     draws, chosen = reranker.draws, reranker(nbest)
     before, after = chosen.canonical, chosen.choice
     baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws), None
     unknown = lacks_canonical(draws)
-    by_answers = goal is None and has_preferences(nbest)
-    if by_answers or (goal is not None and (unknown or recorded is not None)):
-        comparison = compare_with_recorded(draws, chosen.lists, after, goal)
+    by_answers = gain is None and has_preferences(nbest)
+    if by_answers or (gain is not None and (unknown or recorded is not None)):
+        comparison = compare_with_recorded(draws, chosen.lists, after, gain)
     if unknown:
         compared = comparison or recorded
         row = None if compared is None else compared.baseline
@@ -324,7 +324,7 @@ def _find_changes(
             row = BaselineRow(Way.FIRST)
         baseline, before = row.label, row.choose(chosen.lists)
     column = find_system_column(nbest, [source.column for source in find_indicators(draws)])
-    why = explanations(chosen.lists, draws, after, before)
+    why = explain_rows(chosen.lists, draws, after, before)
     shares = system_shares(nbest, before, after, column=column)
     return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
 
@@ -332,8 +332,8 @@ def _find_changes(
 def _score_change(
     name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int, signature: str = ""
 ) -> Change:
-    before, after = (statistics(lists, metric) for lists in pair)
-    score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
+    before, after = (count_statistics(lists, metric) for lists in pair)
+    score = compare_scores(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
     if not has_width(high - low, score.difference) and len(pair[0]) < SAME_SIGNS:
@@ -341,7 +341,7 @@ def _score_change(
     return Change(name, score, verdict, metric.decimals, signature)
 
 
-def improvement_section(
+def describe_improvement(
     result: Improvement, caveats: Sequence[str] = ()
 ) -> tuple[Verdict, list[Section]]:
     """Return whether adapting helped, as the verdict of a page and the section that explains it.
@@ -365,7 +365,7 @@ def improvement_section(
     )
     caption += (
         "The interval is that of the table below."
-        if result.criterion is None
+        if result.gain is None
         else "Intervals by paired bootstrap over sentences. Length: words over those of the "
         "references."
     )
@@ -394,9 +394,9 @@ def report_page(
         posterior: from `adapt`, or anybody's with a variable `weights`.
         lists: new lists: the page shows which choices changed compared with the canonical weights
             or, where none were given, with the best simple baseline; what each feature contributed;
-            and the shares of the systems. With what its criterion needs, references or the column
+            and the shares of the systems. With what its gain needs, references or the column
             that it was adapted to, or with preferences, it begins with whether it helped by that
-            criterion.
+            gain.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.
@@ -417,9 +417,9 @@ def report_page(
         caveats = [] if check_and_record(draws)[1] else [_FAILED]
         caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
         result = evaluate_improvement(lists, draws, moved_files=moved_files)
-        verdict, sections = improvement_section(result, caveats)
-        sections += systems_section(result.choices)
-        answer = verdict, [*sections, *changes_section(result.choices, result.criterion)]
+        verdict, sections = describe_improvement(result, caveats)
+        sections += describe_systems(result.choices)
+        answer = verdict, [*sections, *describe_changes(result.choices, result.gain)]
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 

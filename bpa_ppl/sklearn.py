@@ -24,7 +24,7 @@ from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import INDEX
-from bpa_ppl.metrics.column import Column, as_verdicts, headroom_won, judged_lists
+from bpa_ppl.metrics.column import Column, as_verdicts, headroom_won, select_judged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
@@ -234,7 +234,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             problem = "score takes no sample_weight: leave it out"
             raise UsageError(problem, parameter="sample_weight", code="not-supported")
-        judged, _ = judged_lists(self._lists(X, qid, groups, y)[0], Column(column=_Y))
+        judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))
         return headroom_won(judged, judged.best(judged.scores(self.coef_)), _Y)
 
     def _features(self, X: Any, reset: bool = False) -> Float32:  # noqa: N803

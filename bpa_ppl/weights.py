@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
-UNTUNED = ("UnknownWordPenalty0",)
+_UNTUNED = ("UnknownWordPenalty0",)
 
 #: Words in the name of a feature that mark it as a log-probability, which has a positive initial
 #: weight. Words end at a digit, at `_`, `-` or `.`.
-LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
+_LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
 
 #: Where weights start: at canonical ones, at equal ones for standardised features, or without any.
 Start = Literal["canonical", "equal", "none"]
@@ -239,12 +239,12 @@ class StartingWeights:
 AnyStart = AnyWeights | StartingWeights
 
 
-def starting_weights(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, Any]]:
+def split_arguments(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, Any]]:
     """Divide arguments into the starting weights and the others.
 
-    >>> starting_weights({"weights": {"LM0": 0.5}, "seed": 1})
+    >>> split_arguments({"weights": {"LM0": 0.5}, "seed": 1})
     ({'LM0': 0.5}, {'seed': 1})
-    >>> starting_weights({"pretrained": False, "seed": 1})[0].pretrained
+    >>> split_arguments({"pretrained": False, "seed": 1})[0].pretrained
     False
     """
     names = [field.name for field in fields(StartingWeights)]
@@ -386,14 +386,14 @@ def match(
         absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
         if absent:
             problem = f"{name}, which has a canonical weight, is missing for {absent:,} of "
-            problem += f"{counted(len(column), 'candidate')}: add it to these lists"
+            problem += f"{format_count(len(column), 'candidate')}: add it to these lists"
             raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
     if unused:
         names = list_names(name for name in canonical if name in unused)
         note = f"{names} left out: there is no such feature in {name_lists(nbest.origin)}"
         warn_user(locate(canonical.origin) + note)
     new = [name not in canonical for name in nbest.feature_names]
-    untouched = dict.fromkeys(UNTUNED if fixed is None else fixed)
+    untouched = dict.fromkeys(_UNTUNED if fixed is None else fixed)
     if fixed is not None:
         _check_features(nbest, untouched, "fixed")
     free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
@@ -414,18 +414,18 @@ def match(
 def initial_weights(nbest: NBest) -> Weights:
     """Return initial weights, for lists without canonical ones.
 
-    They are 1 / spread for features named as log-probabilities (`LOG_PROBABILITIES`), and 0 for all
-    others; the spread is the standard deviation within the lists. The unknown-word penalty of
-    Moses, which is never tuned, has 1.
+    They are 1 / spread for features named as log-probabilities, such as `logprob` or `lm`, and 0
+    for all others; the spread is the standard deviation within the lists. The unknown-word penalty
+    of Moses, which is never tuned, has 1.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[-2.0, 0.7], [-6.0, 0.6]]], ["logprob", "comet"])
     >>> initial_weights(lists)
     Weights({'logprob': 0.5, 'comet': 0})
     """
-    values = {name: float(name in UNTUNED) for name in nbest.feature_names}
+    values = {name: float(name in _UNTUNED) for name in nbest.feature_names}
     for name, spread in zip(nbest.feature_names, nbest.spread.tolist(), strict=True):
-        if is_log_probability(name) and spread > 0 and name not in UNTUNED:
+        if is_log_probability(name) and spread > 0 and name not in _UNTUNED:
             values[name] = 1 / spread
     return Weights(values, "no canonical weights")
 
@@ -497,8 +497,8 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     names = tuple(lower_is_better)
     _check_features(nbest, names, "lower_is_better")
     spread = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
-    counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
-    values = {name: float(name in UNTUNED) for name in nbest.feature_names}
+    counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in _UNTUNED]
+    values = {name: float(name in _UNTUNED) for name in nbest.feature_names}
     for name in counted:
         sign = -1 if matches(name, names) else 1
         values[name] = sign / (2 * len(counted) * spread[name])
@@ -515,7 +515,7 @@ def is_log_probability(name: str) -> bool:
     pairs = {first + second for first, second in pairwise(words)}
     # Marian names its scorers F0, F1, …
     is_score = words == ["score"] or re.fullmatch(r"F\d+", name) is not None
-    return is_score or not pairs.union(words).isdisjoint(LOG_PROBABILITIES)
+    return is_score or not pairs.union(words).isdisjoint(_LOG_PROBABILITIES)
 
 
 def _canonical(given: Any, nbest: NBest) -> Weights:

@@ -1,6 +1,6 @@
 """Compare adapted weights with simple ways to choose, by leave-one-out or on new lists.
 
-The metric None stands for preferences, whose gain is the accuracy.
+The gain None stands for preferences, whose gain is the accuracy.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from bpa_ppl.diagnostics.baselines import (
     sum_gains,
 )
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.recipe import Recipe, criterion_of
+from bpa_ppl.features.recipe import Recipe, read_gain
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import default_metric, resolve
+from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import compared_lists, has_preferences
+from bpa_ppl.metrics.preferences import has_preferences, select_compared
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, importance_weights
@@ -79,7 +79,7 @@ def compare_baselines(
     The gain of preferences is the accuracy: 1 for a pair of candidates that the scores order as the
     judge did, ½ if the scores are equal. The pairs of a ranking share its weight; answers of "no
     difference" are left out, and counted. There is a logistic regression in place of the ridge
-    regression and of the best system. Without a chosen metric, preferences are compared if the
+    regression and of the best system. Without a chosen gain, preferences are compared if the
     posterior was adapted to some, or if the lists have nothing else to compare by.
 
     On the adaptation sentences everything is leave-one-out: feature, direction and system are
@@ -112,20 +112,20 @@ def compare_baselines(
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
-        default = resolve(gain or default_metric(nbest, canonical=False), nbest)
+        default = resolve(gain or default_gain(nbest, canonical=False), nbest)
         lacking = gain is None and nbest.references is None and has_preferences(nbest)
         if lacking and "references" in default.needs:
             return _compare(judge(nbest, None), None)
         lists = demote_to_extras(nbest, default.columns)
         return _compare(judge(lists, default), default)
     draws = as_draws(posterior)
-    metric = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
-    if metric is None and not has_preferences(nbest):
+    gain = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
+    if gain is None and not has_preferences(nbest):
         raise explain_missing_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(judge(recipe.for_training(nbest).nbest, metric), metric, draws)
-    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), metric)
+        return _compare(judge(recipe.for_training(nbest).nbest, gain), gain, draws)
+    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), gain)
     if not comparison.rows:
         raise explain_missing_gains(nbest, draws)
     return comparison
@@ -134,7 +134,7 @@ def compare_baselines(
 def record_comparison(
     draws: Draws,
     lists: NBest,
-    metric: Metric | None,
+    gain: Metric | None,
     gains: Float64 | None,
     without: Draws | None = None,
 ) -> Draws:
@@ -147,18 +147,18 @@ def record_comparison(
     Args:
         draws: from `adapt`.
         lists: the adaptation sentences, prepared, with their preferences.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
         without: the posterior of the same lists where the weights of indicators are 0. Then only
             the comparison with it is logged, as a warning if its choices are clearly better.
     """
-    given = isinstance(metric, Column) or (gains is not None and lacks_canonical(draws))
+    given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
     if draws.domains or not (given or uses_preferences(draws)):  # domains: of a new domain
         return draws
-    judged = judge(lists, metric, gains)
+    judged = judge(lists, gain, gains)
     if len(judged.lists) < 2:
         return draws
-    comparison = _compare(judged, metric, draws, without)
+    comparison = _compare(judged, gain, draws, without)
     if without is not None:
         row = comparison.row(Way.WITHOUT)
         log = warn_user if row is not None and row.verdict == WORSE else log_info
@@ -216,9 +216,9 @@ def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
     Returns:
         None if the lists lack what the gain needs.
     """
-    gain = criterion_of(draws.record)
+    gain = read_gain(draws.record)
     if gain is None or not set(gain.columns) <= {*nbest.feature_names, *nbest.extras}:
-        gain = resolve(default_metric(nbest, canonical=draws.record.canonical))
+        gain = resolve(default_gain(nbest, canonical=draws.record.canonical))
     return gain if has_inputs(nbest, gain) else None
 
 
@@ -236,17 +236,17 @@ def choose_compared_gain(nbest: NBest, draws: Draws) -> Metric | None:
     return None if first else choose_gain(nbest, draws)
 
 
-def has_inputs(nbest: NBest, metric: Metric) -> bool:
-    """Return whether lists have the columns, references and sources that a metric needs."""
+def has_inputs(nbest: NBest, gain: Metric) -> bool:
+    """Return whether lists have the columns, references and sources that a gain needs."""
     references = bool(nbest.references) and all(nbest.references or ())
     inputs = {"references": references, "sources": nbest.sources is not None}
-    has_columns = set(metric.columns) <= {*nbest.feature_names, *nbest.extras}
-    return has_columns and all(inputs.get(name, True) for name in metric.needs)
+    has_columns = set(gain.columns) <= {*nbest.feature_names, *nbest.extras}
+    return has_columns and all(inputs.get(name, True) for name in gain.needs)
 
 
 def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_gain`."""
-    gain, wanted = criterion_of(draws.record), "a column of judgements"
+    gain, wanted = read_gain(draws.record), "a column of judgements"
     if uses_preferences(draws):
         wanted = "preferences or rankings"
     elif gain is not None and gain.columns:
@@ -260,7 +260,7 @@ def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
 
 def _compare(
     judged: Gains | Answers,
-    metric: Metric | None,
+    gain: Metric | None,
     draws: Draws | None = None,
     without: Draws | None = None,
 ) -> BaselineComparison:
@@ -268,7 +268,7 @@ def _compare(
 
     Args:
         judged: the adaptation sentences, prepared.
-        metric: of the gains; None for preferences.
+        gain: of the gains; None for preferences.
         draws: the posterior; None compares only the baselines.
         without: the posterior whose weights of indicators are 0, if that is compared too.
 
@@ -302,10 +302,10 @@ def _compare(
         found.append((row, judged.of_scores(scores)))
     ways = {(row.kind, row.name): of_lists for row, of_lists in found}
     sums = sum_gains(judged, ways, log_loss)
-    rows = estimate_rows((row for row, _ in found), sums, accuracy=metric is None)
+    rows = estimate_rows((row for row, _ in found), sums, accuracy=gain is None)
     simple = [row for row in rows if row.kind == "baseline" and row.name != Way.WITHOUT]
     best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
-    return BaselineComparison(rows, name_gain(metric), best.name, **details)
+    return BaselineComparison(rows, name_gain(gain), best.name, **details)
 
 
 def predict_answers(draws: Draws, judged: Gains | Answers, *, in_sample: bool = False) -> Float64:
@@ -358,14 +358,14 @@ def score_left_out(
     Raises:
         DataError: if the draws belong to other lists.
     """
-    from bpa_ppl.models.probabilities import normalised
+    from bpa_ppl.models.probabilities import normalise
 
     scores, pareto_k = np.zeros(len(lists.features)), np.zeros(len(lists))
     by_mean = not draws.record.canonical if by_mean is None else by_mean
     if in_sample and by_mean:
         return lists.scores(draws.aligned(lists, draws.mean[None])[0]), pareto_k
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
-    likelihood = None if in_sample else _of_lists(draws, lists, chosen)
+    likelihood = None if in_sample else _evaluate_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
     weights = draws.aligned(lists)[chosen]
     for s in range(len(lists)):
@@ -378,11 +378,11 @@ def score_left_out(
         if by_mean:
             scores[rows] = features @ (share @ weights)
         else:
-            scores[rows] = normalised((features - features[:1]) @ weights.T, axis=0)[1] @ share
+            scores[rows] = normalise((features - features[:1]) @ weights.T, axis=0)[1] @ share
     return scores, pareto_k
 
 
-def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
+def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = draws.record.figures.likelihood_exponent
@@ -400,7 +400,7 @@ def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
 
 
 def compare_with_recorded(
-    draws: Draws, lists: NBest, choice: Int64, metric: Metric | None
+    draws: Draws, lists: NBest, choice: Int64, gain: Metric | None
 ) -> BaselineComparison:
     """Compare choices from new lists with the baselines selected on the adaptation sentences.
 
@@ -411,9 +411,9 @@ def compare_with_recorded(
         draws: the posterior.
         lists: with its features.
         choice: (sentences,) positions.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
     """
-    choices = ChoiceGains(draws, metric)
+    choices = ChoiceGains(draws, gain)
     choices.add(lists, choice)
     return choices.comparison
 
@@ -430,9 +430,9 @@ class ChoiceGains:
         sums: from `sum_gains`; empty before any list is judged.
     """
 
-    def __init__(self, draws: Draws, metric: Metric | None):
+    def __init__(self, draws: Draws, gain: Metric | None):
         self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
-        self._draws, self._metric, self._unjudged = draws, metric, 0
+        self._draws, self._metric, self._unjudged = draws, gain, 0
         self._ways = () if self.recorded is None else self.recorded.rows
 
     def add(self, lists: NBest, choice: Int64) -> None:
@@ -443,7 +443,7 @@ class ChoiceGains:
         """
         judged: Gains | Answers
         if self._metric is None:
-            judged = Answers(*compared_lists(lists))
+            judged = Answers(*select_compared(lists))
             lists, choice = judged.lists, choice[judged.pairs.sentences]
         else:
             gains = gains_in(lists, self._metric)
@@ -478,11 +478,11 @@ class ChoiceGains:
         return replace(result, selected=best.name)
 
 
-def name_gain(metric: Metric | None) -> str:
+def name_gain(gain: Metric | None) -> str:
     """Return the name of a gain, as tables print it; None is that of preferences."""
-    if metric is None:
+    if gain is None:
         return ACCURACY
-    if isinstance(metric, Column):
-        return f"−{metric.title}" if metric.negative else metric.title
-    unit = " in words" if metric.key in _IN_WORDS else ""
-    return f"{metric.key} gain{unit}"
+    if isinstance(gain, Column):
+        return f"−{gain.title}" if gain.negative else gain.title
+    unit = " in words" if gain.key in _IN_WORDS else ""
+    return f"{gain.key} gain{unit}"

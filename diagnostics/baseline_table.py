@@ -13,9 +13,9 @@ import numpy.typing as npt
 from msgspec import Struct, structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, decimals_for, text_table
+from bpa_ppl._runtime.messages import choose_decimals, format_count, format_table
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.nbest import NBest, feature_of
+from bpa_ppl.nbest import NBest, find_feature
 
 
 class Way(StrEnum):
@@ -218,7 +218,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
     def cells(self) -> list[str]:
         """The cells of the printed row."""
         spread = abs(self.gain) if math.isnan(self.low) else (self.high - self.low) / 2
-        digits = f".{decimals_for(spread, _DECIMALS)}f"
+        digits = f".{choose_decimals(spread, _DECIMALS)}f"
         numbers = (
             f"{self.gain:{digits}}",
             f"{self.gain_low:.3f} to {self.gain_high:.3f}",
@@ -340,7 +340,7 @@ class BaselineComparison:
         words = f"{row.verdict} than the {row.label}"
         if row.verdict == TIE:
             words = "as good as" if row.difference > 0 else "not better than"
-            words += f" the {row.label}, as far as {counted(row.lists, 'list')} show"
+            words += f" the {row.label}, as far as {format_count(row.lists, 'list')} show"
         _, gain, *_ = structs.replace(row, gain=row.gain + row.difference).cells
         return (
             f"{words} ({self.measure} {gain} against {row.cells[1]}, difference "
@@ -358,8 +358,8 @@ class BaselineComparison:
             return ""
         (count, lists), (low, high) = self.best, estimate_proportion(*self.best)
         return (
-            f"of {counted(lists, 'adaptation list')}, {count / lists:.0%} have a choice among the "
-            f"best candidates ({LEFT_OUT}, {_INTERVAL} {low:.0%} to {high:.0%})"
+            f"of {format_count(lists, 'adaptation list')}, {count / lists:.0%} have a choice among "
+            f"the best candidates ({LEFT_OUT}, {_INTERVAL} {low:.0%} to {high:.0%})"
         )
 
     @property
@@ -389,10 +389,10 @@ class BaselineComparison:
     @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
-        lacking = f"{counted(self.unjudged, 'candidate')} without a gain left out."
+        lacking = f"{format_count(self.unjudged, 'candidate')} without a gain left out."
         if self.unit == ACCURACY:
-            lacking = f"{counted(self.unjudged, 'answer')} of “no difference” left out."
-        doubtful = f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
+            lacking = f"{format_count(self.unjudged, 'answer')} of “no difference” left out."
+        doubtful = f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
         notes = (
             _EVALUATED[self.evaluation],
             doubtful if self.doubtful else "",
@@ -424,12 +424,12 @@ class BaselineComparison:
     def __str__(self) -> str:
         table = self.block()
         rows, align = [list(map(str, row)) for row in table.rows], "r" * (len(table.header) - 1)
-        return "\n".join([text_table(rows, table.header, align=f"l{align}"), *self.notes])
+        return "\n".join([format_table(rows, table.header, align=f"l{align}"), *self.notes])
 
 
 def values_of(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature, (candidates,): 0 if no candidate has it, as in `rerank`."""
-    feature = feature_of(nbest, name)
+    feature = find_feature(nbest, name)
     return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)
 
 

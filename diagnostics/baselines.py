@@ -14,11 +14,11 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baseline_table import KINDS, BaselineRow, Key, Way, sum_moments, values_of
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import with_judged
+from bpa_ppl.metrics.column import select_marked
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import Comparisons, compared_lists
-from bpa_ppl.nbest import NBest, centred, deviation_within
+from bpa_ppl.metrics.preferences import Comparisons, select_compared
+from bpa_ppl.nbest import NBest, centre, measure_deviation
 from bpa_ppl.posterior.draws import Draws
 
 #: Extras that may name the system of each candidate.
@@ -123,7 +123,7 @@ class Answers:
         >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["LM0"])
         >>> lists = lists.with_sentence_extras(preferences=[[[0, 1]]] * 4)
         >>> scores = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-        >>> Answers(*compared_lists(lists)).association(scores)
+        >>> Answers(*select_compared(lists)).association(scores)
         1.0
         """
         above = self.weight * (self.of_scores(scores) - 0.5)
@@ -139,19 +139,19 @@ class Answers:
         return {Way.RANDOM: ones / 2, Way.BEST: ones}
 
 
-def judge(lists: NBest, metric: Metric | None, gains: Float64 | None = None) -> Gains | Answers:
+def judge(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Gains | Answers:
     """Return the lists with two judged candidates or a preference, and how they were judged.
 
     Args:
         lists: the lists.
-        metric: of the gains; None for preferences.
+        gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
     """
-    if metric is None:
-        return Answers(*compared_lists(lists))
-    gains = gains_in(lists, metric) if gains is None else gains
+    if gain is None:
+        return Answers(*select_compared(lists))
+    gains = gains_in(lists, gain) if gains is None else gains
     judged = np.isfinite(gains)
-    nbest, rows = with_judged(lists, judged)
+    nbest, rows = select_marked(lists, judged)
     return Gains(nbest, gains[rows], int(np.sum(~judged)))
 
 
@@ -183,7 +183,7 @@ def select_baselines(
     nbest, weight, log_loss = judged.lists, judged.weight, dict[str, Float64]()
     *_, mean = ways = simple_ways(nbest, draws)
     of_mean = mean.scores(nbest)
-    if isinstance(judged, Answers) and of_mean is not None and deviation_within(nbest, of_mean):
+    if isinstance(judged, Answers) and of_mean is not None and measure_deviation(nbest, of_mean):
         # The mean of the features orders the candidates by itself, without its slope.
         slope, left_out = _cross_fit(nbest, {Way.MEAN: of_mean}, partial(_logistic, judged.pairs))
         log_loss[Way.MEAN] = judged.pairs.log_loss(left_out)
@@ -209,7 +209,7 @@ def select_baselines(
         categorical = [] if draws is None else [one.column for one in find_indicators(draws)]
         if column := find_system_column(nbest, categorical):
             found.append(_select_system(judged, column))
-        target = centred(judged.gains, nbest.sizes)
+        target = centre(judged.gains, nbest.sizes)
         if columns and (deviation := np.sqrt(np.mean(target**2))):
             weights, left_out = _cross_fit(nbest, columns, partial(_ridge, target / deviation))
             found.append((BaselineRow(Way.RIDGE, weights=weights), judged.of_scores(left_out)))
@@ -337,22 +337,22 @@ def measure_association(scores: Float64, gains: Float64, offsets: Int64) -> floa
 
     values = []
     for first, end in pairwise(offsets.tolist()):
-        centre = scores[first:end] - scores[first:end].mean()
+        centred = scores[first:end] - scores[first:end].mean()
         ranks = rankdata(gains[first:end]) - (end - first + 1) / 2  # ties get their mean rank
-        unit = np.sqrt(centre @ centre * (ranks @ ranks) / max(end - first - 1, 1))
-        values += [centre @ ranks / unit] if unit > 0 else []
+        unit = np.sqrt(centred @ centred * (ranks @ ranks) / max(end - first - 1, 1))
+        values += [centred @ ranks / unit] if unit > 0 else []
     return float(np.sum(values) / np.sqrt(len(values) or 1))
 
 
 def _select_left_out(
-    gains: Float64, weight: Float64, centre: Float64 | None = None
+    gains: Float64, weight: Float64, middle: Float64 | None = None
 ) -> tuple[Float64, Float64]:
     """Select one of several ways to choose, for each list by the others.
 
     Args:
         gains: (sentences, ways) gain of each list by each way, NaN for one that it does not have.
         weight: (sentences,) of each list.
-        centre: (sentences,) what is subtracted from the gains of a list to compare ways that some
+        middle: (sentences,) what is subtracted from the gains of a list to compare ways that some
             lists do not have, and the gain of a list without a way that others have.
 
     Returns:
@@ -363,15 +363,15 @@ def _select_left_out(
     >>> [part.round(2).tolist() for part in _select_left_out(table, np.ones(3))]
     [[0.0, 1.0, 0.0], [0.33, 1.33]]
     """
-    centre = np.zeros(len(gains)) if centre is None else centre
+    middle = np.zeros(len(gains)) if middle is None else middle
     has = np.isfinite(gains) * weight[:, None]
-    total = has * np.nan_to_num(gains - centre[:, None])
+    total = has * np.nan_to_num(gains - middle[:, None])
     others = has.sum(axis=0) - has
     usable = (has > 0) & (others > 0)
     mean = np.full_like(total, -np.inf)
     np.divide(total.sum(axis=0) - total, others, out=mean, where=usable)
     chosen = gains[np.arange(len(gains)), np.argmax(mean, axis=1)]
-    return np.where(usable.any(axis=1), chosen, centre), total.sum(axis=0) / has.sum(axis=0)
+    return np.where(usable.any(axis=1), chosen, middle), total.sum(axis=0) / has.sum(axis=0)
 
 
 def find_system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
@@ -438,7 +438,7 @@ def _cross_fit(
             minus their means of each list, and divided by their spread within the lists.
         regression: of the columns, and the fold of each candidate; a fold is a tenth of the lists.
     """
-    table = np.column_stack([centred(column, nbest.sizes) for column in columns.values()])
+    table = np.column_stack([centre(column, nbest.sizes) for column in columns.values()])
     spread = np.sqrt(np.mean(table**2, axis=0))
     table /= spread
     folds = np.repeat(np.arange(len(nbest)) % min(len(nbest), _FOLDS), nbest.sizes)

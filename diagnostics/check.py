@@ -20,12 +20,12 @@ from bpa_ppl.posterior.record import Finding, Verdict
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     bfmi,
-    copied_chains,
     ess,
+    estimate_tail_shapes,
+    find_copied_chains,
     mcse,
-    pareto_smoothed,
     r_hat,
-    tail_shapes,
+    smooth_log_weights,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Report(Outcome):
             "findings": [structs.asdict(finding) for finding in self.findings],
         }
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the verdict, all findings, and advice."""
         chains, draws = self.shape
         verdict = "converged" if self.passed else "NOT converged"
@@ -214,7 +214,7 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     draws, limits = as_draws(posterior, finite=False), thresholds or Thresholds()
     remedies = Remedies(draws)
     if draws.weighted:
-        findings = _of_importance(draws, limits, remedies)
+        findings = _check_importance(draws, limits, remedies)
     elif draws.kind == "point":
         recorded = draws.record.figures.newton_decrement
         decrement = np.nan if recorded is None else recorded
@@ -222,9 +222,9 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
         limit, passed = f"≤ {_DECREMENT:g}", 0 <= decrement <= _DECREMENT
         findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
     else:
-        findings = list(_of_unusable_draws(draws))
-        findings = findings or [*_of_copies(draws), *_of_components(draws, limits, remedies)]
-        findings += _of_statistics(draws, limits, remedies)
+        findings = list(_check_usable(draws))
+        findings = findings or [*_check_copies(draws), *_check_components(draws, limits, remedies)]
+        findings += _check_statistics(draws, limits, remedies)
         findings.sort(key=lambda one: [*_ORDER, one.name].index(one.name))
     return _report(draws, findings)
 
@@ -235,7 +235,7 @@ def _report(draws: Draws, findings: list[Finding]) -> Report:
     if figures.chosen is not None:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"
     warmup = draws.warmup.get(WEIGHTS)
-    findings = [*findings, *_of_density(draws), *_of_gaussian_prior(draws)]
+    findings = [*findings, *_check_density(draws), *_check_gaussian_prior(draws)]
     burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
     return Report(sampler, draws.shape, tuple(findings), burn_in)
 
@@ -270,7 +270,7 @@ def read_report(draws: Draws) -> Report | None:
     verdict = draws.record.verdict
     if verdict is None or verdict.checksum != _checksum(draws):
         return None
-    fresh = {one.name for one in (*_of_density(draws), *_of_gaussian_prior(draws))}
+    fresh = {one.name for one in (*_check_density(draws), *_check_gaussian_prior(draws))}
     return _report(draws, [one for one in verdict.findings if one.name not in fresh])
 
 
@@ -378,7 +378,7 @@ class Remedies:
             return _LONGER
         if warmup is None or self._steps_are_wrong:
             return self.more_draws(shortage)
-        return f"raise warmup (warmup={_rounded_up(int(warmup) + self._count)})"
+        return f"raise warmup (warmup={_round_up(int(warmup) + self._count)})"
 
     def movement(self) -> str:
         """Return how to keep chains from staying where they are."""
@@ -403,14 +403,14 @@ class Remedies:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
         if not shortage * _RESERVE <= _MOST:  # NaN if it is unknown
             return ""
-        value = f" (draws={_rounded_up(self._count * shortage * _RESERVE)})"
+        value = f" (draws={_round_up(self._count * shortage * _RESERVE)})"
         return f"draw more{value if 'draws' in self._settings else ''}"
 
 
-def _rounded_up(value: float) -> int:
+def _round_up(value: float) -> int:
     """Return a whole number rounded up to two digits.
 
-    >>> _rounded_up(1001), _rounded_up(7.2)
+    >>> _round_up(1001), _round_up(7.2)
     (1100, 8)
     """
     unit: int = max(10 ** int(np.log10(value)) // 10, 1)
@@ -445,7 +445,7 @@ def _shortage(name: str, value: float, limits: Thresholds) -> float:
     return float(np.nan_to_num(ratios.get(name, np.inf), nan=np.inf, posinf=np.inf))
 
 
-def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
+def _check_usable(draws: Draws) -> Iterator[Finding]:
     """Yield the findings on draws to which the other diagnostics cannot be applied."""
     chains, count = draws.shape
     if count < _FEWEST:
@@ -472,7 +472,7 @@ def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
         yield Finding("constant", float(constant.size), name, "= 0", False, advice)
 
 
-def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
+def _check_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     """Return the findings on all components of all sites."""
     from scipy.special import ndtri
 
@@ -506,21 +506,21 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     level = limits.level / (2 * tests)
     max_z = float(-ndtri(level))
     findings = [
-        _worst("R-hat", mixing, names, limits.r_hat, disagree),
-        _worst("bulk ESS", bulk, names, min_ess, few, -1),
-        _worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
-        _worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _worst("burn-in (|z|)", np.abs(compare_beginning(values, level)), names, max_z, early),
+        _find_worst("R-hat", mixing, names, limits.r_hat, disagree),
+        _find_worst("bulk ESS", bulk, names, min_ess, few, -1),
+        _find_worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
+        _find_worst("MCSE / sd", error, names, limits.mcse, uncertain),
+        _find_worst("burn-in (|z|)", np.abs(compare_beginning(values, level)), names, max_z, early),
     ]
     if chains > 1:
         z = np.abs(compare_chains(values, level)).max(axis=0)
-        findings.append(_worst("chain means (|z|)", z, names, max_z, differ))
+        findings.append(_find_worst("chain means (|z|)", z, names, max_z, differ))
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
-    k_hat = tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
-    findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
+    k_hat = estimate_tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
+    findings.append(_find_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
     stays = _count_longest_equal(draws.weights) / max(count, _SHORT)
     labels = [f"chain {c}" for c in range(chains)]
-    findings.append(_worst("equal draws", stays, labels, limits.equal_draws, stuck))
+    findings.append(_find_worst("equal draws", stays, labels, limits.equal_draws, stuck))
     return findings
 
 
@@ -652,7 +652,7 @@ def _deviation(values: Float64) -> Float64:
     return np.asarray(values.std(axis=(0, 1), ddof=1))
 
 
-def _worst(
+def _find_worst(
     name: str, values: Float64, names: Sequence[str], limit: float, advice: str, sign: int = 1
 ) -> Finding:
     """Compare the worst value with a limit: the largest, or for sign −1 the smallest."""
@@ -665,7 +665,7 @@ def _worst(
     return Finding(name, value, names[k], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
 
 
-def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iterator[Finding]:
+def _check_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iterator[Finding]:
     """Yield the findings on acceptance, divergences and energy, as far as they are recorded."""
     if "acceptance_rate" in draws.statistics:
         rates = np.asarray(draws.statistics["acceptance_rate"]).mean(axis=1)
@@ -701,14 +701,14 @@ def _sound_acceptance(draws: Draws) -> tuple[float, float]:
     return _HAMILTONIAN if "diverging" in draws.statistics else _OTHER
 
 
-def _of_density(draws: Draws) -> Iterator[Finding]:
+def _check_density(draws: Draws) -> Iterator[Finding]:
     """Yield a finding if a recorded log density is not finite."""
     if draws.log_density is not None and (count := int(np.sum(~np.isfinite(draws.log_density)))):
         advice = f"the log density of {count} draws is not finite: the model cannot be evaluated"
         yield Finding("log density", float(count), "", "all finite", False, advice)
 
 
-def _of_gaussian_prior(draws: Draws) -> Iterator[Finding]:
+def _check_gaussian_prior(draws: Draws) -> Iterator[Finding]:
     """Yield how far the Gaussian of a posterior, as a prior, shifts the weights; it never fails."""
     record = draws.record.shift
     name, limit = "shift by the prior's Gaussian (sd)", "reported"
@@ -719,9 +719,9 @@ def _of_gaussian_prior(draws: Draws) -> Iterator[Finding]:
         yield Finding(name, float("nan"), "unknown", limit, True, "")
 
 
-def _of_copies(draws: Draws) -> Iterator[Finding]:
+def _check_copies(draws: Draws) -> Iterator[Finding]:
     """Yield a finding if some chains are copies of others, or repeat their own draws."""
-    if pairs := copied_chains(draws.weights):
+    if pairs := find_copied_chains(draws.weights):
         first, second = pairs[0]
         advice = (
             f"chains {first} and {second} have the same draws: they are one run, read or passed "
@@ -736,11 +736,11 @@ def _of_copies(draws: Draws) -> Iterator[Finding]:
         yield Finding("copied chains", float(len(pairs)), where, "= 0", False, advice)
 
 
-def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
+def _check_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
     size, min_ess = kish(draws.importance), limits.importance_ess
     # Smoothed weights record the k̂ of the raw ones, which may be larger.
-    computed = pareto_smoothed(np.asarray(draws.log_weight))[1]
+    computed = smooth_log_weights(np.asarray(draws.log_weight))[1]
     recorded = draws.record.figures.pareto_k
     k_hat = computed if recorded is None else float(np.fmax(recorded, computed))
     of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"

@@ -14,8 +14,8 @@ from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import Column, column_of
-from bpa_ppl.metrics.gains import one_each, statistics
+from bpa_ppl.metrics.column import Column, read_column
+from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -161,11 +161,11 @@ def explain_choices(
     (1.75, 1.0, ('lm',))
     """
     draws = as_draws(posterior)
-    chosen, others = _checked(nbest, choice, "choice"), _checked(nbest, other, "other")
-    return explanations(Recipe.of(draws, moved_files).apply(nbest), draws, chosen, others)
+    chosen, others = _check(nbest, choice, "choice"), _check(nbest, other, "other")
+    return explain_rows(Recipe.of(draws, moved_files).apply(nbest), draws, chosen, others)
 
 
-def _checked(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
+def _check(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
     """Return one position per list.
 
     Raises:
@@ -182,7 +182,7 @@ def _checked(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
     return positions.astype(np.int64)
 
 
-def explanations(
+def explain_rows(
     lists: NBest, draws: Draws, choice: Int64, other: Int64
 ) -> list[ChoiceExplanation]:
     """Explain choices from lists that have the features of the posterior: see `explain_choices`."""
@@ -217,19 +217,24 @@ def explanations(
     return result
 
 
-def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
+def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
     """Return a sentence on the deciding features and the table of the largest contributions."""
     if not any(term.difference for term in explanation.terms):
         return [explanation.summary]
     shown, others = explanation.terms[:_MAX_TERMS], explanation.terms[_MAX_TERMS:]
     rows = [
-        [t.feature, _signed(t.weight), _signed(t.difference, 2), *_contribution(*t[3:])]
+        [
+            t.feature,
+            _format_signed(t.weight),
+            _format_signed(t.difference, 2),
+            *_contribution(*t[3:]),
+        ]
         for t in shown
         if t.difference
     ]
     if any(term.difference for term in others):
         rest = sum(term.contribution for term in others)
-        rows.append([f"{len(others)} other features", "", "", _signed(rest), "–"])
+        rows.append([f"{len(others)} other features", "", "", _format_signed(rest), "–"])
     whole = explanation.difference, explanation.low, explanation.high
     rows.append(["together", "", "", *_contribution(*whole)])
     header = ["feature", "weight", "difference", "contribution", f"{100 * PROBABILITY:g}% interval"]
@@ -241,10 +246,10 @@ def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
 
 
 def _contribution(value: float, low: float, high: float) -> tuple[str, str]:
-    return _signed(value), f"{_signed(low)} to {_signed(high)}"
+    return _format_signed(value), f"{_format_signed(low)} to {_format_signed(high)}"
 
 
-def _signed(value: float, decimals: int = 3) -> str:
+def _format_signed(value: float, decimals: int = 3) -> str:
     return f"{value:+.{decimals}f}".translate(_MINUS)
 
 
@@ -296,7 +301,7 @@ def system_shares(
     X 1.0 0.5
     Y 0.0 0.5
     """
-    choices = _checked(nbest, before, "before"), _checked(nbest, after, "after")
+    choices = _check(nbest, before, "before"), _check(nbest, after, "after")
     column = find_system_column(nbest) if column is None else column
     if not column:
         return []
@@ -337,7 +342,7 @@ class ChoiceChanges:
     >>> from bpa_ppl import from_lists
     >>> lists, same = from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
     >>> changes = ChoiceChanges(lists, same, same, "canonical weights", [], [], "")
-    >>> changes_section(changes), systems_section(changes)
+    >>> describe_changes(changes), describe_systems(changes)
     ([], [])
     """
 
@@ -350,12 +355,12 @@ class ChoiceChanges:
     system_column: str
 
 
-def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> list[Section]:
+def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list[Section]:
     """Return the largest changes side by side, with what each feature contributed.
 
     Args:
         changes: of the choices.
-        metric: by which changes are large; None takes the difference of the scores.
+        gain: by which changes are large; None takes the difference of the scores.
 
     Returns:
         one section; nothing if no choice changed.
@@ -368,8 +373,8 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
     size = np.abs([e.difference for e in explained])
     values = np.full((2, len(lists)), np.nan)
     gained = values[0]
-    if metric is not None:
-        scored = [_sentence_scores(lists, c, metric) for c in (changes.before, changes.after)]
+    if gain is not None:
+        scored = [_sentence_scores(lists, c, gain) for c in (changes.before, changes.after)]
         gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
         gained = gains[1] - gains[0]
         size = np.abs(gained[[e.sentence for e in explained]])
@@ -377,14 +382,14 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
         better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
         unjudged = len(explained) - better - worse - neither
         words = (
-            f"Of {len(explained)} choices that changed, {better} got better by {metric.title}, "
+            f"Of {len(explained)} choices that changed, {better} got better by {gain.title}, "
             f"{worse} worse and {neither} neither"
             f"{f'; {unjudged} are not judged' if unjudged else ''}."
         )
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
     largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
     words += (
-        f" {largest}{'' if metric else ' of the score'}, the largest first; deleted words are "
+        f" {largest}{'' if gain else ' of the score'}, the largest first; deleted words are "
         "struck out, inserted words are underlined."
     )
     blocks: list[Block] = [words, _TERMS]
@@ -396,37 +401,37 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
         if systems is not None:
             named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
             titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
-        if metric is not None:
+        if gain is not None:
             scores = zip(titles, values[:, s].tolist(), strict=True)
-            titles = [f"{of}, {_in_words(value, metric)}" for of, value in scores]
+            titles = [f"{of}, {_in_words(value, gain)}" for of, value in scores]
             if np.isfinite(gained[s]):
-                title = f"{_gain_in_words(gained[s], metric.title)} ({title})"
+                title = f"{_gain_in_words(gained[s], gain.title)} ({title})"
         context += [("source", lists.sources[s])] if lists.sources else []
         context += [("reference", text) for text in (lists.references or {s: ()})[s]]
         chosen = [texts[position] for position in positions]
-        below = explanation_blocks(explanation)
+        below = render_explanations(explanation)
         blocks.append(side_by_side(title, context, titles, chosen, below))
     return [Section("Which choices changed", blocks)]
 
 
-def _sentence_scores(lists: NBest, choice: Int64, metric: Metric) -> tuple[Float64, Float64]:
+def _sentence_scores(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
     """Return the gain and the score of one candidate of each list; NaN where it has no value."""
-    if isinstance(metric, Column):
-        values = column_of(lists, metric.column)[lists.offsets[:-1] + choice]
-        return metric.signed(values), values
-    counts = statistics(one_each(lists, choice), metric)
-    return metric.gain(counts), metric.value(counts)
+    if isinstance(gain, Column):
+        values = read_column(lists, gain.column)[lists.offsets[:-1] + choice]
+        return gain.signed(values), values
+    counts = count_statistics(select_choices(lists, choice), gain)
+    return gain.gain(counts), gain.value(counts)
 
 
-def _in_words(value: float, metric: Metric) -> str:
+def _in_words(value: float, gain: Metric) -> str:
     """Return the score of a sentence; judgements are often integers."""
     if not math.isfinite(value):
-        return f"{metric.title} unknown"
-    form = ".4g" if isinstance(metric, Column) else f".{metric.decimals}f"
-    return f"{metric.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
+        return f"{gain.title} unknown"
+    form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
+    return f"{gain.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
 
 
-def systems_section(changes: ChoiceChanges) -> list[Section]:
+def describe_systems(changes: ChoiceChanges) -> list[Section]:
     """Return the shares of the systems in the choices before and after.
 
     Returns:
@@ -440,7 +445,7 @@ def systems_section(changes: ChoiceChanges) -> list[Section]:
         "decision. A text that several produced counts for each of them in equal parts."
     )
     rows = [
-        [name or "none", f"{before:.1%}", f"{after:.1%}", _signed(100 * (after - before), 1)]
+        [name or "none", f"{before:.1%}", f"{after:.1%}", _format_signed(100 * (after - before), 1)]
         for name, before, after in changes.systems
     ]
     table = Table([column, "before", "after", "change"], rows, caption)

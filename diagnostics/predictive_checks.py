@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import judged_lists
-from bpa_ppl.models.probabilities import normalised
+from bpa_ppl.metrics.column import select_judged
+from bpa_ppl.models.probabilities import normalise
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
 from bpa_ppl.posterior.draws import Draws
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _BLOCK = 64
 
 
-def _adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
+def _check_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
-    If the criterion is a column, only judged candidates are kept.
+    If the gain is a column, only judged candidates are kept.
 
     Raises:
         DataError: if these are not its lists, or it records no oracles.
@@ -36,7 +36,7 @@ def _adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     recipe = Recipe.of(draws)
     lists = recipe.for_training(nbest).nbest
     if recipe.gain is not None:
-        lists = judged_lists(lists, recipe.gain)[0]
+        lists = select_judged(lists, recipe.gain)[0]
     if "oracle" not in draws.observed:
         message = "the posterior does not record oracles: adapt again"
         raise DataError(message, code="no-data")
@@ -78,9 +78,9 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     ((2, 500, 2), True)
     """
     draws = as_draws(posterior).resampled(seed)
-    lists, oracle = _adapted_lists(draws, nbest)
-    rng = np.random.default_rng(checked_seed(seed))
-    drawn = _drawn(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
+    lists, oracle = _check_lists(draws, nbest)
+    rng = np.random.default_rng(check_seed(seed))
+    drawn = _draw(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
     exact = drawn + rng.random(drawn.shape)
     # Rounded towards zero: a position plus a fraction is below the next position.
     narrow = exact.astype(np.float32)
@@ -89,7 +89,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     return to_arviz(replace(draws, predictive={"oracle": narrow}, observed=observed))
 
 
-def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
+def _draw(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
     """Return a candidate of each list for each vector of weights, (D, S) positions."""
     choices = np.empty((len(weights), len(lists)), np.int64)
     vectors = weights.T.astype(np.float32)
@@ -98,6 +98,6 @@ def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
         features = rows - rows[:1]
         for first in range(0, len(weights), _BLOCK):
             part = slice(first, first + _BLOCK)
-            below = normalised(features @ vectors[:, part], axis=0)[1].cumsum(axis=0) < level[part]
+            below = normalise(features @ vectors[:, part], axis=0)[1].cumsum(axis=0) < level[part]
             choices[part, s] = np.count_nonzero(below, axis=0)
     return choices.clip(max=lists.sizes - 1)

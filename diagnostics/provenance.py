@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import attributes
+from bpa_ppl.posterior.record import to_attributes
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -25,20 +25,20 @@ _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
 _DIGITS = 12  # of a hash in a signature
 
 
-def recorded_attributes(draws: Draws) -> dict[str, str]:
+def read_attributes(draws: Draws) -> dict[str, str]:
     """Return the recorded attributes of draws in words.
 
     >>> from bpa_ppl.posterior.record import Record
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=7))
-    >>> recorded_attributes(draws)
+    >>> read_attributes(draws)
     {'seed': '7'}
     """
-    recorded = attributes(draws.record)
+    recorded = to_attributes(draws.record)
     shown = {k: in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
-def different_data(draws: Draws, other: Draws) -> list[str]:
+def compare_data(draws: Draws, other: Draws) -> list[str]:
     """Return the kinds of data that two posteriors have other hashes of, see `Sentences.hashes`.
 
     >>> from bpa_ppl.posterior.record import Record
@@ -46,14 +46,14 @@ def different_data(draws: Draws, other: Draws) -> list[str]:
     >>> one, other = (
     ...     Draws(zeros, ("LM0",), record=Record(data=data | {"gains": gains})) for gains in "ab"
     ... )
-    >>> different_data(one, other)
+    >>> compare_data(one, other)
     ['gains']
     """
     theirs = other.record.data
     return [n for n, value in draws.record.data.items() if theirs.get(n, value) != value]
 
 
-def difference(draws: Draws, other: Draws, name: str) -> str:
+def describe_difference(draws: Draws, other: Draws, name: str) -> str:
     """Return in one sentence whether a repeated adaptation has the same draws, else why not.
 
     Args:
@@ -63,9 +63,9 @@ def difference(draws: Draws, other: Draws, name: str) -> str:
 
     >>> from bpa_ppl.posterior.record import Record
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=1))
-    >>> difference(draws, draws, "old.nc")
+    >>> describe_difference(draws, draws, "old.nc")
     'the draws are those of old.nc'
-    >>> difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
+    >>> describe_difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
     'the draws differ from those of old.nc: other seed'
     """
     if np.array_equal(draws.weights, other.weights):
@@ -95,7 +95,7 @@ def signature(posterior: Posterior) -> str:
     draws = as_draws(posterior, finite=False)
     record, (chains, count) = draws.record, draws.shape
     observed, recipe, prior = record.observed, record.recipe, record.prior
-    sources = attributes(record).get("feature_sources", [])
+    sources = to_attributes(record).get("feature_sources", [])
     scale = None
     if prior is not None and prior.scale is not None:
         scale = f"{prior.scale}{' learned' if prior.scale_learned else ''}"
@@ -104,7 +104,7 @@ def signature(posterior: Posterior) -> str:
         "lists": observed.sentences,
         "data": _hash(record.data),
         "options": _hash(record.options),
-        "metric": observed.metric,
+        "metric": observed.gain,
         "gain_column": recipe.gain and structs.asdict(recipe.gain),
         "ties": observed.ties,
         "model": record.model,
@@ -123,7 +123,7 @@ def signature(posterior: Posterior) -> str:
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value not in (None, ""))
 
 
-def how_to_repeat(draws: Draws) -> str | None:
+def suggest_command(draws: Draws) -> str | None:
     """Return the command, and the call, that repeat the adaptation; None if it is unknown."""
     if draws.record.options is None:
         return None

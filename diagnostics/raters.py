@@ -43,7 +43,7 @@ class Raters(Outcome):
     agreement: Agreement | None
     slips: Mapping[str, tuple[float, float, float]]
 
-    def _shown(self) -> tuple[str, Table, Sequence[str]]:
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
         header = ["rater", "choices"]
         if self.slips:
             header += ["slip rate", f"{100 * _PROBABILITY:g}% interval"]
@@ -64,7 +64,7 @@ class Raters(Outcome):
         >>> Raters({"ann": 12}, None, {}).section().title
         'Raters'
         """
-        agree, table, _ = self._shown()
+        agree, table, _ = self._summarise()
         return Section("Raters", [*([f"{agree}."] if agree else []), table])
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Raters(Outcome):
         }
 
 
-def raters_of(posterior: Posterior) -> Raters | None:
+def compare_raters(posterior: Posterior) -> Raters | None:
     """Return what a posterior records of its raters; None if it names none.
 
     >>> values = {"weights": np.zeros((1, 2, 1)), "slip": np.array([[[0.125], [0.375]]])}
@@ -89,7 +89,7 @@ def raters_of(posterior: Posterior) -> Raters | None:
     >>> from bpa_ppl.posterior.record import Observed, Record
     >>> record = Record(observed=Observed(raters={"ann": 12}))
     >>> draws = Draws(values, ("LM0",), coords=coords, dims=dims, record=record)
-    >>> raters_of(draws).slips["ann"][0]
+    >>> compare_raters(draws).slips["ann"][0]
     0.25
     """
     draws = as_draws(posterior)

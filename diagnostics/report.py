@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, estimate_proportion
 from bpa_ppl.diagnostics.check import Report, check, list_components
@@ -22,16 +22,16 @@ from bpa_ppl.diagnostics.pages.page import (
     Table,
     Verdict,
     code,
-    drawn,
+    draw_outcome,
     page,
 )
-from bpa_ppl.diagnostics.provenance import how_to_repeat, recorded_attributes, signature
-from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.provenance import read_attributes, signature, suggest_command
+from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.diagnostics.reliability import Reliability
-from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, trace_figure, worst_mixing
+from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, draw_traces, find_worst_mixing
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardised
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardise
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
@@ -112,10 +112,10 @@ def posterior_page(
     if top < 1:
         raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
     draws = as_draws(posterior)
-    report, scaled = check(draws), standardised(draws)
+    report, scaled = check(draws), standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
-    raters = raters_of(draws)
+    raters = compare_raters(draws)
     sections = [
         _pictures(draws, shown, unit, top),
         *(() if answer is None else answer[1]),
@@ -132,7 +132,7 @@ def posterior_page(
 
 def _verdict(report: Report) -> Verdict:
     sizes = zip(report.shape, ("chain", "draw"), strict=True)
-    source = f"{report.sampler}, {' × '.join(counted(*size) for size in sizes)}"
+    source = f"{report.sampler}, {' × '.join(format_count(*size) for size in sizes)}"
     if report:
         return Verdict(f"Converged: every diagnostic is within its limit ({source}).", True)
     failed = f"{len(report.failures)} of {len(report.findings)} diagnostics fail"
@@ -163,7 +163,9 @@ def _reliability(draws: Draws) -> list[Section]:
         share = weight @ (reliability.probability >= least)
         rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
-    picture = drawn(_reliability_figure(reliability), "Agreement by probability", _RELIABLE, "svg")
+    picture = draw_outcome(
+        _reliability_figure(reliability), "Agreement by probability", _RELIABLE, "svg"
+    )
     return [Section("How sure are the choices?", [picture, table])]
 
 
@@ -205,13 +207,13 @@ def _weights_table(draws: Draws, unit: str) -> Table:
         cells = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
         rows.append([name, *(cells.get(column, "") for column in columns)])
     caption = (
-        f"{_capitalised(unit)}. Mean and equal-tailed {_PERCENT} interval of the posterior; the "
+        f"{_capitalise(unit)}. Mean and equal-tailed {_PERCENT} interval of the posterior; the "
         "share is that of the mean in the sum of the absolute values."
     )
     return Table(("feature", *columns), rows, caption)
 
 
-def _capitalised(text: str) -> str:
+def _capitalise(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -302,13 +304,13 @@ def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     """Return the section of figures: the weights, the ways to choose, and the chains."""
     shown = sorted(scaled.largest_shifts(_MAX_FOREST), key=lambda k: -scaled.mean[k])
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
-    caption = f"{_capitalised(unit)}. {_FOREST}{suffix}"
+    caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    figures = [drawn(_forest_figure(scaled, shown, unit), alternative, caption, "svg")]
+    figures = [draw_outcome(_forest_figure(scaled, shown, unit), alternative, caption, "svg")]
     comparison = read_comparison(draws)
     if comparison is not None and _ways(comparison):
-        image, alternative = ways_figure(comparison), "Simple ways to choose, compared with ours"
-        figures.append(drawn(image, alternative, f"{_WAYS} {comparison.evaluation}.", "svg"))
+        image, alternative = draw_ways(comparison), "Simple ways to choose, compared with ours"
+        figures.append(draw_outcome(image, alternative, f"{_WAYS} {comparison.evaluation}.", "svg"))
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
         figures.append(_chains(draws, scaled, unit, top))
     return Section("In pictures", figures)
@@ -316,18 +318,18 @@ def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
 
 def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
     """Return the figure of the chains of the components that mix worst."""
-    names, worst = list_components(draws)[0], worst_mixing(draws, top)
+    names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     if draws.shape[0] > MAX_CHAINS:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
     caption = f"{CAPTION} Weights: {unit}.{shown}"
-    return drawn(trace_figure(scaled, worst), f"Traces of {', '.join(worst)}", caption)
+    return draw_outcome(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
 
 
 def _provenance(draws: Draws) -> Section:
-    recorded, commands = list(recorded_attributes(draws).items()), how_to_repeat(draws)
+    recorded, commands = list(read_attributes(draws).items()), suggest_command(draws)
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]
@@ -391,7 +393,7 @@ def _reliability_figure(reliability: Reliability) -> Figure:
     return figure
 
 
-def ways_figure(comparison: BaselineComparison) -> Figure:
+def draw_ways(comparison: BaselineComparison) -> Figure:
     """Draw by how much simple ways to choose are better than the adapted weights, with intervals.
 
     Args:

@@ -10,12 +10,12 @@ import numpy as np
 
 from bpa_ppl.diagnostics.check import check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, label, write_figure
-from bpa_ppl.diagnostics.pages.page import Section, Verdict, drawn, page, write_page
+from bpa_ppl.diagnostics.pages.page import Section, Verdict, draw_outcome, page, write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardised
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
 from bpa_ppl.posterior.statistics import ess
 
 if TYPE_CHECKING:
@@ -69,20 +69,20 @@ def write_traces(
         kind = "importance-weighted draws" if draws.weighted else "a single point"
         problem = f"traces need chains, and this posterior has {kind}: use a sampler such as nuts"
         raise DataError(problem, code="no-data")
-    chosen = worst_mixing(draws, top) if names is None else _check_names(draws, names)
-    scaled = standardised(draws) or draws
-    figure = trace_figure(scaled, chosen)
+    chosen = find_worst_mixing(draws, top) if names is None else _check_names(draws, names)
+    scaled = standardise(draws) or draws
+    figure = draw_traces(scaled, chosen)
     if suffix != ".html":
         write_figure(figure, path, dpi=150)
         return
     report, unit = check(draws), "in raw units" if scaled is draws else "per standard deviation"
     text = "Converged." if report else "NOT converged: see bpa check."
-    image = drawn(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
+    image = draw_outcome(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
     verdict = Verdict(text, bool(report))
     write_page(page(title, verdict, [Section("Chains", [image])], signature(draws)), path)
 
 
-def worst_mixing(draws: Draws, top: int) -> list[str]:
+def find_worst_mixing(draws: Draws, top: int) -> list[str]:
     """Return the components with the fewest effective draws, in the order of the posterior.
 
     Args:
@@ -114,7 +114,7 @@ def _check_names(draws: Draws, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
+def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
     """Draw densities, traces with the warm-up on grey, and ranks of some components of chains.
 
     Args:

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.metrics.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compare_choices
 
 ADAPTATION = 50
 RULES = ("predictive", "mean", "viterbi")
@@ -28,7 +28,7 @@ def main() -> None:
 
     for rule in RULES:
         result = bpa.rerank(rest, posterior, rule=rule)
-        print(f"{rule}:\n{compared(rest, result.canonical, result.choice)}\n")
+        print(f"{rule}:\n{compare_choices(rest, result.canonical, result.choice)}\n")
 
     result, references = bpa.rerank(rest, posterior), rest.references or ()
     surest = max(np.flatnonzero(result.changed), key=lambda s: result.probability[s])

@@ -16,7 +16,7 @@ from numpyro.distributions.util import validate_sample
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.probabilities import normalised
+from bpa_ppl.models.probabilities import normalise
 
 
 def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
@@ -175,7 +175,7 @@ class SlippingChoice(OracleChoice):
 
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return Σ_e share(e) log p(e), and its derivative by the scores, share(e) − p(e)."""
-    log_total, p = normalised(scores)
+    log_total, p = normalise(scores)
     # jaxlib 0.10.2 compiles (share * scores).sum(axis=-1) − log_total wrongly on CPUs when more
     # than 32 draws are evaluated together; einsum is correct.
     return jnp.einsum("sn,sn->s", share, scores) - log_total[..., 0], share - p
@@ -281,5 +281,5 @@ def _derivative(
 
 def _log_total(scores: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
     """Return log Σ_e exp(score), and its derivative p(e|f,λ)."""
-    log_total, p = normalised(scores)
+    log_total, p = normalise(scores)
     return log_total[..., 0], p

@@ -138,14 +138,16 @@ def tabulate(
     """
     require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
     require(match, Match, "weights are matched to the lists by bpa_ppl.weights.match", "match")
-    groups = _grouped(nbest.sizes)
+    groups = _group(nbest.sizes)
     shapes = [_shape(len(members), width) for width, members in groups]
-    domains = _of_sentences(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
-    raters = None if rater is None else _of_sentences(rater, "rater", nbest)
-    weights = None if weight is None else _of_sentences(weight, "weight", nbest)
+    domains = _to_sentence_column(
+        np.zeros(len(nbest)) if domain is None else domain, "domain", nbest
+    )
+    raters = None if rater is None else _to_sentence_column(rater, "rater", nbest)
+    weights = None if weight is None else _to_sentence_column(weight, "weight", nbest)
     optional = {"gain": gains, "tie": tie, "share": share}
     columns = {
-        n: _checked(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
+        n: _check(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
     }
     best = _oracles(oracle, nbest)
     absent = optional.keys() - columns.keys()
@@ -155,7 +157,7 @@ def tabulate(
     buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
         rows = (_rows_of_list(nbest, match, s, best[s], columns) for s in members)
-        buckets.append(_padded(rows, names, int(match.free.sum()), shape))
+        buckets.append(_pad(rows, names, int(match.free.sum()), shape))
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
     sentence = np.concatenate(members_of_buckets).astype(np.int32)
@@ -205,7 +207,7 @@ def _oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
     """Return the position of e* in each list, by default the first."""
     if oracle is None:
         return np.zeros(len(nbest), np.int64)
-    index = _checked(oracle, len(nbest), "oracle", nbest)
+    index = _check(oracle, len(nbest), "oracle", nbest)
     best = index.astype(np.int64)
     if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes) | (best != index))):
         s = outside[0]
@@ -219,7 +221,7 @@ def _oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
     return best
 
 
-def _padded(
+def _pad(
     rows: Iterable[dict[str, Any]],
     names: Sequence[str],
     features: int,
@@ -238,21 +240,21 @@ def _padded(
     return tables
 
 
-def in_order(lists: Lists) -> Int64:
+def find_order(lists: Lists) -> Int64:
     """Return the position of each sentence of the n-best table in the lists, (sentences,).
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
     >>> nbest = from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[0.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
-    >>> lists.sentence.tolist(), in_order(lists).tolist()  # shorter lists come first
+    >>> lists.sentence.tolist(), find_order(lists).tolist()  # shorter lists come first
     ([1, 0], [1, 0])
     """
     sentence = np.asarray(lists.sentence)
     return np.argsort(sentence, kind="stable")[int((sentence < 0).sum()) :]
 
 
-def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Float64:
+def _check(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Float64:
     values = to_floats(column, name)
     if values.shape != (count,) or not np.isfinite(values).all():
         problem = f"{name} must be {count} finite numbers, not an array of shape {values.shape}"
@@ -260,9 +262,9 @@ def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Floa
     return values
 
 
-def _of_sentences(column: npt.ArrayLike, name: str, nbest: NBest) -> Float64:
+def _to_sentence_column(column: npt.ArrayLike, name: str, nbest: NBest) -> Float64:
     """Return the weight of each sentence, or the number of its domain or rater."""
-    values = _checked(column, len(nbest), name, nbest)
+    values = _check(column, len(nbest), name, nbest)
     is_weight = name == "weight"
     if (values < 0).any() or (is_weight and not values.all()):
         problem = f"each {name} must be {'above 0' if is_weight else 'a number from 0'}"
@@ -315,16 +317,16 @@ def _hashes(rows: Float32) -> npt.NDArray[np.uint64]:
 
 def _shape(sentences: int, width: int) -> tuple[int, int, int]:
     """Return (blocks, sentences per block, rows per list) that hold so many lists."""
-    rounded = _rounded_up(sentences)
+    rounded = _round_up(sentences)
     per_block = min(max(_BLOCK_ROWS // width, 1), rounded)
     return -(-rounded // per_block), per_block, width
 
 
-def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
+def _group(sizes: Int64) -> list[tuple[int, Int64]]:
     """Return (width, sentences) of at most four buckets with little padding."""
     if not len(sizes):
         return [(1, np.zeros(0, np.int64))]
-    rounded = np.array([_rounded_up(int(size)) for size in sizes])
+    rounded = np.array([_round_up(int(size)) for size in sizes])
     widths, counts = (part.tolist() for part in np.unique(rounded, return_counts=True))
     while len(widths) > _MAX_BUCKETS:
         waste = [n * (wider - w) for n, w, wider in zip(counts, widths, widths[1:], strict=False)]
@@ -336,10 +338,10 @@ def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
     return [(width, np.flatnonzero(bucket == i)) for i, width in enumerate(widths)]
 
 
-def _rounded_up(number: int) -> int:
+def _round_up(number: int) -> int:
     """Round up to one of few numbers, by at most an eighth.
 
-    >>> [_rounded_up(number) for number in (0, 7, 17, 33, 100)]
+    >>> [_round_up(number) for number in (0, 7, 17, 33, 100)]
     [1, 7, 18, 36, 104]
     """
     grain = 1 << max(0, max(number, 1).bit_length() - 4)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 
-def normalised(scores: Any, axis: int = -1) -> tuple[Any, Any]:
+def normalise(scores: Any, axis: int = -1) -> tuple[Any, Any]:
     """Return log Σ_e exp(score) and exp(score) / Σ_e exp(score) over one axis, which is kept.
 
     The only implementation of p(e|f,λ) from scores, for NumPy and JAX arrays.
     Every list has a finite score, so the handling of infinities in the general logsumexp, which
     takes a third of the time, is not needed.
 
-    >>> log_total, p = normalised(np.log([1.0, 3.0]))
+    >>> log_total, p = normalise(np.log([1.0, 3.0]))
     >>> log_total.round(4).tolist(), p.round(4).tolist()
     ([1.3863], [0.25, 0.75])
     """

@@ -28,8 +28,8 @@ def test_without_a_folder_nothing_is_cached(
         monkeypatch.setattr(Path, "expanduser", Mock(side_effect=RuntimeError))
     match = "no home folder: .* BPA_PPL_CACHE" if "home" in problem else "BPA_PPL_CACHE"
     with pytest.warns(BpaWarning, match=match):
-        assert caching.own_folder() is None
-    assert caching.own_folder() is None  # it warns once
+        assert caching.create_cache_folder() is None
+    assert caching.create_cache_folder() is None  # it warns once
 
 
 def test_the_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,15 +47,15 @@ def test_a_folder_that_others_can_write_into_is_not_used(
 ) -> None:
     folder = tmp_path / "cache"
     monkeypatch.setenv("BPA_PPL_CACHE", str(folder))
-    assert caching.own_folder() == folder
+    assert caching.create_cache_folder() == folder
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o777)
     with pytest.warns(BpaWarning, match="chmod"):
-        assert caching.own_folder() is None
+        assert caching.create_cache_folder() is None
     folder.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     with pytest.warns(BpaWarning, match="another user"):
-        assert caching.own_folder() is None
+        assert caching.create_cache_folder() is None
 
 
 def test_code_is_compiled_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

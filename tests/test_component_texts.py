@@ -50,7 +50,7 @@ LISTS = from_lists(
 def test_a_text_is_a_name_with_settings(
     registry: Registry, text: str, name: str, settings: dict[str, object]
 ) -> None:
-    assert registry.parsed(text) == (name, settings)
+    assert registry.parse(text) == (name, settings)
     assert registry.resolve(text) == registry.resolve(name, settings)
 
 

@@ -80,7 +80,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
         gain = "bleu" if kind == "chosen" else None
         observed = build_problem(known, weights, gain=gain).record.observed
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
-    assert observed.metric == expected
+    assert observed.gain == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
     assert len(messages) == (expected == "chrf")
     plan = bpa.describe(known).plan
@@ -88,7 +88,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert plan.gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = bpa.oracles(known, "ter", ties="shared")
-        assert build_problem(known, gain=found).record.observed.metric == "ter"
+        assert build_problem(known, gain=found).record.observed.gain == "ter"
 
 
 def test_preferences_and_nothing() -> None:

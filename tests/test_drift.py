@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.drift import DriftMonitor, _Lists, _t, feature_scales
 from bpa_ppl.posterior.record import Record
-from bpa_ppl.reporting import evaluate_improvement, improvement_section
+from bpa_ppl.reporting import describe_improvement, evaluate_improvement
 from bpa_ppl.serving.app import application
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
@@ -184,7 +184,7 @@ def test_the_report_names_a_change() -> None:
         result = evaluate_improvement(changed(judged(80, rng), 4, 20.0), draws)
     (message,) = result.drift
     assert "judge4 varies" in message
-    assert f"{message[1:]}." in improvement_section(result)[0].advice[0]
+    assert f"{message[1:]}." in describe_improvement(result)[0].advice[0]
     assert not evaluate_improvement(judged(80, rng), draws).drift
 
 

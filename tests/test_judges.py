@@ -24,13 +24,13 @@ from bpa_ppl.judging.session import Session
 from bpa_ppl.juries import (
     Judges,
     Jury,
-    _judged,
+    _find_gains,
     _labels,
     _Refits,
     count_independent,
+    estimate_value,
     judges,
     measure_change,
-    value_of_asking,
 )
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.mode import mode_of
@@ -202,7 +202,7 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
         _, judged = simulated(3 * size, seed, true)
         part = judged.select(np.arange(size))
         problem = build_problem(part, prior=f"isotropic:scale={TAU * part.spread.mean()}")
-        refits = _Refits(problem, _judged(problem))
+        refits = _Refits(problem, _find_gains(problem))
         (mean, low, high), _ = _labels(refits, refits.full)
         new = rng.normal(size=(4000, count))
         p = expit(new @ true)
@@ -212,7 +212,7 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
 
         won = accuracy(true) - accuracy(refits.full.mean)
         more = build_problem(judged, prior=f"isotropic:scale={TAU * judged.spread.mean()}")
-        of_all = _Refits(more, _judged(more)).full.mean
+        of_all = _Refits(more, _find_gains(more)).full.mean
         covered += low <= won <= high
         forecast.append(mean)
         actual.append(won)
@@ -256,7 +256,7 @@ def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -
         here = (sure >= low) & (sure < low + 0.1)
         error = won[here].std() / np.sqrt(here.sum())
         assert won[here].mean() == pytest.approx(
-            value_of_asking(sure[here], scale).mean(), abs=4 * error + 0.005
+            estimate_value(sure[here], scale).mean(), abs=4 * error + 0.005
         )
 
 

@@ -11,10 +11,10 @@ import pytest
 from bpa_ppl import Draws, Reranker, describe, from_arrays, nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.metrics.column import Column, column_of
+from bpa_ppl.metrics.column import Column, read_column
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import demote_to_extras
-from bpa_ppl.sampling.prior_choice import correlation_within
+from bpa_ppl.sampling.prior_choice import correlate_within
 
 COUNT = 1000
 
@@ -76,8 +76,8 @@ def condition() -> None:
         condition,
         lambda: demote_to_extras(LISTS, names()),
         lambda: LISTS.with_features([f"d{k}" for k in range(COUNT)], TABLE),
-        lambda: [column_of(LISTS, name) for name in names()],
-        lambda: correlation_within(LISTS, names()[:300]),
+        lambda: [read_column(LISTS, name) for name in names()],
+        lambda: correlate_within(LISTS, names()[:300]),
         lambda: describe(LISTS),
     ],
 )

@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
-from bpa_ppl.posterior.arviz_functions import generation
+from bpa_ppl.posterior.arviz_functions import arviz_version
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -195,7 +195,7 @@ report = bpa.check(posterior)
 print("R-hat" in str(report), "R-hat" in report._repr_html_())
 print(import_arviz().rhat(posterior)["weights"].size > 0)
 """
-KIND = "DataTree" if generation() >= 1 else "InferenceData"
+KIND = "DataTree" if arviz_version() >= 1 else "InferenceData"
 PRINTED = f"""{np.ones(40)}
 {KIND} {KIND}
 True True

@@ -26,10 +26,10 @@ from bpa_ppl import (
     read_posterior,
     rerank,
 )
-from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.diagnostics.provenance import compare_data
 from bpa_ppl.experiments.comparison.comparison import check_same_posterior
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.arviz_functions import groups_of
+from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import Draws
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_groups_coordinates_and_attributes(
 ) -> None:
     posterior = posteriors[name]
     groups = {"posterior", "prior", "log_likelihood", "observed_data", "constant_data"}
-    assert groups <= set(groups_of(posterior)[0])
+    assert groups <= set(split_groups(posterior)[0])
     weights = posterior["posterior"]["weights"]
     assert weights.dims == ("chain", "draw", "feature")
     assert weights["feature"].values.tolist() == list(NAMES[:3])
@@ -116,7 +116,7 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         "gains": adapted(gain=1e-3),
     }
     for name, other in others.items():
-        assert different_data(one, other) == [name]
+        assert compare_data(one, other) == [name]
         with raises(DataError, "mismatch", match=name):
             check_same_posterior("other", other, one)
 

@@ -15,9 +15,9 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.explanations import changes_section
+from bpa_ppl.diagnostics.explanations import describe_changes
 from bpa_ppl.diagnostics.pages.page import Verdict, page
-from bpa_ppl.experiments.comparison.comparison import changed_choices
+from bpa_ppl.experiments.comparison.comparison import compare_choices
 from bpa_ppl.metrics.bootstrap import ScoreDifference
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS
@@ -25,8 +25,8 @@ from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.reporting import (
     Change,
     Improvement,
+    describe_improvement,
     evaluate_improvement,
-    improvement_section,
     report_page,
 )
 
@@ -70,7 +70,7 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
-    compared = changed_choices(pool, improvement.choices.after, improvement.choices.before)
+    compared = compare_choices(pool, improvement.choices.after, improvement.choices.before)
     assert tuple(change.score for change in improvement.changes) == compared["scores"]
     assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
 
@@ -99,9 +99,9 @@ def test_canonical_weights_change_nothing() -> None:
     same = evaluate_improvement(lists(), draws(1.0))
     assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
     assert str(same) == "No: none of 40 choices changed."
-    verdict, _ = improvement_section(same)
+    verdict, _ = describe_improvement(same)
     assert verdict.passed is False
-    assert changes_section(same.choices, same.criterion) == []
+    assert describe_changes(same.choices, same.gain) == []
 
 
 def test_baseline_without_canonical_weights() -> None:
@@ -113,7 +113,7 @@ def test_baseline_without_canonical_weights() -> None:
     assert improvement.comparison is not None
     assert improvement.verdict == "no"
     assert "changed compared with the best single feature (low LM0). The" in str(improvement)
-    table = Outline(improvement_section(improvement)[1][0].blocks[1].html())
+    table = Outline(describe_improvement(improvement)[1][0].blocks[1].html())
     gains = table.column(0, "mean chrf gain in words")
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
@@ -149,7 +149,7 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
         if likelihood != "oracle":
             assert summary.baselines is not None
             assert summary.baselines.unit == unit
-        verdict, (section,) = improvement_section(improvement)
+        verdict, (section,) = describe_improvement(improvement)
         assert str(improvement) == verdict.text
         assert Outline(section.blocks[0].html()).tables[0][1][0] == title
 
@@ -177,9 +177,9 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
 
 
 def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None:
-    verdict, _ = improvement_section(improvement, ["mind"])
+    verdict, _ = describe_improvement(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
-    (section,) = changes_section(improvement.choices, improvement.criterion)
+    (section,) = describe_changes(improvement.choices, improvement.gain)
     html = page("Choices", Verdict("better"), [section])
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
@@ -217,7 +217,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
         assert str(unknown).startswith("It is unknown whether it helped: the lists have n")
     alone = pool.without("references", "sources")
     improvement = evaluate_improvement(alone, posterior)
-    (section,) = changes_section(improvement.choices, improvement.criterion)
+    (section,) = describe_changes(improvement.choices, improvement.gain)
     html = page("Choices", Verdict("better"), [section])
     assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html
@@ -259,7 +259,7 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
     assert f"{left_out} sentences without a gain left out." in str(improvement)
     (change,) = improvement.changes
     assert change.score.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
-    assert "nan" not in repr(improvement_section(improvement)[1])
+    assert "nan" not in repr(describe_improvement(improvement)[1])
     nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
     with raises(DataError, "no-data", match="mqm"):
         evaluate_improvement(nothing, posterior)

@@ -13,7 +13,7 @@ from support.raising import raises
 
 import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
-from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl.demo import run_demo
 from bpa_ppl.experiments.comparison.samplers import calibrate_sampler, compare_samplers
 from bpa_ppl.experiments.samplers.weight_trace import WeightTrace
@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
     **{name: partial(reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
-    "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
+    "bootstrap": lambda nbest, seed: bootstrap.draw_resamples(10, 3, seed=seed),
     "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
@@ -53,5 +53,5 @@ def test_rejects_invalid_seeds(toy: NBest, function: Function) -> None:
 
 @pytest.mark.parametrize("seed", [0, SEEDS - 1, np.int64(3), np.uint8(3)])
 def test_integers_of_any_type_are_seeds(seed: Any) -> None:
-    assert checked_seed(seed) == int(seed)
-    assert type(checked_seed(seed)) is int
+    assert check_seed(seed) == int(seed)
+    assert type(check_seed(seed)) is int

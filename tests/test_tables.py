@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl._runtime.messages import text_table
+from bpa_ppl._runtime.messages import format_table
 
 ROWS = [("LM0", "0.020", "–"), ("TM0[3]", "007", ""), ("λ é", "", " x ")]
 HEADERS = ("", "prior", "conflict")
@@ -27,4 +27,4 @@ HEADERS = ("", "prior", "conflict")
 def test_cells_are_padded_to_the_widest_of_their_column(
     rows: list[tuple[str, ...]], options: dict[str, Any], lines: list[str]
 ) -> None:
-    assert text_table(rows, **options).split("\n") == lines
+    assert format_table(rows, **options).split("\n") == lines

@@ -16,7 +16,7 @@ from joblib import delayed
 from support.raising import raises
 
 from bpa_ppl import UsageError
-from bpa_ppl._runtime.workers import parallel_workers, worker_count
+from bpa_ppl._runtime.workers import count_workers, parallel_workers
 
 # Functions of the standard library, so that the worker processes need not import this module.
 
@@ -58,10 +58,10 @@ def test_killed_worker_raises_usage_error() -> None:
 
 
 def test_number_of_workers() -> None:
-    assert worker_count(-1) >= 1
+    assert count_workers(-1) >= 1
     for jobs in (0, 1.5, "a", True, 10**400):
         with raises(UsageError, parameter="jobs"):
-            worker_count(jobs)  # type: ignore[arg-type]
+            count_workers(jobs)  # type: ignore[arg-type]
 
 
 _ENDLESS = """

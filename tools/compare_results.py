@@ -39,7 +39,7 @@ from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.record import attributes
+from bpa_ppl.posterior.record import to_attributes
 from bpa_ppl.sklearn import BayesianRanker
 from bpa_ppl.weights import StartingWeights
 
@@ -143,7 +143,7 @@ def compared(kind: str) -> bpa.NBest:
 def describe(posterior: Any) -> Results:
     """Return the parts of a posterior."""
     draws = as_draws(posterior)
-    recorded = attributes(draws.record)
+    recorded = to_attributes(draws.record)
     record = {name: value for name, value in recorded.items() if name not in VOLATILE}
     if record.pop("canonical_weights") != "canonical":
         record |= {"canonical_weights": draws.record.start, "rule": "mean"}

@@ -12,7 +12,9 @@ from bpa_ppl.errors import UsageError, quote
 SEEDS = 2**32  # seeds are 0 to SEEDS - 1
 
 
-def one_of(value: str, allowed: Collection[str], what: str, parameter: str | None = None) -> str:
+def require_one_of(
+    value: str, allowed: Collection[str], what: str, parameter: str | None = None
+) -> str:
     """Return `value` when it is allowed, else raise a UsageError that lists the allowed values.
 
     Args:
@@ -21,7 +23,7 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
         what: the kind of thing in words, for the message.
         parameter: the parameter; by default `what`, where that is one word.
 
-    >>> one_of("ter", ("ter", "bleu"), "metric")
+    >>> require_one_of("ter", ("ter", "bleu"), "metric")
     'ter'
     """
     if not isinstance(value, str) or value not in allowed:
@@ -31,10 +33,10 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
     return value
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def suggest_name(name: str, names: Iterable[str]) -> str:
     """Return the end of a message that a name is unknown: the one that was probably meant.
 
-    >>> nearest("metrc", ["sampler", "metric"]), nearest("other", ["sampler"])
+    >>> suggest_name("metrc", ["sampler", "metric"]), suggest_name("other", ["sampler"])
     (': did you mean metric?', '')
     """
     matches = get_close_matches(name, names, n=1)
@@ -82,15 +84,15 @@ def require(
         raise UsageError(f"{what}, not {quote(value)}", parameter=parameter, code="wrong-type")
 
 
-def checked_seed(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
     """Return a seed, if it is one that every random generator in use takes: 0 to 2³² − 1.
 
     Raises:
         UsageError: if it is not.
 
-    >>> checked_seed(7)
+    >>> check_seed(7)
     7
-    >>> checked_seed(-1)
+    >>> check_seed(-1)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: a seed is an integer from 0 to 4294967295, not -1
     """

@@ -86,7 +86,7 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
 
 def _real(value: Any) -> float:
     """Return a number, or a truth value, as a float, and NaN for a missing one."""
-    value = plain_value(value)
+    value = to_plain_value(value)
     if not (value is None or isinstance(value, bool) or is_number(value)):
         raise TypeError("not a number")
     return math.nan if value is None else to_float(value)
@@ -121,7 +121,7 @@ def _without_masks(values: Any) -> Any:
     return values
 
 
-def frozen(
+def make_freezer(
     kind: type[np.generic] | None, name: str = "values"
 ) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
     """Return a function that makes arrays of one type, or any, that cannot be written to.
@@ -129,7 +129,7 @@ def frozen(
     The argument is not changed: the result is a view of it where it has that type. The function
     raises a UsageError with the name of the parameter for values that have no such type.
 
-    >>> frozen(np.float32)([1, 2]).flags.writeable
+    >>> make_freezer(np.float32)([1, 2]).flags.writeable
     False
     """
 
@@ -141,7 +141,7 @@ def frozen(
     return convert
 
 
-def members(values: Any, name: str, rule: str = "") -> list[Any]:
+def to_members(values: Any, name: str, rule: str = "") -> list[Any]:
     """Return the members of an argument that is a sequence.
 
     Args:
@@ -152,7 +152,7 @@ def members(values: Any, name: str, rule: str = "") -> list[Any]:
     Raises:
         UsageError: if it is something else, such as a text or a collection without order.
 
-    >>> members(("a", "b"), "texts")
+    >>> to_members(("a", "b"), "texts")
     ['a', 'b']
     """
     if type(values) in (list, tuple):
@@ -175,7 +175,7 @@ def to_texts(values: Any, name: str = "sources", each: str = "sentence") -> tupl
     ('un chat',)
     """
     rule = f"{name} must be one text for each {each}"
-    kept = members(values, name, rule)
+    kept = to_members(values, name, rule)
     if not {str}.issuperset(map(type, kept)):
         if not all(isinstance(text, str) for text in kept):
             raise wrong_type(rule, values, name)
@@ -198,14 +198,14 @@ def wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
     return UsageError(problem, parameter=parameter, code="wrong-type")
 
 
-def positions_of(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+def to_positions(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     """Return the positions of some sentences: from the end if negative, or by a mask.
 
     Raises:
         NoSuchSentence: if a position is out of range.
         UsageError: if they are neither positions nor a mask of all sentences.
 
-    >>> positions_of([-1, 0], 3).tolist(), positions_of([True, False], 2).tolist()
+    >>> to_positions([-1, 0], 3).tolist(), to_positions([True, False], 2).tolist()
     ([2, 0], [0])
     """
     array = to_array(sentences, None, "sentences")
@@ -296,15 +296,15 @@ def as_numbers(values: Any) -> npt.NDArray[np.float64] | None:
     return np.array([np.nan if is_missing(v) else to_float(v) for v in values], np.float64)
 
 
-def plain_value(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return a value of a scalar type of NumPy, JAX, PyTorch, Arrow or pandas as one of Python.
 
     Missing ones (a masked element, NA) become None, and exact numbers floats; other values, and
     numbers with a unit of time, remain.
 
-    >>> plain_value(np.float32(0.5)), plain_value(np.array(2)), plain_value(np.ma.masked)
+    >>> to_plain_value(np.float32(0.5)), to_plain_value(np.array(2)), to_plain_value(np.ma.masked)
     (0.5, 2, None)
-    >>> plain_value(Decimal("0.5")), plain_value("a")
+    >>> to_plain_value(Decimal("0.5")), to_plain_value("a")
     (0.5, 'a')
     """
     if type(value) in PLAIN:
@@ -314,44 +314,44 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     if hasattr(value, "as_py"):
-        return plain_value(value.as_py())
+        return to_plain_value(value.as_py())
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         if isinstance(value, np.datetime64 | np.timedelta64):
             return value
         item = value.item()
-        return plain_value(item) if type(item) is not type(value) else to_float(item)
+        return to_plain_value(item) if type(item) is not type(value) else to_float(item)
     if is_number(value):
         return int(value) if isinstance(value, Integral) else to_float(value)
     return value
 
 
-def plain_values(value: Any) -> Any:
+def to_plain_values(value: Any) -> Any:
     """Return a value, and all values in it, as lines of JSON would have them.
 
-    >>> plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
+    >>> to_plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
     {'text': ('a', 'b'), 'lm': [0.5, 1.0], 'by': {'x': 2.0}}
     """
     kind = type(value)
     if kind in _NUMPY:
         return value.item()
     if kind is dict or isinstance(value, Mapping):
-        return {n: of if type(of) in _SCALARS else plain_values(of) for n, of in value.items()}
+        return {n: of if type(of) in _SCALARS else to_plain_values(of) for n, of in value.items()}
     if isinstance(value, list | tuple):
         plain = kind not in PLAIN or _SCALARS.issuperset(map(type, value))
-        return value if plain else kind(map(plain_values, value))
+        return value if plain else kind(map(to_plain_values, value))
     if hasattr(value, "__array__") and np.ndim(value):
         array = as_array(value)
-        return list(map(plain_values, array if array.dtype.kind in "mM" else array.tolist()))
-    return plain_value(value)
+        return list(map(to_plain_values, array if array.dtype.kind in "mM" else array.tolist()))
+    return to_plain_value(value)
 
 
-def plain_members(values: list[Any]) -> list[Any]:
-    """Return the values of a column as `plain_values` does, except those inside dictionaries.
+def to_plain_members(values: list[Any]) -> list[Any]:
+    """Return the values of a column as `to_plain_values` does, except those inside dictionaries.
 
-    >>> plain_members([np.float32(0.5), None]), plain_members([{"lm": np.float32(0.5)}])
+    >>> to_plain_members([np.float32(0.5), None]), to_plain_members([{"lm": np.float32(0.5)}])
     ([0.5, None], [{'lm': np.float32(0.5)}])
     """
-    return values if _FIELDS.issuperset(map(type, values)) else list(map(plain_values, values))
+    return values if _FIELDS.issuperset(map(type, values)) else list(map(to_plain_values, values))
 
 
 def values_in(records: list[Any]) -> Iterable[Any]:
@@ -363,7 +363,7 @@ def values_in(records: list[Any]) -> Iterable[Any]:
     return chain.from_iterable(map(dict.values, records))
 
 
-def flat(
+def flatten(
     lists: Sequence[Any], sizes: Sequence[int], name: str
 ) -> npt.NDArray[Any] | tuple[Any, ...]:
     """Return a column from one sequence per sentence; an array if all of them are arrays.
@@ -377,15 +377,15 @@ def flat(
         DataError: if they do not have these sizes.
         UsageError: if they are not sequences.
 
-    >>> flat([["a"], ["b", "c"]], [1, 2], "system")
+    >>> flatten([["a"], ["b", "c"]], [1, 2], "system")
     ('a', 'b', 'c')
     """
     parts = [
         as_array(part) if hasattr(part, "__array__") and np.ndim(part) else part
-        for part in members(lists, name)
+        for part in to_members(lists, name)
     ]
     arrays = all(isinstance(part, np.ndarray) for part in parts)
-    kept = parts if arrays else [members(part, name) for part in parts]
+    kept = parts if arrays else [to_members(part, name) for part in parts]
     if list(map(len, kept)) != list(sizes):
         problem = f"{name} must have one value for each candidate of each sentence"
         raise DataError(problem, parameter=name, code="wrong-length")

@@ -37,7 +37,7 @@ def cache_folder() -> Path | None:
         return None
 
 
-def own_folder() -> Path | None:
+def create_cache_folder() -> Path | None:
     """Return the cache folder, created if it is missing, or None, with a warning.
 
     Only the user can access a new one. It is not used if it belongs to another user, if others can
@@ -47,7 +47,7 @@ def own_folder() -> Path | None:
     if folder is None:
         _warn_once(f"nothing is cached, because this user has no home folder: {_OTHER_FOLDER}")
         return None
-    problem = _problem_of(folder)
+    problem = _find_problem(folder)
     if problem:
         _warn_once(f"nothing is cached in {folder}, because {problem}: {_OTHER_FOLDER}")
     return None if problem else folder
@@ -58,7 +58,7 @@ def _warn_once(message: str) -> None:
     warn_user(message)
 
 
-def _problem_of(folder: Path) -> str:
+def _find_problem(folder: Path) -> str:
     """Return why a cache folder is not used; it is created if it is missing."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def prepare_jax() -> None:
             code="forked",
         )
     _jax_process = os.getpid()
-    if jax.config.values["jax_compilation_cache_dir"] is None and (folder := own_folder()):
+    if jax.config.values["jax_compilation_cache_dir"] is None and (folder := create_cache_folder()):
         jax.config.update("jax_compilation_cache_dir", str(folder / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
 

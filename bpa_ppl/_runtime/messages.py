@@ -146,17 +146,17 @@ class _FallbackHandler(WarningsHandler):
 LOGGER.addHandler(_FallbackHandler())
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> counted(1, "sentence"), counted(250_000, "candidate")
+    >>> format_count(1, "sentence"), format_count(250_000, "candidate")
     ('1 sentence', '250,000 candidates')
     """
     plural = noun.removesuffix("is") + "es" if noun.endswith("is") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def text_table(
+def format_table(
     rows: Iterable[Sequence[str]],
     headers: Sequence[str] = (),
     *,
@@ -173,7 +173,7 @@ def text_table(
         align: `l` or `r` for each column, such as `lrr`; the default is left.
         least: the minimum width of a column, in characters.
 
-    >>> print(text_table([("LM0", "0.02"), ("length", "12.50")], ("weight", "mean"), align="lr"))
+    >>> print(format_table([("LM0", "0.02"), ("length", "12.50")], ("weight", "mean"), align="lr"))
     weight   mean
     LM0      0.02
     length  12.50
@@ -188,10 +188,10 @@ def text_table(
     return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-def decimals_for(spread: float, least: int = 0) -> int:
+def choose_decimals(spread: float, least: int = 0) -> int:
     """Return how many decimals show two significant digits of a spread, or `least` if it is more.
 
-    >>> [decimals_for(spread) for spread in (12.3, 0.43, 0.0012)]
+    >>> [choose_decimals(spread) for spread in (12.3, 0.43, 0.0012)]
     [0, 2, 4]
     """
     if not math.isfinite(spread) or spread <= 0:
@@ -208,13 +208,15 @@ def has_width(spread: float, value: float) -> bool:
     return spread > 1e-9 * abs(value)
 
 
-def with_spread(value: float, spread: float) -> str:
+def format_with_spread(value: float, spread: float) -> str:
     """Return a number with its spread, to two significant digits of that; without it if it is 0.
 
-    >>> with_spread(0.6243, 0.0312), with_spread(63.84, 1.23), with_spread(0.6243, 0.0)
-    ('0.624 ± 0.031', '63.8 ± 1.2', '0.6243')
+    >>> format_with_spread(0.6243, 0.0312), format_with_spread(63.84, 1.23)
+    ('0.624 ± 0.031', '63.8 ± 1.2')
+    >>> format_with_spread(0.6243, 0.0)
+    '0.6243'
     """
     if not has_width(spread, value):
         return f"{value:.4g}"
-    decimals = decimals_for(spread)
+    decimals = choose_decimals(spread)
     return f"{value:.{decimals}f} ± {spread:.{decimals}f}"

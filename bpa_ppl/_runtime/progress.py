@@ -13,12 +13,12 @@ _inherited: ContextVar[bool | Reporter] = ContextVar("bpa_ppl_progress", default
 
 
 @contextmanager
-def inherited_progress(progress: bool | Reporter) -> Iterator[None]:
+def inherit_progress(progress: bool | Reporter) -> Iterator[None]:
     """Set what `reporter(None, title)` does in a block, for code that has no such option.
 
     Feature sources are an example.
 
-    >>> with inherited_progress(lambda done, total, note: print(done, total, note)):
+    >>> with inherit_progress(lambda done, total, note: print(done, total, note)):
     ...     with reporter(None, "qe") as report:
     ...         report(1, 4, "sentences")
     1 4 sentences
@@ -34,7 +34,7 @@ def inherited_progress(progress: bool | Reporter) -> Iterator[None]:
 def reporter(progress: bool | Reporter | None, title: str) -> Iterator[Reporter]:
     """Yield a reporter: a bar for True, one that does nothing for False, or the callback.
 
-    None is what `inherited_progress` has set, else False.
+    None is what `inherit_progress` has set, else False.
     """
     progress = _inherited.get() if progress is None else progress
     is_shown = progress and (sys.stderr.isatty() or "ipykernel" in sys.modules)

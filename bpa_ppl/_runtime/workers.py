@@ -26,15 +26,15 @@ _WATCH = 0.5  # seconds between checks that the parent of a worker is running
 T = TypeVar("T")
 
 
-def worker_count(jobs: Any) -> int:
+def count_workers(jobs: Any) -> int:
     """Return the number of workers for `jobs`, where -1 means one for every core.
 
     Raises:
         UsageError: if `jobs` is not valid.
 
-    >>> worker_count(2)
+    >>> count_workers(2)
     2
-    >>> worker_count(-5)
+    >>> count_workers(-5)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
     """
@@ -62,7 +62,7 @@ def _follow(pid: int) -> None:
     Thread(target=watch, daemon=True).start()
 
 
-def _captured(function: Callable[..., T], args: Any, options: Any) -> tuple[T, list[Note]]:
+def _call_and_capture(function: Callable[..., T], args: Any, options: Any) -> tuple[T, list[Note]]:
     """Return the result of a call in a worker, and what it logged."""
     with capture_notes() as notes:
         value = function(*args, **options)
@@ -91,7 +91,7 @@ class Parallel:
             replay(result[1])
             return result[0]
 
-        return map(logged, self.pool(delayed(_captured)(*call) for call in list(calls)))
+        return map(logged, self.pool(delayed(_call_and_capture)(*call) for call in list(calls)))
 
     def in_order(self, calls: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield (item, result of its call) in order, while the next calls are read.
@@ -141,7 +141,7 @@ def parallel_workers(
     """
     import joblib
 
-    width = worker_count(jobs)
+    width = count_workers(jobs)
     of_processes = {"initializer": _follow, "initargs": (os.getpid(),)}
     try:
         with joblib.Parallel(

@@ -11,7 +11,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
-from bpa_ppl.weights import starting_weights
+from bpa_ppl.weights import split_arguments
 
 
 def adapt(
@@ -48,7 +48,7 @@ def adapt(
     """
     from bpa_ppl.adapting import adapt_draws
     from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-    from bpa_ppl.diagnostics.provenance import difference
+    from bpa_ppl.diagnostics.provenance import describe_difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.none import NoLikelihood
     from bpa_ppl.sampling.arguments import Arguments
@@ -61,11 +61,11 @@ def adapt(
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="likelihood", code="conflict")
     arguments = {**flags.arguments(), "progress": not quiet}
-    arguments |= {"weights": shared.canonical(weights)} if weights else {}
+    arguments |= {"weights": shared.parse_weights(weights)} if weights else {}
     arguments |= {} if extra is None else {"extra": reading.read(extra, extra_references)}
     repeated = None if like is None else read_draws(like)
     if repeated is None:
-        start, arguments = starting_weights(arguments)
+        start, arguments = split_arguments(arguments)
     else:
         start, arguments = recorded_options(repeated, **arguments)
     Arguments(**arguments)  # finds mistakes before files are read
@@ -79,7 +79,7 @@ def adapt(
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
     if repeated is not None:
-        shared.echo_status(difference(posterior, repeated, str(like)), quiet)
+        shared.echo_status(describe_difference(posterior, repeated, str(like)), quiet)
 
 
 def learn_prior(

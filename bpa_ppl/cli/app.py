@@ -31,10 +31,10 @@ _NO_MEMORY = (
 _STANDARD = "\0"
 
 
-def converted(kind: Any, tokens: Sequence[Token]) -> Any:
+def convert(kind: Any, tokens: Sequence[Token]) -> Any:
     """Return the value of a parameter; whole numbers are not rounded.
 
-    >>> converted(int, [Token(value="5")]), converted(str, [Token(value=_STANDARD)])
+    >>> convert(int, [Token(value="5")]), convert(str, [Token(value=_STANDARD)])
     (5, '-')
     """
     refuse_empty(tokens)
@@ -44,10 +44,10 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
     return cyclopts.convert(kind, tokens)
 
 
-def _shown_default(value: object) -> str | None:
+def _format_default(value: object) -> str | None:
     """Return a default value as help shows it; None where an option that is not given does nothing.
 
-    >>> _shown_default(8), _shown_default(False)
+    >>> _format_default(8), _format_default(False)
     ('8', None)
     """
     return None if value is None or value is False else str(value)
@@ -72,11 +72,11 @@ app = App(
     group_commands=_BOXES[_HELP],
     group_parameters=Group("Options", sort_key=0),
     default_parameter=Parameter(
-        converter=converted,
+        converter=convert,
         allow_repeating=True,
         negative_bool="",
         negative_iterable="",
-        show_default=_shown_default,
+        show_default=_format_default,
     ),
 )
 lm_app = App(
@@ -153,7 +153,7 @@ def run_command(words: list[str]) -> None:
     command(*bound.args, **bound.kwargs)
 
 
-def message_of(error: BpaError, words: list[str]) -> str:
+def _format_error(error: BpaError, words: list[str]) -> str:
     """Return the message of an error, with the option where it is about one."""
     text = str(error)
     if error.parameter is None:
@@ -169,7 +169,7 @@ def message_of(error: BpaError, words: list[str]) -> str:
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
     _prepare_streams()
-    with shown_messages(), ending_signals():
+    with show_messages(), ending_signals():
         code = _exit_code()
     sys.exit(code)
 
@@ -216,7 +216,7 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
     """Return the message and the exit code of an error; raise an error of the program again."""
     match error:
         case BpaError():
-            return f"error: {message_of(error, words)}", error.exit_code
+            return f"error: {_format_error(error, words)}", error.exit_code
         case OSError():
             message = f"error: {error.filename or 'output'}: {error.strerror or error}"
         case ImportError():
@@ -264,7 +264,7 @@ class _Printer(logging.Handler):
 
 
 @contextmanager
-def shown_messages() -> Iterator[None]:
+def show_messages() -> Iterator[None]:
     """Print the records of the block, and hide other libraries' warnings unless Python has -W."""
     printer, level = _Printer(), LOGGER.level
     LOGGER.addHandler(printer)

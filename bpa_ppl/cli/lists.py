@@ -17,7 +17,8 @@ def lists_(
     references: shared.References = None,
     sources: shared.Sources = None,
     gain: Annotated[
-        str | None, shared.gain("Gain of the candidates (default: that of `bpa adapt`).")
+        str | None,
+        shared.make_gain_parameter("Gain of the candidates (default: that of `bpa adapt`)."),
     ] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     reading: shared.Reading = shared.Reading(),
@@ -35,7 +36,11 @@ def lists_(
     lists = reading.read_together(nbest, references, sources)
     description = describe(lists, gain)
     # A pipe cannot be read twice.
-    files = [path for path in shared.expanded(nbest) if os.path.isfile(path) or os.path.isdir(path)]
+    files = [
+        path
+        for path in shared.expand_patterns(nbest)
+        if os.path.isfile(path) or os.path.isdir(path)
+    ]
     formats = [format_name(path, reading.arguments()["format"]) for path in files]
     if as_json:
         fields = {**description.as_dict(), "formats": formats}
@@ -73,29 +78,29 @@ def oracle(
     from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.metrics.column import Column
-    from bpa_ppl.metrics.gains import default_metric, resolve
+    from bpa_ppl.metrics.gains import default_gain, resolve
     from bpa_ppl.metrics.oracles import headroom
     from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
-    gain = gain or default_metric(lists, canonical=weights is not None)
-    metric = resolve(gain, lists)
+    gain = gain or default_gain(lists, canonical=weights is not None)
+    chosen = resolve(gain, lists)
     scores = None
     if weights is not None:
-        lists = demote_to_extras(lists, metric.columns)
-        scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
+        lists = demote_to_extras(lists, chosen.columns)
+        scores = lists.scores(match(shared.parse_weights(weights), lists, fixed=()).values)
     ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = headroom(lists, scores, metric, ties=ties, progress=report)
+        room = headroom(lists, scores, chosen, ties=ties, progress=report)
     if output is not None:
         texts = zip(lists.ids, lists.chosen(room.oracles.index), strict=True)
         rows = list(text_lines(texts, output))
         with atomic_writer(output) as file:
             file.writelines(rows)
     shared.print_result(room, output)
-    if isinstance(metric, Column) and len(lists) > 1:
-        shared.print_result(f"\n{compare_baselines(lists, gain=metric)}", output)
+    if isinstance(chosen, Column) and len(lists) > 1:
+        shared.print_result(f"\n{compare_baselines(lists, gain=chosen)}", output)
 
 
 def features(

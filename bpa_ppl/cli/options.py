@@ -47,12 +47,12 @@ OBSERVED = Group("What is observed", sort_key=1)
 FEATURES_USED = Group("Features", sort_key=2)
 PRIOR = Group("Weights and prior", sort_key=3)
 SAMPLING = Group("Sampling", sort_key=4)
-CHOICE = Group("How candidates are chosen", sort_key=5)
-READING = Group("Reading files", sort_key=6)
+_CHOICE = Group("How candidates are chosen", sort_key=5)
+_READING = Group("Reading files", sort_key=6)
 OTHERS = Group("Other options", sort_key=7)
 
 
-def parsed(
+def make_parameter(
     parse: Callable[[Any], Any], help: str = "", *, several: bool = False, **others: Any
 ) -> Parameter:
     """Return a parameter whose text is parsed.
@@ -87,20 +87,20 @@ def refuse_empty(tokens: Iterable[Token]) -> None:
         raise UsageError("a value on the command line is empty: give one")
 
 
-def names_in(registry: Iterable[str], *more: str) -> str:
+def format_names(registry: Iterable[str], *more: str) -> str:
     """Return names as a phrase of help.
 
-    >>> names_in(["ter", "bleu"], "auto")
+    >>> format_names(["ter", "bleu"], "auto")
     'auto, ter or bleu'
     """
     *others, last = [*more, *registry]
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def assignments(pairs: Iterable[str]) -> dict[str, float | str]:
+def parse_assignments(pairs: Iterable[str]) -> dict[str, float | str]:
     """Read `NAME=VALUE` options; values that look like numbers become numbers.
 
-    >>> assignments(["draws=200", "delta=2.5", "start=mode"])
+    >>> parse_assignments(["draws=200", "delta=2.5", "start=mode"])
     {'draws': 200, 'delta': 2.5, 'start': 'mode'}
     """
     values: dict[str, float | str] = {}
@@ -112,10 +112,10 @@ def assignments(pairs: Iterable[str]) -> dict[str, float | str]:
     return values
 
 
-def numbers(pairs: Iterable[str]) -> dict[str, float]:
+def parse_numbers(pairs: Iterable[str]) -> dict[str, float]:
     """Read `NAME=NUMBER` options; a name may contain `=`.
 
-    >>> numbers(["system=A=0.5"])
+    >>> parse_numbers(["system=A=0.5"])
     {'system=A': 0.5}
     """
     values: dict[str, float] = {}
@@ -128,21 +128,21 @@ def numbers(pairs: Iterable[str]) -> dict[str, float]:
     return values
 
 
-def moved_files(pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def parse_moved_files(pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Read `NAME=FILE` options; several files are separated by commas.
 
-    >>> moved_files(["lm=domain.txt", "lexicon=memory.fr,memory.en"])
+    >>> parse_moved_files(["lm=domain.txt", "lexicon=memory.fr,memory.en"])
     {'lm': ('domain.txt',), 'lexicon': ('memory.fr', 'memory.en')}
     """
-    return {name: tuple(str(files).split(",")) for name, files in assignments(pairs).items()}
+    return {name: tuple(str(files).split(",")) for name, files in parse_assignments(pairs).items()}
 
 
-def prior(text: str) -> str | Prior | PriorFamily:
+def parse_prior(text: str) -> str | Prior | PriorFamily:
     """Read a prior from a file, or a family of priors by name with its settings.
 
     A file is a prior (JSON), or a posterior (NetCDF), whose Gaussian is the prior.
 
-    >>> prior("isotropic")
+    >>> parse_prior("isotropic")
     'isotropic'
     """
     path = Path(text)
@@ -157,15 +157,15 @@ def prior(text: str) -> str | Prior | PriorFamily:
     return PRIORS.resolve(text)
 
 
-def prior_variance(texts: Sequence[str]) -> PriorFamily:
+def _parse_prior_variance(texts: Sequence[str]) -> PriorFamily:
     """Read `VALUE` and `NAME=VALUE`, in any combination, as the isotropic prior.
 
-    >>> prior_variance(["0.25"]), prior_variance(["LM0=2"]).single
+    >>> _parse_prior_variance(["0.25"]), _parse_prior_variance(["LM0=2"]).single
     (Isotropic(variance=0.25, single={}, scale=0.5), {'LM0': 2.0})
-    >>> prior_variance(["0.25", "LM0=2"]).single
+    >>> _parse_prior_variance(["0.25", "LM0=2"]).single
     {'LM0': 2.0}
     """
-    single = numbers([text for text in texts if "=" in text])
+    single = parse_numbers([text for text in texts if "=" in text])
     plain = [read_value(text) for text in texts if "=" not in text]
     if len(plain) > 1 or any(isinstance(value, str) for value in plain):
         raise UsageError("give one number, and NAME=VALUE for single features", code="wrong-type")
@@ -200,25 +200,31 @@ References = Annotated[
     Parameter(alias="-r", help="References, one per line; or of some sentences, as `id<TAB>text`."),
 ]
 Sources = Annotated[
-    Path | None, Parameter(alias="-s", group=READING, help="Source sentences, one per line.")
+    Path | None, Parameter(alias="-s", group=_READING, help="Source sentences, one per line.")
 ]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
-Settings = Annotated[dict[str, Any] | None, parsed(assignments, several=True, name="--set")]
+Settings = Annotated[
+    dict[str, Any] | None, make_parameter(parse_assignments, several=True, name="--set")
+]
 MovedFiles = Annotated[
-    dict[str, tuple[str, ...]] | None, parsed(moved_files, several=True, name="--moved-file")
+    dict[str, tuple[str, ...]] | None,
+    make_parameter(parse_moved_files, several=True, name="--moved-file"),
 ]
 Defaults = Annotated[
     dict[str, float] | None,
-    parsed(
-        numbers, "Weight of a feature without one, as NAME=VALUE.", several=True, name="--default"
+    make_parameter(
+        parse_numbers,
+        "Weight of a feature without one, as NAME=VALUE.",
+        several=True,
+        name="--default",
     ),
 ]
 Add = Annotated[
     list[Any] | None,
-    parsed(
+    make_parameter(
         lambda texts: [FEATURES.resolve(text) for text in texts],
-        f"Add features: {names_in(FEATURES)}. Examples: lm=domain.txt, "
+        f"Add features: {format_names(FEATURES)}. Examples: lm=domain.txt, "
         "lexicon=memory.fr,memory.en, phrases=table.parquet; with settings lm=domain.txt,order=5; "
         "learned from the adaptation sentences lm=self.",
         several=True,
@@ -226,7 +232,7 @@ Add = Annotated[
 ]
 Fixed = Annotated[
     list[str] | None,
-    parsed(
+    make_parameter(
         lambda names: [] if names == ["none"] else names,
         "Fix a feature at its canonical weight; `none` fixes no feature (default: "
         "UnknownWordPenalty0).",
@@ -235,9 +241,9 @@ Fixed = Annotated[
 ]
 Likelihood = Annotated[
     Any,
-    parsed(
+    make_parameter(
         LIKELIHOODS.resolve,
-        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or oracle:ties=shared "
+        f"{format_names(LIKELIHOODS)}, with settings as in margin:gamma=4 or oracle:ties=shared "
         "(default: margin if --gain is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
         "preference for lists with preferences and no references). With none the posterior equals "
         "the prior, and no references are needed: for a --prior learned from other domains, or "
@@ -246,7 +252,7 @@ Likelihood = Annotated[
 ]
 
 
-def gain(help: str = "") -> Parameter:
+def make_gain_parameter(help: str = "") -> Parameter:
     """Return the parameter `--gain`, whose value may be `-ter`, as no option is called."""
     described: dict[str, Any] = {"help": help} if help else {}  # else by the command
     return Parameter(name="--gain", allow_leading_hyphen=True, **described)
@@ -254,9 +260,9 @@ def gain(help: str = "") -> Parameter:
 
 Metric = Annotated[
     str | None,
-    gain(
-        f"Metric of the oracle: {names_in(METRICS)}, with settings as in chrf:word_order=2; or a "
-        "numeric column of the lists, such as comet, or -ter if lower is better (default: ter if "
+    make_gain_parameter(
+        f"Metric of the oracle: {format_names(METRICS)}, with settings as in chrf:word_order=2; or "
+        "a numeric column of the lists, such as comet, or -ter if lower is better (default: ter if "
         "there are canonical weights or totals, else chrf)."
     ),
 ]
@@ -294,7 +300,7 @@ class AdaptFlags:
     sampler: Annotated[
         str | None,
         Parameter(
-            help=f"{names_in(SAMPLERS.titles)}, with settings as in nuts:warmup=500 (default: "
+            help=f"{format_names(SAMPLERS.titles)}, with settings as in nuts:warmup=500 (default: "
             "auto)."
         ),
     ] = None
@@ -304,7 +310,9 @@ class AdaptFlags:
     categorical: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
     add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
     prior: Annotated[str | None, Parameter(group=PRIOR)] = None
-    prior_variance: Annotated[Any, parsed(prior_variance, several=True, group=PRIOR)] = None
+    prior_variance: Annotated[
+        Any, make_parameter(_parse_prior_variance, several=True, group=PRIOR)
+    ] = None
     model: Annotated[str | None, Parameter(group=PRIOR)] = None
     fixed: Annotated[Fixed, Parameter(group=PRIOR)] = None
     defaults: Annotated[Defaults, Parameter(group=PRIOR)] = None
@@ -330,11 +338,11 @@ class AdaptFlags:
         if self.prior is not None and variance is not None:
             problem = "a prior variance is that of the isotropic prior: leave out one of them"
             raise UsageError(problem, parameter="prior_variance", code="conflict")
-        given["prior"] = variance if self.prior is None else prior(self.prior)
+        given["prior"] = variance if self.prior is None else parse_prior(self.prior)
         return {name: value for name, value in given.items() if value is not None}
 
 
-@Parameter(name="*", group=CHOICE)
+@Parameter(name="*", group=_CHOICE)
 @dataclass(frozen=True, kw_only=True)
 class RerankFlags:
     """How candidates are chosen: the options that `bpa rerank` and `bpa serve` share.
@@ -355,15 +363,15 @@ class RerankFlags:
 
     rule: Annotated[
         Rule | None,
-        parsed(
+        make_parameter(
             RULES.resolve,
-            f"Decision rule: {names_in(RULES)}; with settings as in mbr:gain=bleu (default: what "
-            "the posterior records: mean without canonical weights, else predictive).",
+            f"Decision rule: {format_names(RULES)}; with settings as in mbr:gain=bleu (default: "
+            "what the posterior records: mean without canonical weights, else predictive).",
             metavar="STR",
         ),
     ] = None
     derivations: str = "separate"
-    draws: Annotated[int | str | None, parsed(read_value, metavar="INT|all")] = None
+    draws: Annotated[int | str | None, make_parameter(read_value, metavar="INT|all")] = None
     defaults: Defaults = None
     moved_files: MovedFiles = None
     without: list[str] | None = None
@@ -397,7 +405,7 @@ class RerankFlags:
         )
 
 
-@Parameter(name="*", group=READING)
+@Parameter(name="*", group=_READING)
 @dataclass(frozen=True)
 class Reading:
     """How n-best lists are read: the options of every command that reads lists.
@@ -418,7 +426,7 @@ class Reading:
     format: Annotated[
         str,
         Parameter(
-            help=f"N-best format: {names_in(NBEST_FORMATS, 'auto')}; auto detects it from the "
+            help=f"N-best format: {format_names(NBEST_FORMATS, 'auto')}; auto detects it from the "
             "content."
         ),
     ] = "auto"
@@ -463,7 +471,7 @@ class Reading:
         from bpa_ppl.judging.merging import with_judgements
         from bpa_ppl.nbest import content_hash
 
-        paths, journals = expanded(paths), [read_journal(path) for path in judgements]
+        paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]
         if len(paths) == 1:
             lists = self.read(paths[0], references, sources)
             return with_judgements(lists, journals) if journals else lists
@@ -506,10 +514,10 @@ class Reading:
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
 
 
-def expanded(paths: Sequence[str]) -> list[str]:
+def expand_patterns(paths: Sequence[str]) -> list[str]:
     """Return the files that patterns with `*`, `?` or `[…]` match, where no shell has done so.
 
-    >>> expanded(["-", "none-of-these-*.jsonl"])
+    >>> expand_patterns(["-", "none-of-these-*.jsonl"])
     ['-', 'none-of-these-*.jsonl']
     """
     files: list[str] = []
@@ -533,10 +541,10 @@ def _one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
     return paths
 
 
-def canonical(text: str) -> Canonical | str | None:
+def parse_weights(text: str) -> Canonical | str | None:
     """Read the weights that `--weights` names; None for `none`.
 
-    >>> canonical("none"), canonical("equal")
+    >>> parse_weights("none"), parse_weights("equal")
     (None, 'equal')
     """
     if text == EQUAL:
@@ -599,7 +607,7 @@ def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
     outputs |= {n: type(path)("-") for n, path in outputs.items() if str(path) == "/dev/stdout"}
     # The name of a rater names no file; nor does a word that is no file, such as a setting.
     others = {name: value for name, value in values.items() if name not in (*outputs, "rater")}
-    names = expanded(list(_texts(msgspec.to_builtins(others, enc_hook=str))))
+    names = expand_patterns(list(_texts(msgspec.to_builtins(others, enc_hook=str))))
     inputs = [_identity(name) for name in names if os.path.isfile(name)]
     identities = {name: _identity(path) for name, path in outputs.items()}
     for name, identity in identities.items():

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.check import check as check_posterior
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS
 from bpa_ppl.formats.reading import iter_nbest
@@ -25,7 +25,7 @@ from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, formula
+from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
 
 
 def check(
@@ -44,7 +44,7 @@ def check(
         as_json: Print JSON instead of a table.
     """
     draws = read_draws(posterior)
-    report, raters = check_posterior(draws), raters_of(draws)
+    report, raters = check_posterior(draws), compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
@@ -161,10 +161,10 @@ def rerank(
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
     from bpa_ppl.decoding.writing import AlignedTexts, rerank_to
-    from bpa_ppl.formats.references import sources_of
+    from bpa_ppl.formats.references import load_sources
 
     reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
-    lines = None if sources is None else tuple(sources_of(sources).lines)
+    lines = None if sources is None else tuple(load_sources(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = AlignedTexts(gaps, lines, reading.first_id, empty)
     summary = rerank_to(
@@ -177,7 +177,7 @@ def rerank(
         aligned=aligned,
     )
     if aligned.filled:
-        missing = counted(aligned.filled, "sentence")
+        missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
     if (threshold := reranker.ask_below) is not None:
         sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
@@ -210,8 +210,8 @@ def judges(
     judgements: list[Path] | None = None,
     prices: Annotated[
         dict[str, float] | None,
-        shared.parsed(
-            shared.numbers,
+        shared.make_parameter(
+            shared.parse_numbers,
             "Price of a judge for one list, as NAME=NUMBER: finds the cheapest jury that is as "
             "good as all judges.",
             several=True,
@@ -298,12 +298,12 @@ def weights(
     if format == AUTO and template is None and file_suffix(output) == ".json":
         format = "json"
     if format in FORMULAS and template is None:
-        text = formula(draws, format, chosen, acoustic)
+        text = format_weights(draws, format, chosen, acoustic)
         with atomic_writer(output) as file:
             file.write(text)
         if undecided := describe_undecided(draws):
             warn_user(undecided)
     else:
-        one_of(format, (AUTO, *WEIGHT_FORMATS, *FORMULAS), "format")
+        require_one_of(format, (AUTO, *WEIGHT_FORMATS, *FORMULAS), "format")
         scaled = chosen.normalised(draws.features)
         write_weights(scaled, output, template=template, format=format)

@@ -14,7 +14,7 @@ from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError
 
 #: A box of help.
-SERVER = Group("Server", sort_key=8)
+_SERVER = Group("Server", sort_key=8)
 
 
 def judge(
@@ -33,9 +33,9 @@ def judge(
     exclude: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
     categorical: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
     add: Annotated[shared.Add, Parameter(group=shared.FEATURES_USED)] = None,
-    host: Annotated[str, Parameter(group=SERVER)] = "127.0.0.1",
-    port: Annotated[int, Parameter(group=SERVER)] = 8000,
-    allowed_hosts: Annotated[list[str] | None, Parameter(group=SERVER)] = None,
+    host: Annotated[str, Parameter(group=_SERVER)] = "127.0.0.1",
+    port: Annotated[int, Parameter(group=_SERVER)] = 8000,
+    allowed_hosts: Annotated[list[str] | None, Parameter(group=_SERVER)] = None,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Compare candidates in the browser, two at a time.
@@ -65,9 +65,9 @@ def judge(
     if prior is not None and weights != "none":
         problem = "a prior says where the weights start: leave out the weights"
         raise UsageError(problem, parameter="weights", code="conflict")
-    start = shared.canonical(weights)
+    start = shared.parse_weights(weights)
     lists = reading.read(nbest, None, sources)
-    options: dict[str, Any] = {"prior": None if prior is None else shared.prior(prior)}
+    options: dict[str, Any] = {"prior": None if prior is None else shared.parse_prior(prior)}
     options |= {"features": features, "exclude": exclude}
     options |= {"categorical": categorical or (), "add": add or ()}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")

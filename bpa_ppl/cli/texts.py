@@ -30,14 +30,14 @@ def estimate(
     """
     from bpa_ppl.formats.streams import origin_name, require_writable
     from bpa_ppl.text.arpa import write_arpa
-    from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
+    from bpa_ppl.text.model_files import evaluate_text, is_model, read_or_train
 
     if output is not None:
         if any(map(is_model, texts)):
             problem = f"{texts[0]} is a language model already: give a text"
             raise UsageError(problem, parameter="output", code="conflict")
         require_writable(output)
-    model = model_of(texts, order, progress=not quiet)
+    model = read_or_train(texts, order, progress=not quiet)
     sizes = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
     if model.fallback:
         orders = ", ".join(map(str, model.fallback))
@@ -71,14 +71,14 @@ def mix(
         test: Other text to compute the perplexity of.
     """
     from bpa_ppl.text.lm_mixtures import MixtureModel
-    from bpa_ppl.text.model_files import evaluate_text, model_of
+    from bpa_ppl.text.model_files import evaluate_text, read_or_train
 
     if len(texts) < 2:
         raise UsageError("a mixture needs at least two texts or models", parameter="texts")
     if dev in texts:
         problem = f"{dev} is one of the texts of the mixture: give other text of the domain"
         raise UsageError(problem, parameter="dev", code="conflict")
-    models = [model_of([text], order, progress=not quiet) for text in texts]
+    models = [read_or_train([text], order, progress=not quiet) for text in texts]
     mixture = MixtureModel.fit_files(models, [dev])
     for path in [dev, *(test or ())]:
         for name, weight, model in zip(texts, mixture.weights, models, strict=True):

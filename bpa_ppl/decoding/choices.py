@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import capture_notes, counted
+from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.building import concatenate
-from bpa_ppl.decoding.rules import distinct_texts, likely_references
+from bpa_ppl.decoding.rules import choose_references, find_distinct_texts
 from bpa_ppl.errors import UsageError
-from bpa_ppl.metrics.pairwise import PAIRED, pairs_of
+from bpa_ppl.metrics.pairwise import PAIRED, make_pairs
 from bpa_ppl.nbest import NBest
 
 
@@ -55,7 +55,7 @@ class Choices:
         probabilities: (H,) of the derivation or, where equal strings are summed, of the string.
         derivation_probabilities: (H,) of each derivation; they sum to 1 over each list.
         gain: the metric of expected gains, such as `ter`, or None where the posterior has another
-            criterion.
+            gain.
         ask_below: the probability of a choice below which a person is asked, or None.
 
     >>> from bpa_ppl import from_lists
@@ -122,7 +122,7 @@ class Choices:
         return self.probabilities[self.lists.rows(range(len(self))[sentence])]
 
     def __repr__(self) -> str:
-        return f"Choices({counted(len(self), 'sentence')}, {int(self.changed.sum())} changed)"
+        return f"Choices({format_count(len(self), 'sentence')}, {int(self.changed.sum())} changed)"
 
     @cached_property
     def texts(self) -> list[str]:
@@ -202,25 +202,24 @@ class Choices:
         are negated: higher is better. Equal strings count as one.
 
         Args:
-            gain: such as `ter`, `chrf` or `wer`; by default the criterion of the posterior.
+            gain: such as `ter`, `chrf` or `wer`; by default the gain of the posterior.
 
         Raises:
-            UsageError: if none is given and the criterion of the posterior cannot compare
+            UsageError: if none is given and the gain of the posterior cannot compare
                 candidates, or there is no such metric.
         """
-        metric = gain or self.gain
-        if metric is None:
+        chosen = gain or self.gain
+        if chosen is None:
             raise UsageError(
-                "the criterion of the posterior cannot compare candidates: choose "
-                f"{', '.join(PAIRED)}",
+                f"the gain of the posterior cannot compare candidates: choose {', '.join(PAIRED)}",
                 parameter="gain",
             )
-        return np.concatenate([self._gains(s, metric) for s in range(len(self))])
+        return np.concatenate([self._gains(s, chosen) for s in range(len(self))])
 
-    def _gains(self, sentence: int, metric: str) -> Float64:
-        texts, group, p = distinct_texts(self.lists, sentence, self.derivation_probabilities)
-        references, share = likely_references(p)
-        gains = pairs_of(texts, metric).scores(np.arange(len(texts)), references)
+    def _gains(self, sentence: int, gain: str) -> Float64:
+        texts, group, p = find_distinct_texts(self.lists, sentence, self.derivation_probabilities)
+        references, share = choose_references(p)
+        gains = make_pairs(texts, gain).scores(np.arange(len(texts)), references)
         return np.asarray((gains @ share)[group])
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl._runtime.workers import parallel_workers, worker_count
+from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Reward: TypeAlias = Callable[[Sequence[float | None]], float | None]
 
 #: The candidates of a list: derivations, or strings with their derivations summed.
-DERIVATIONS: Final = ("separate", "summed")
+_DERIVATIONS: Final = ("separate", "summed")
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # candidates; up to this number, starting worker processes takes longer
@@ -125,10 +125,10 @@ class Reranker:
             UsageError: if there is no such rule or treatment of derivations, or no worker; or the
                 posterior does not record how often its choices agree with a judge.
         """
-        self._derivations = one_of(
-            derivations, DERIVATIONS, "treatment of derivations", "derivations"
+        self._derivations = require_one_of(
+            derivations, _DERIVATIONS, "treatment of derivations", "derivations"
         )
-        worker_count(jobs)
+        count_workers(jobs)
         named = draws is None or (isinstance(draws, str) and draws == "all")
         if not named and not (isinstance(draws, Integral) and draws >= 1):
             problem = f"draws must be an integer ≥ 1, or all, not {quote(draws)}"
@@ -153,9 +153,9 @@ class Reranker:
     def _set_up(self) -> None:
         """Prepare what reads lists and decides; in another process it is prepared anew."""
         record = self.draws.record
-        metric = record.observed.metric
-        # The texts of a list cannot be compared by other metrics, such as a column.
-        self._gain = metric if record.recipe.gain is None and metric in PAIRED else None
+        gain = record.observed.gain
+        # The texts of a list cannot be compared by other gains, such as a column.
+        self._gain = gain if record.recipe.gain is None and gain in PAIRED else None
         self.recipe = Recipe.of(self.draws, self._moved_files)
         self.needs = tuple(sorted({n for s in self.recipe.sources for n in s.needs}))
         computed = {name for source in record.recipe.sources for name in source.feature_names}
@@ -180,7 +180,7 @@ class Reranker:
 
     def __repr__(self) -> str:
         rule = RULES.name_of(self.rule)
-        weights = counted(len(self.feature_names), "weight")
+        weights = format_count(len(self.feature_names), "weight")
         return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
 
     @property
@@ -214,7 +214,7 @@ class Reranker:
             UsageError: if there is no list.
         """
         tables = self._prepare(nbest)
-        decide = self._in_this_process if worker_count(self._jobs) == 1 else self._in_workers
+        decide = self._in_this_process if count_workers(self._jobs) == 1 else self._in_workers
         done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
         with reporter(self._progress, "rerank") as report:
             for lists, decided in decide(tables):
@@ -308,7 +308,9 @@ class Reranker:
         >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
         1.0
         """
-        one_of(missing, ("error", "mean", "none"), "treatment of missing numbers", "missing")
+        require_one_of(
+            missing, ("error", "mean", "none"), "treatment of missing numbers", "missing"
+        )
         names, weights = self._mean_weights(names)
         scales, expected = self.draws.record.feature_scales, []
         for name in names if missing == "mean" else ():
@@ -316,7 +318,7 @@ class Reranker:
                 problem = f"the posterior does not record the mean of {name}: adapt again"
                 raise DataError(problem, parameter="missing", code="no-data")
             expected.append((scales[name].mean, scales[name].slope))
-        return partial(_weighted_sum, names, weights, 0.0, missing, np.array(expected).T)
+        return partial(_sum_weighted, names, weights, 0.0, missing, np.array(expected).T)
 
     def aggregate(self, names: Sequence[str] | None = None) -> Reward:
         """Return the verdict of a jury, from 0 to 1, as a function of scores from 0 to 1.
@@ -340,7 +342,7 @@ class Reranker:
         if not (total := np.abs(weights).sum()):
             raise DataError("all weights are 0: there is nothing to aggregate by", code="no-data")
         constant = -weights[weights < 0].sum() / total
-        return partial(_weighted_sum, names, weights / total, constant, "error", np.empty(0))
+        return partial(_sum_weighted, names, weights / total, constant, "error", np.empty(0))
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
@@ -464,7 +466,7 @@ def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
     return to_array(values, np.float32, name)
 
 
-def _weighted_sum(
+def _sum_weighted(
     names: tuple[str, ...],
     weights: Float64,
     constant: float,
@@ -496,7 +498,9 @@ def _weighted_sum(
             values = np.where(gaps, means + slopes * others, values)
     odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
     if odd or not complete:
-        problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
+        problem = (
+            f"scores must be {format_count(len(names), 'finite number')}, of {', '.join(names)}"
+        )
         problem += f", not {quote(scores)}" + f": correct {', '.join(odd)}" * complete
         raise DataError(problem, parameter="scores", code="bad-number")
     return float(values @ weights + constant)

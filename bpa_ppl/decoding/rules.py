@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.pairwise import most_probable, pairs_of
+from bpa_ppl.metrics.pairwise import make_pairs, sort_by_probability
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.weights import match
@@ -30,7 +30,7 @@ _CHUNK = 16  # lists per call in a thread
 _THREADS = 8  # at most
 _SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
 #: Draws that rules which average use by default, moved to the mean and covariance of all.
-FEW_DRAWS: Final = 800
+_FEW_DRAWS: Final = 800
 #: Up to this relative difference of the two highest probabilities, all draws decide.
 _TIE = 0.02
 
@@ -182,7 +182,7 @@ class Rule(Component, frozen=True):
         return lists.best(probabilities)
 
 
-def distinct_texts(
+def find_distinct_texts(
     lists: NBest, sentence: int, probabilities: Float64
 ) -> tuple[list[str], Int64, Float64]:
     """Return the distinct texts of a list, the text of each candidate, and their probabilities.
@@ -194,7 +194,7 @@ def distinct_texts(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])
-    >>> texts, group, p = distinct_texts(lists, 0, np.array([0.25, 0.25, 0.5]))
+    >>> texts, group, p = find_distinct_texts(lists, 0, np.array([0.25, 0.25, 0.5]))
     >>> [(texts[i], float(p[i])) for i in group]
     [('b', 0.75), ('a', 0.25), ('b', 0.75)]
     """
@@ -204,15 +204,15 @@ def distinct_texts(
     return [lists.strings[i] for i in strings], group, p
 
 
-def likely_references(p: Float64) -> tuple[Int64, Float64]:
+def choose_references(p: Float64) -> tuple[Int64, Float64]:
     """Return the texts that count as references, the most probable first, and their shares.
 
     The others are too improbable to matter, and too many to be compared.
 
-    >>> likely_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
+    >>> choose_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
     [2, 0]
     """
-    references = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
+    references = sort_by_probability(np.where(p > _NEGLIGIBLE, p, 0.0))
     return references, p[references] / p[references].sum()
 
 
@@ -292,8 +292,8 @@ class Mbr(Predictive, frozen=True):
         """
         choice = np.empty(len(lists), np.int64)
         for s in range(len(lists)):
-            texts, group, p = distinct_texts(lists, s, probabilities)
-            best, _ = pairs_of(texts, self.gain).best(p)
+            texts, group, p = find_distinct_texts(lists, s, probabilities)
+            best, _ = make_pairs(texts, self.gain).best(p)
             choice[s] = np.argmax(np.where(group == best, probabilities[lists.rows(s)], -1.0))
         return choice
 
@@ -394,8 +394,8 @@ class Decider:
                 code="not-supported",
             )
         aligned, every_draw = rule.align(draws, lists), None
-        if count is None and rule.averages and len(aligned.weights) > FEW_DRAWS:
-            count, every_draw = FEW_DRAWS, aligned
+        if count is None and rule.averages and len(aligned.weights) > _FEW_DRAWS:
+            count, every_draw = _FEW_DRAWS, aligned
         if isinstance(count, Integral):
             few = aligned.thin(count)
             aligned = few if rule.needs_density else few.with_moments_of(aligned)

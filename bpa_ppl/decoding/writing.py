@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
@@ -24,10 +24,10 @@ from bpa_ppl.diagnostics.baseline_table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
-from bpa_ppl.metrics.gains import one_each, statistics
+from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import has_preferences
-from bpa_ppl.metrics.scoreboard import Scoreboard, metrics_of
+from bpa_ppl.metrics.scoreboard import Scoreboard, choose_metrics
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 
@@ -173,7 +173,7 @@ class AlignedTexts:
         first_id: int = 0,
         empty: Mapping[int, str | None] | None = None,
     ):
-        one_of(gaps, GAPS, "policy for gaps", "gaps")
+        require_one_of(gaps, GAPS, "policy for gaps", "gaps")
         if gaps == "source" and sources is None and empty is None:
             message = "missing sentences are written as their sources, so the sources are needed"
             raise UsageError(message, parameter="sources", code="missing-sources")
@@ -323,7 +323,7 @@ def rerank_to(
 class Summary:
     """Summary of a text that is reranked part by part.
 
-    Scores are those by the criterion of the posterior.
+    Scores are those by the gain of the posterior.
 
     Args:
         draws: the posterior; the choices are compared with the baselines that it records.
@@ -350,7 +350,7 @@ class Summary:
         if not self.sentences:
             gain = choose_gain(lists, self._draws)
             self._gain = None if uses_preferences(self._draws) else gain
-            metrics = () if gain is None else metrics_of(gain)
+            metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
             compared = ChoiceGains(self._draws, self._gain)
             self._compared = None if compared.recorded is None else compared
@@ -371,7 +371,7 @@ class Summary:
 
     @property
     def scores(self) -> Scoreboard | None:
-        """The corpus scores, that by the criterion of the posterior first.
+        """The corpus scores, that by the gain of the posterior first.
 
         None where a sentence lacked what they need.
         """
@@ -399,7 +399,7 @@ class Summary:
 
 def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:
     """Return sums with the counts of one candidate a list added to them."""
-    counts = statistics(one_each(lists, choice), metric)
+    counts = count_statistics(select_choices(lists, choice), metric)
     counts[0] += sums
     # From left to right as sacreBLEU adds, so that it does not matter how the lists are cut.
     return np.asarray(np.cumsum(counts, axis=0)[-1])

@@ -16,13 +16,13 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    how_it_was_made,
+    describe_provenance,
     page,
 )
-from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
+from bpa_ppl.diagnostics.pages.plots import Layer, choose_style, plot, plots
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
-from bpa_ppl.experiments.uniformity import bands, uniformity
+from bpa_ppl.experiments.estimates import holm, resample_independent, smallest_ess
+from bpa_ppl.experiments.uniformity import uniform_bands, uniformity_test
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
 #: The probability that an exact sampler fails.
@@ -94,7 +94,7 @@ class Calibration(Outcome):
             "ranks": {name: self.ranks[:, k].tolist() for k, name in enumerate(self.names)},
         }
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the verdict, the p-value of each quantity, and notes."""
         rows = [
             (name, f"p = {p:.3g}" + ("" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"))
@@ -109,13 +109,13 @@ class Calibration(Outcome):
 
     def section(self) -> Section:
         """Return the section of a page: the distribution of the ranks, and the table."""
-        title, table, notes = self._shown()
-        points, lower, upper = bands(len(self.ranks), _PROBABILITY)
+        title, table, notes = self._summarise()
+        points, lower, upper = uniform_bands(len(self.ranks), _PROBABILITY)
         band = Layer(points, upper - points, "band", lower - points)
         pictures = []
         for name, ranks in zip(self.names, self.ranks.T, strict=True):
             share = np.searchsorted(np.sort(ranks), points, side="right") / len(ranks)
-            pictures.append(plot(name, [band, Layer(points, share - points, style_of(0))]))
+            pictures.append(plot(name, [band, Layer(points, share - points, choose_style(0))]))
         return Section(title, [plots(pictures, _READING), table, *notes])
 
 
@@ -167,7 +167,7 @@ def calibrate(
         for i, run in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
             ranks[i], sizes[i] = _ranks(run, columns, np.random.default_rng([seed, i]))
             report(i + 1, replications, "replications")
-    p_values = holm([uniformity(ranks[:, k]) for k in range(len(columns))])
+    p_values = holm([uniformity_test(ranks[:, k]) for k in range(len(columns))])
     return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
 
 
@@ -182,13 +182,13 @@ def _ranks(
     log_weight = None if run.log_weight is None else np.asarray(run.log_weight, np.float64)
     kind = "chains" if log_weight is None else "weighted"
     draws = Draws({WEIGHTS: np.asarray(run.draws)}, names, kind, log_weight)
-    sample, truth = independent(draws, RANKED, rng), np.asarray(run.truth, np.float64)
+    sample, truth = resample_independent(draws, RANKED, rng), np.asarray(run.truth, np.float64)
     tied = (sample == truth).sum(axis=0)
     rank = (sample < truth).sum(axis=0) + rng.integers(0, tied + 1)
     return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), smallest_ess(draws)
 
 
-def calibration_page(
+def render_calibration(
     calibrations: Sequence[Calibration], *, made: Mapping[str, str] | None = None, command: str = ""
 ) -> str:
     """Return a self-contained HTML page about the calibration of some samplers.
@@ -203,7 +203,7 @@ def calibration_page(
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
         summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
-    sections.append(how_it_was_made(made or {}, command, [_METHOD]))
+    sections.append(describe_provenance(made or {}, command, [_METHOD]))
     return page("Samplers calibrated", summary, sections)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
 from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
@@ -33,10 +33,10 @@ _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 _OTHERS = ("arviz", "blackjax", "nutpie")
 
 
-def _names_of(samplers: Iterable[str]) -> list[str]:
+def _parse_names(samplers: Iterable[str]) -> list[str]:
     """Read names that are separated by commas, in one text or several.
 
-    >>> _names_of(["imh, nuts", "rwm"])
+    >>> _parse_names(["imh, nuts", "rwm"])
     ['imh', 'nuts', 'rwm']
 
     Raises:
@@ -48,10 +48,10 @@ def _names_of(samplers: Iterable[str]) -> list[str]:
     return names
 
 
-def _settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
+def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
     """Divide the values of `SAMPLER.NAME=VALUE` options into the settings of each sampler.
 
-    >>> _settings_of(["imh", "rwm"], {"rwm.draws": 500})
+    >>> _split_settings(["imh", "rwm"], {"rwm.draws": 500})
     {'imh': {}, 'rwm': {'draws': 500}}
 
     Raises:
@@ -72,14 +72,14 @@ def _settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict
 
 Samplers = Annotated[
     Any,
-    shared.parsed(
-        _names_of, "Names of samplers, separated by commas.", show_default=",".join, several=True
+    shared.make_parameter(
+        _parse_names, "Names of samplers, separated by commas.", show_default=",".join, several=True
     ),
 ]
-SamplerSettings = Annotated[
+_SamplerSettings = Annotated[
     dict[str, Any] | None,
-    shared.parsed(
-        shared.assignments,
+    shared.make_parameter(
+        shared.parse_assignments,
         "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
         several=True,
         name="--set",
@@ -104,14 +104,14 @@ def compare(
     reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
     reference_draws: Annotated[int, Parameter(group=shared.SAMPLING)] = 5000,
     posterior: Annotated[
-        dict[str, Any] | None, shared.parsed(shared.moved_files, several=True)
+        dict[str, Any] | None, shared.make_parameter(shared.parse_moved_files, several=True)
     ] = None,
     test: Annotated[str | None, Parameter(group=TEST)] = None,
     test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
-    setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
@@ -147,7 +147,7 @@ def compare(
     if not posteriors and weights is None:
         problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
         raise UsageError(f"{problem}, or a second posterior", parameter="weights")
-    settings = _settings_of(samplers, setting)
+    settings = _split_settings(samplers, setting)
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
             *others, last = (nbest, *map(str, posteriors))
@@ -162,7 +162,7 @@ def compare(
             }
             comparison = compare_samplers(
                 reading.read(nbest, references),
-                shared.canonical(canonical),
+                shared.parse_weights(canonical),
                 samplers,
                 runs=runs,
                 seed=seed,
@@ -173,7 +173,7 @@ def compare(
                 test=None if test is None else reading.read(test, test_references),
                 gain=gain,
                 likelihood=likelihood,
-                prior=shared.prior(prior),
+                prior=shared.parse_prior(prior),
                 progress=not quiet,
             )
             made = {
@@ -201,13 +201,13 @@ def calibrate(
     references: shared.References = None,
     samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
     likelihood: Annotated[
-        Any, shared.parsed(LIKELIHOODS.resolve, group=shared.OBSERVED)
+        Any, shared.make_parameter(LIKELIHOODS.resolve, group=shared.OBSERVED)
     ] = "oracle",
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
-    setting: Annotated[SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
@@ -226,17 +226,17 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.experiments.calibration import calibration_page
+    from bpa_ppl.experiments.calibration import render_calibration
     from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     is_page = output is not None and output.suffix != ".json"
-    settings = _settings_of(samplers, setting)
+    settings = _split_settings(samplers, setting)
     lists = reading.read(nbest, references)
-    canonical = shared.canonical(weights)
+    canonical = shared.parse_weights(weights)
     options: dict[str, Any] = {
         "replications": replications,
-        "prior": shared.prior(prior),
+        "prior": shared.parse_prior(prior),
         "likelihood": likelihood,
         "gain": gain,
         "seed": seed,
@@ -252,7 +252,7 @@ def calibrate(
         made = {"lists": nbest, "likelihood": _in_words(likelihood, "oracle")}
         made |= _provenance(weights, prior, seed, settings)
         if is_page:
-            text = calibration_page(results, made=made, command=shared.command_line())
+            text = render_calibration(results, made=made, command=shared.command_line())
         else:
             text = json.dumps([one.as_dict() for one in results], indent=1)
         with atomic_writer(output) as file:
@@ -280,7 +280,7 @@ def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -
 
 
 def _echo_files(written: list[Path], quiet: bool) -> None:
-    others = counted(len(written) - 1, "more file")
+    others = format_count(len(written) - 1, "more file")
     shared.echo_status(f"wrote {written[0]} and {others}", quiet)
 
 
@@ -292,8 +292,8 @@ def tune(
     output: shared.OutputPath,
     references: shared.References = None,
     sources: shared.Sources = None,
-    tuner: Annotated[str, Parameter(help=f"{shared.names_in(TUNERS)}.")] = "mert",
-    gain: Annotated[str, shared.gain()] = "bleu",
+    tuner: Annotated[str, Parameter(help=f"{shared.format_names(TUNERS)}.")] = "mert",
+    gain: Annotated[str, shared.make_gain_parameter()] = "bleu",
     template: Path | None = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
     defaults: Annotated[shared.Defaults, Parameter(group=shared.PRIOR)] = None,
@@ -337,7 +337,7 @@ def tune(
         "progress": not quiet,
     }
     read = partial(reading.read, references=references, sources=sources)
-    lists, canonical = read(nbest), shared.canonical(weights)
+    lists, canonical = read(nbest), shared.parse_weights(weights)
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
@@ -393,10 +393,10 @@ def experiment(
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
 
 
-def _grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
+def _parse_grid(pairs: Iterable[str]) -> dict[str, list[float]]:
     """Read the values of settings, `NAME=VALUE,VALUE`.
 
-    >>> _grid_of(["proposal_variance=0.001,0.01", "warmup=0"])
+    >>> _parse_grid(["proposal_variance=0.001,0.01", "warmup=0"])
     {'proposal_variance': [0.001, 0.01], 'warmup': [0]}
 
     Raises:
@@ -417,8 +417,8 @@ def sweep(
     output: shared.OutputPath,
     values: Annotated[
         Any,
-        shared.parsed(
-            _grid_of,
+        shared.make_parameter(
+            _parse_grid,
             "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
             "axis of the figure.",
             several=True,
@@ -456,7 +456,7 @@ def sweep(
 
     result = sweeps.sweep(
         reading.read(nbest, references),
-        shared.canonical(weights),
+        shared.parse_weights(weights),
         sampler,
         values,
         runs=runs,
@@ -465,7 +465,7 @@ def sweep(
         test=None if test is None else reading.read(test, test_references),
         gain=gain,
         likelihood=likelihood,
-        prior=shared.prior(prior),
+        prior=shared.parse_prior(prior),
         progress=not quiet,
     )
     print(result)

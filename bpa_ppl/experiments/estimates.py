@@ -13,8 +13,8 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pooled
-from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pool_runs
+from bpa_ppl.posterior.statistics import ess, find_copied_chains, r_hat
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
     ess: float
 
 
-def runs_together(posteriors: Sequence[Posterior]) -> Draws:
+def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     """Concatenate the runs of one sampler, as chains, with what a check of them needs.
 
     Args:
@@ -43,19 +43,19 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
             is not finite, or only partly importance weights, or two chains have the same draws.
 
     >>> run = Draws({"weights": np.random.default_rng(0).normal(size=(2, 50, 1))}, ("LM0",))
-    >>> runs_together([run, run])
+    >>> concatenate_runs([run, run])
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: chain 0 of run 0 and chain 0 of run 1 have the same draws, ...
     """
     runs = [as_draws(posterior) for posterior in posteriors]
     length = min(run.shape[1] for run in runs)
-    runs = [run if run.shape[1] == length else _thinned(run, length) for run in runs]
-    draws = pooled(runs)
+    runs = [run if run.shape[1] == length else _thin(run, length) for run in runs]
+    draws = pool_runs(runs)
     if draws.shape[1] < _MIN_DRAWS:
         message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
         raise DataError(message, code="wrong-length")
     names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
-    for first, second in copied_chains(draws.weights):
+    for first, second in find_copied_chains(draws.weights):
         if first != second:
             raise DataError(
                 f"{names[first]} and {names[second]} have the same draws, which do not count twice:"
@@ -81,7 +81,7 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
     )
 
 
-def _thinned(draws: Draws, length: int) -> Draws:
+def _thin(draws: Draws, length: int) -> Draws:
     """Return so many draws of each chain, evenly spaced, with what a check of them needs."""
     rows = np.arange(length) * draws.shape[1] // length
 
@@ -97,7 +97,7 @@ def _thinned(draws: Draws, length: int) -> Draws:
     )
 
 
-def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
+def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
     """Return the mean of a function of the draws, given its value at each, (C, D).
 
     The error for chains is the standard deviation over √ESS (Vehtari et al. 2021), for importance
@@ -105,7 +105,7 @@ def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
 
     >>> values = {"weights": np.zeros((1, 2, 1))}
     >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
-    >>> mean_of(draws, [[0.0, 1.0]]).mean
+    >>> estimate_mean(draws, [[0.0, 1.0]]).mean
     0.75
     """
     x = np.asarray(function_values, np.float64)
@@ -119,7 +119,7 @@ def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
     return Estimate(float(x.mean()), error, size)
 
 
-def share_of(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
+def estimate_share(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
     """Return the share of draws below a quantile, with the error of the expected share.
 
     Few draws are below an outer quantile, so that their own share is no basis for an error.
@@ -129,13 +129,13 @@ def share_of(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
         below: (C, D) bool.
         expected: the share if the quantile is correct.
     """
-    share = mean_of(draws, below)
+    share = estimate_mean(draws, below)
     size = share.ess or smallest_ess(draws)
     error = np.sqrt(expected * (1 - expected) / size) if size else np.inf
     return Estimate(share.mean, float(error), size)
 
 
-def ess_of_each(draws: Draws, method: str = "bulk") -> Float64:
+def ess_by_weight(draws: Draws, method: str = "bulk") -> Float64:
     """Return the effective sample size of each weight, (Q,); 0 for one that is constant.
 
     Args:
@@ -143,7 +143,7 @@ def ess_of_each(draws: Draws, method: str = "bulk") -> Float64:
         method: of ArviZ: `bulk`, `tail` or `mean`.
 
     >>> constant = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
-    >>> ess_of_each(constant).tolist()
+    >>> ess_by_weight(constant).tolist()
     [0.0]
     """
     if draws.weighted:
@@ -154,7 +154,7 @@ def ess_of_each(draws: Draws, method: str = "bulk") -> Float64:
 
 def smallest_ess(draws: Draws) -> float:
     """Return the smallest bulk ESS of a weight, or the ESS of the importance weights."""
-    return float(np.min(ess_of_each(draws)))
+    return float(np.min(ess_by_weight(draws)))
 
 
 def largest_r_hat(draws: Draws) -> float:
@@ -164,7 +164,7 @@ def largest_r_hat(draws: Draws) -> float:
     return float(np.max(np.nan_to_num(r_hat(draws.weights), nan=np.inf)))
 
 
-def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
+def resample_independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
     """Return `count` nearly independent draws, (count, Q), in random order.
 
     Chains are thinned evenly; weighted draws are resampled.
@@ -176,7 +176,7 @@ def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
     return np.asarray(flat[rng.permutation(even)])
 
 
-def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Float64:
+def select_independent(draws: Draws, most: int, rng: np.random.Generator) -> Float64:
     """Return nearly independent draws without importance weights, (at most `most`, Q).
 
     Chains are thinned evenly, k autocorrelation times apart: those of the weight, or square of a
@@ -189,7 +189,7 @@ def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
 
     >>> rng = np.random.default_rng(0)
     >>> draws = Draws({"weights": rng.normal(size=(4, 100, 1))}, ("LM0",))
-    >>> len(nearly_independent(draws, 50, rng)), len(nearly_independent(draws, 500, rng)) <= 200
+    >>> len(select_independent(draws, 50, rng)), len(select_independent(draws, 500, rng)) <= 200
     (50, True)
     """
     flat = draws.flat
@@ -206,7 +206,7 @@ def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
     sizes = [np.where(moved, np.nan_to_num(ess(x, "mean")), 0) for x in (draws.weights, squares)]
     apart = max(2.0, np.log(len(draws.features) / _LEFT) / 2)
     count = int(min(np.min(sizes), len(flat)) / apart)
-    return independent(draws, max(1, min(count, most)), rng)
+    return resample_independent(draws, max(1, min(count, most)), rng)
 
 
 def holm(p_values: npt.ArrayLike) -> Float64:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.metrics.oracles import Oracles
@@ -74,8 +74,8 @@ def target(name: str, seed: int = 0) -> KnownTarget:
     >>> known.mean.shape
     (50,)
     """
-    build = TARGETS[one_of(name, TARGETS, "target")]
-    return build(checked_seed(seed))
+    build = TARGETS[require_one_of(name, TARGETS, "target")]
+    return build(check_seed(seed))
 
 
 def _two_candidates(seed: int) -> KnownTarget:
@@ -133,7 +133,7 @@ def _small(
     differences: Sequence[Float64], weights: dict[str, float], variance: float
 ) -> KnownTarget:
     """Return a target of at most three weights, integrated on a grid."""
-    lists = _lists_of(differences, tuple(weights))
+    lists = _build_lists(differences, tuple(weights))
     stored = [lists.features[lists.rows(s)][1:].astype(np.float64) for s in range(len(lists))]
     moments = _moments(stored, np.array(list(weights.values())), variance)
     return KnownTarget(lists, weights, _options(lists, variance), *moments)
@@ -158,14 +158,14 @@ def _rotated(scales: npt.ArrayLike, rng: np.random.Generator, sentences: int) ->
         one = _moments([x.reshape(1, 1) for x in rows[k]], np.array([start]), 1.0)
         mean[k], variances[k] = one[0][0], one[1][0, 0]
     differences = (rows[:, :, None] * directions.T[:, None, :]).reshape(-1, 1, len(sizes))
-    lists = _lists_of(list(differences), names)
+    lists = _build_lists(list(differences), names)
     weights = dict(zip(names, canonical.tolist(), strict=True))
     covariance = directions @ (variances[:, None] * directions.T)
     options = _options(lists, 1.0)
     return KnownTarget(lists, weights, options, directions @ mean, covariance)
 
 
-def _lists_of(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:
+def _build_lists(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:
     """Return lists whose first candidate has only zeros, and the others these features."""
     tables = [np.vstack([np.zeros((1, len(names))), rows]) for rows in differences]
     texts = [["oracle", *(f"other {k}" for k in range(1, len(rows)))] for rows in tables]

@@ -12,13 +12,13 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 _POINTS = 100  # at which an ECDF is evaluated
 
 
-def grid(count: int) -> Float64:
+def _ecdf_grid(count: int) -> Float64:
     """Return the points in (0, 1) at which the ECDF of `count` values is evaluated."""
     points = min(count, _POINTS)
     return np.arange(1, points) / points
 
 
-def uniformity(values: npt.ArrayLike) -> float:
+def uniformity_test(values: npt.ArrayLike) -> float:
     """Return the p-value of the hypothesis that values in [0, 1] are independent and uniform.
 
     It is the probability that the ECDF of a uniform sample leaves the narrowest simultaneous bands
@@ -28,19 +28,19 @@ def uniformity(values: npt.ArrayLike) -> float:
         values: (N,).
 
     >>> u = np.random.default_rng(0).uniform(size=200)
-    >>> uniformity(u) > 0.05 > 1e-6 > uniformity(u**2)
+    >>> uniformity_test(u) > 0.05 > 1e-6 > uniformity_test(u**2)
     True
     """
     from scipy.stats import binom
 
     u = np.sort(np.asarray(values, np.float64))
-    z = grid(len(u))
+    z = _ecdf_grid(len(u))
     below = np.searchsorted(u, z, side="right")
     tail = np.minimum(binom.cdf(below, len(u), z), binom.sf(below - 1, len(u), z))
     return float(min(1.0, max(0.0, 1.0 - _stays_inside(len(u), 2 * tail.min() * (1 - 1e-9)))))
 
 
-def bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Float64]:
+def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Float64]:
     """Return simultaneous bands of the empirical distribution function of uniform values.
 
     Args:
@@ -50,12 +50,12 @@ def bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Floa
     Returns:
         points, lower and upper bounds at them, all (points,).
 
-    >>> points, lower, upper = bands(100)
+    >>> points, lower, upper = uniform_bands(100)
     >>> bool((lower < points).all() and (points < upper).all())
     True
     """
     lower, upper = _limits(count, _level(count, probability))
-    return grid(count), lower / count, upper / count
+    return _ecdf_grid(count), lower / count, upper / count
 
 
 @lru_cache(maxsize=32)
@@ -70,7 +70,7 @@ def _limits(count: int, level: float) -> tuple[Int64, Int64]:
     """Return bounds of the number of values below each point, at a pointwise level."""
     from scipy.stats import binom
 
-    z = grid(count)
+    z = _ecdf_grid(count)
     lower, upper = binom.ppf(level / 2, count, z), binom.isf(level / 2, count, z)
     return lower.astype(np.int64), upper.astype(np.int64)
 
@@ -84,7 +84,7 @@ def _stays_inside(count: int, level: float) -> float:
     from scipy.stats import binom
 
     lower, upper = _limits(count, level)
-    z = np.concatenate([[0.0], grid(count)])
+    z = np.concatenate([[0.0], _ecdf_grid(count)])
     reached, probability = np.zeros(1, np.int64), np.ones(1)
     for step, (low, high) in enumerate(zip(lower, upper, strict=True)):
         following = np.arange(low, high + 1)

@@ -9,9 +9,9 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.source import Features, FeatureSource
-from bpa_ppl.metrics.pairwise import TIE, NgramPairs, characters_of, pairs_of
+from bpa_ppl.metrics.pairwise import TIE, NgramPairs, make_pairs, split_characters
 from bpa_ppl.nbest import NBest
-from bpa_ppl.text.words import words_of
+from bpa_ppl.text.words import split_words
 
 _AGREEMENT = (
     "chrf3",
@@ -75,14 +75,14 @@ class Consensus(FeatureSource, frozen=True):
         """
         if self.metric is not None:
             names: Sequence[str] = [self.metric]
-            values = _of_each_list(nbest, 1, _mean_scores(nbest, self.metric))
+            values = _compute_by_list(nbest, 1, _mean_scores(nbest, self.metric))
         else:
             names = _AGREEMENT
-            values = _of_each_list(nbest, len(names), _agreement(nbest))
+            values = _compute_by_list(nbest, len(names), _agreement(nbest))
         return {f"{self.name}.{name}": values[:, i] for i, name in enumerate(names)}
 
 
-def _of_each_list(nbest: NBest, width: int, columns: _OfList) -> Float64:
+def _compute_by_list(nbest: NBest, width: int, columns: _OfList) -> Float64:
     """Return (candidates, width) columns; the function computes those of a list of several."""
     values = np.zeros((len(nbest.string_index), width))
     for s in range(len(nbest)):
@@ -100,7 +100,7 @@ def _mean_scores(nbest: NBest, metric: str) -> _OfList:
 
     def columns(strings: Int64, count: Int64) -> Float64:
         index = np.arange(len(strings))
-        table = pairs_of([nbest.strings[i] for i in strings], metric).scores(index, index)
+        table = make_pairs([nbest.strings[i] for i in strings], metric).scores(index, index)
         return _against_others(table, count, np.ones(len(count)))[:, None]
 
     return columns
@@ -108,8 +108,8 @@ def _mean_scores(nbest: NBest, metric: str) -> _OfList:
 
 def _agreement(nbest: NBest) -> _OfList:
     """Return the function that computes the columns `_AGREEMENT`."""
-    characters = characters_of(nbest.strings)
-    words = list(map(words_of, nbest.strings))
+    characters = split_characters(nbest.strings)
+    words = list(map(split_words, nbest.strings))
     lengths = np.fromiter(map(len, nbest.strings), np.int64, len(nbest.strings))
 
     def columns(strings: Int64, count: Int64) -> Float64:

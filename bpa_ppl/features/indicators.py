@@ -19,8 +19,8 @@ from bpa_ppl.features.source import (
     missing_column,
     resolve_sources,
 )
-from bpa_ppl.formats.values import shortest, shown
-from bpa_ppl.nbest import NBest, feature_of
+from bpa_ppl.formats.values import abbreviate, format_shortest
+from bpa_ppl.nbest import NBest, find_feature
 
 
 class Indicators(FeatureSource, frozen=True):
@@ -77,26 +77,26 @@ class Indicators(FeatureSource, frozen=True):
             raise DataError(f"{problem} {present}", nbest.origin, code="missing-column")
         values: Any = nbest.extras.get(self.column)
         if values is None:
-            values = feature_of(nbest, self.column)
+            values = find_feature(nbest, self.column)
         texts = []
         for row, value in enumerate(values):
             if is_missing(value) or value != value:
                 raise missing_column(nbest, self, self.column, row)
-            text = _printed(value)
+            text = _to_category(value)
             if text is None:
-                problem = f"{self.column} is {shown(value)}, neither a text nor a number"
+                problem = f"{self.column} is {abbreviate(value)}, neither a text nor a number"
                 remedy = "give each candidate a category"
                 raise DataError(f"{problem}: {remedy}", nbest.origin, code="wrong-type")
             texts.append(text)
         return texts
 
 
-def _printed(value: Any) -> str | None:
+def _to_category(value: Any) -> str | None:
     """Return a category as a text; None for a value of another type."""
     if isinstance(value, str | Integral):
         return str(value)
     number = isinstance(value, Real) and math.isfinite(value)
-    return shortest(np.float32(value)) if number else None
+    return format_shortest(np.float32(value)) if number else None
 
 
 def has_indicators(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32
-from bpa_ppl.features.source import Features, FeatureSource, of_each_string
+from bpa_ppl.features.source import Features, FeatureSource, compute_by_text
 from bpa_ppl.nbest import NBest
 
 
@@ -37,11 +37,11 @@ class Length(FeatureSource, frozen=True):
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
         """
         columns: dict[str, Float32] = {}
-        words = of_each_string(nbest, _words)
+        words = compute_by_text(nbest, _words)
         if self.words:
             columns["LengthWords"] = words
         if self.characters:
-            columns["LengthCharacters"] = of_each_string(nbest, len)
+            columns["LengthCharacters"] = compute_by_text(nbest, len)
         if self.ratio:
             sources = np.array([max(_words(s), 1) for s in nbest.sources or ()], dtype=np.float32)
             columns["LengthRatio"] = np.divide(words, np.repeat(sources, nbest.sizes))

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.source import SELF, TextSource, unknown_check
+from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import NBest
 
@@ -104,14 +104,14 @@ class LanguageModel(TextSource, frozen=True):
         self, texts: Sequence[str], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
         """Return the function that computes columns by models of some lines, or of the files."""
-        from bpa_ppl.text.words import words_of
+        from bpa_ppl.text.words import split_words
 
         model = self._model(texts)
-        check_unknown = unknown_check("words of the candidates", " and ".join(self._texts))
+        check_unknown = make_unknown_check("words of the candidates", " and ".join(self._texts))
 
         def score(nbest: NBest) -> dict[str, Float64]:
-            words = [words_of(text) for text in nbest.strings]
-            logs, unknown = model.scored(words)
+            words = [split_words(text) for text in nbest.strings]
+            logs, unknown = model.score(words)
             columns = {self.name: logs, f"{self.name}.oov": unknown.astype(np.float64)}
             if check:
                 check_unknown(nbest, int(unknown.sum()), sum(map(len, words)))
@@ -123,17 +123,17 @@ class LanguageModel(TextSource, frozen=True):
         """Return the model of some lines of text, or of the files."""
         from bpa_ppl.text.language_model import NgramModel
         from bpa_ppl.text.lm_mixtures import MixtureModel
-        from bpa_ppl.text.model_files import model_of
-        from bpa_ppl.text.words import corpus_of, words_of
+        from bpa_ppl.text.model_files import read_or_train
+        from bpa_ppl.text.words import join_texts, split_words
 
         if self.dev:
-            models = [model_of([path], self.order) for path in self._texts]
+            models = [read_or_train([path], self.order) for path in self._texts]
             return MixtureModel.fit_files(models, [self.dev])
         if not lines:
-            return model_of(self._texts, self.order)
+            return read_or_train(self._texts, self.order)
         references = "the references of the adaptation sentences"
         origin = references if self.text == SELF else self._texts[0]
-        corpus = corpus_of([(origin, [[words_of(line) for line in lines]])])
+        corpus = join_texts([(origin, [[split_words(line) for line in lines]])])
         return NgramModel.of_corpus(corpus, self.order)
 
     @property

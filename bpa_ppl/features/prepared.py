@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,12 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl._runtime.progress import Reporter, inherited_progress
+from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.pretrained import pretrained_weights
-from bpa_ppl.features.recipe import Recipe, recipe_for
-from bpa_ppl.features.source import AnySource
-from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.features.pretrained import find_pretrained
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start
 
@@ -55,12 +53,8 @@ class Prepared(NamedTuple):
 def prepare_lists(
     nbest: NBest,
     weights: StartingWeights,
-    gain: Metric,
+    recipe: Recipe,
     *,
-    features: Iterable[str] | None = None,
-    exclude: Iterable[str] | None = None,
-    categorical: str | Iterable[str] = (),
-    add: AnySource | Iterable[AnySource] = (),
     progress: bool | Reporter = False,
 ) -> Prepared:
     """Make the features of the adaptation lists, and match the weights to them.
@@ -68,27 +62,23 @@ def prepare_lists(
     Args:
         nbest: the adaptation lists.
         weights: where the weights start.
-        gain: whose column is not a feature.
-        features: as for `adapt`.
-        exclude: as for `adapt`.
-        categorical: as for `adapt`.
-        add: as for `adapt`.
+        recipe: how the features are made, from `recipe_for`.
         progress: as for `adapt`.
 
     Raises:
         DataError: if a column or a weight is missing, or a source cannot be fitted.
-        UsageError: if there is no such source.
 
     >>> from bpa_ppl import TER, from_lists
+    >>> from bpa_ppl.features.recipe import recipe_for
     >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"])
-    >>> prepared = prepare_lists(lists, StartingWeights({"LM0": 0.5}), TER(), add="length")
+    >>> recipe = recipe_for(lists, TER(), add="length")
+    >>> prepared = prepare_lists(lists, StartingWeights({"LM0": 0.5}), recipe)
     >>> prepared.match.names, prepared.match.values.tolist()
     (('LM0', 'LengthWords'), [0.5, 0.0])
     """
-    recipe = recipe_for(nbest, gain, categorical, add, features, exclude)
-    nbest = recipe.without_criterion(nbest)
+    nbest = recipe.without_gain(nbest)
     canonical, initial, origin = start(weights.weights, nbest, weights.lower_is_better)
-    with inherited_progress(progress):
+    with inherit_progress(progress):
         nbest, columns = recipe.for_training(nbest)
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
@@ -96,7 +86,7 @@ def prepare_lists(
     prepared = Prepared(nbest, recipe, columns, matched._replace(origin=origin))
     if origin == CANONICAL or not weights.pretrained:
         return prepared
-    mean, variance = pretrained_weights(recipe.sources, columns, matched.free_spread)
+    mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
     learned = {name: variance[name] for name in mean if name not in given}
     if not learned:
         return prepared

@@ -19,7 +19,7 @@ from bpa_ppl.features.length import Length
 from bpa_ppl.features.source import FeatureSource
 
 
-def pretrained_weights(
+def find_pretrained(
     sources: Iterable[FeatureSource],
     columns: Iterable[Sequence[str]],
     spread: Mapping[str, float],
@@ -41,10 +41,10 @@ def pretrained_weights(
 
     >>> source = Consensus()
     >>> names = ["consensus.chrf5", "consensus.length"]
-    >>> mean, variance = pretrained_weights([source], [names], dict.fromkeys(names, 2.0))
+    >>> mean, variance = find_pretrained([source], [names], dict.fromkeys(names, 2.0))
     >>> mean["consensus.chrf5"] > 0, variance["consensus.length"] > 0
     (True, True)
-    >>> pretrained_weights([Consensus(metric="chrf")], [["consensus.chrf"]], {"consensus.chrf": 1})
+    >>> find_pretrained([Consensus(metric="chrf")], [["consensus.chrf"]], {"consensus.chrf": 1})
     ({}, {})
     """
     learned = {}

@@ -23,16 +23,16 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
-from bpa_ppl._runtime.progress import Reporter, inherited_progress
+from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.source import FEATURES, Added, FeatureSource, feature_adder, resolve_sources
+from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.values import TOO_LARGE, shown
+from bpa_ppl.formats.values import TOO_LARGE, abbreviate
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest, candidate_at, demote_to_extras, feature_of
+from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, find_feature
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Recipe:
     features of new lists.
 
     Attributes:
-        gain: the column of the lists that is the criterion, and so not a feature; or None.
+        gain: the column of the lists that is the gain, and so not a feature; or None.
         sources: of additional features.
         features: the columns of the lists that are features, by name or label; the others become
             extras. None keeps all.
@@ -66,7 +66,7 @@ class Recipe:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> recipe = Recipe(Column(column="comet"))
-    >>> recipe.without_criterion(lists).feature_names
+    >>> recipe.without_gain(lists).feature_names
     ('LM0',)
     >>> recipe.for_training(lists).nbest.feature_names
     ('LM0',)
@@ -93,7 +93,7 @@ class Recipe:
         return self._apply(nbest, {})
 
     def _apply(self, nbest: NBest, first: dict[str, bool]) -> NBest:
-        return self._select(self._add(self.without_criterion(nbest)).nbest, first)
+        return self._select(self._add(self.without_gain(nbest)).nbest, first)
 
     def for_training(self, nbest: NBest) -> Added:
         """Prepare the adaptation lists, which the sources have learned from.
@@ -104,11 +104,11 @@ class Recipe:
         Raises:
             DataError: as above.
         """
-        added = feature_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
+        added = make_adder(self.sources, cross_fit=True)(self.without_gain(nbest))
         return added._replace(nbest=self._select(added.nbest, {}))
 
-    def without_criterion(self, nbest: NBest) -> NBest:
-        """Return the lists with the criterion and excluded columns as extras."""
+    def without_gain(self, nbest: NBest) -> NBest:
+        """Return the lists with the gain and excluded columns as extras."""
         names = nbest.feature_names
         gain, excluded = () if self.gain is None else self.gain.columns, frozenset(self.exclude)
         left_out = [name for name in names if name in gain or matches(name, excluded)]
@@ -144,12 +144,12 @@ class Recipe:
             table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
             nbest = nbest.without(*found).with_features(found, table)
         if unknown := [name for name in nbest.feature_names if name not in known]:
-            warn_user(locate(nbest.origin) + unused_note(unknown))
+            warn_user(locate(nbest.origin) + describe_unused(unknown))
         return demote_to_extras(nbest, unknown)
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
-        return feature_adder(self.sources)
+        return make_adder(self.sources)
 
     def without_indicators(
         self, columns: tuple[tuple[str, ...], ...]
@@ -173,7 +173,7 @@ class Recipe:
         logged: set[Note] = set()
         first: dict[str, bool] = {}
         for lists in nbest:
-            with capture_notes() as notes, inherited_progress(progress):
+            with capture_notes() as notes, inherit_progress(progress):
                 prepared = self._apply(lists, first)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)
@@ -193,7 +193,7 @@ class Recipe:
             gain=None if self.gain is None else GainColumn(self.gain.column, self.gain.negative),
             chosen=self.features,
             excluded=self.exclude,
-            sources=source_records(self.sources, columns or [()] * len(self.sources)),
+            sources=record_sources(self.sources, columns or [()] * len(self.sources)),
         )
 
     def constants(self) -> dict[str, Any]:
@@ -227,8 +227,8 @@ class Recipe:
         """
         recipe = draws.record.recipe
         return cls(
-            gain_column(draws.record),
-            sources_from_records(recipe.sources, draws.constants, moved_files),
+            _read_gain_column(draws.record),
+            restore_sources(recipe.sources, draws.constants, moved_files),
             recipe.chosen,
             recipe.excluded,
             draws.features,
@@ -239,7 +239,7 @@ class Recipe:
 
 def recipe_for(
     nbest: NBest,
-    metric: Metric,
+    gain: Metric,
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     features: Iterable[str] | None = None,
@@ -249,7 +249,7 @@ def recipe_for(
 
     Args:
         nbest: the adaptation lists, which sources learn from: for example, values of categories.
-        metric: the criterion.
+        gain: a metric or a column.
         categorical: columns whose values become features of 0 and 1.
         add: further sources of features.
         features: names or labels of the columns of the lists that are features; None takes all.
@@ -274,10 +274,10 @@ def recipe_for(
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A number is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
-    excluded += tuple(name for name in columns if feature_of(nbest, name) is not None)
-    gain = metric if isinstance(metric, Column) else None
-    fitted = tuple(absolute(source).fitted(nbest) for source in sources)
-    return Recipe(gain, fitted, chosen, excluded)
+    excluded += tuple(name for name in columns if find_feature(nbest, name) is not None)
+    column = gain if isinstance(gain, Column) else None
+    fitted = tuple(with_absolute_paths(source).fitted(nbest) for source in sources)
+    return Recipe(column, fitted, chosen, excluded)
 
 
 def _names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -309,10 +309,10 @@ def _columns(
     return names
 
 
-def unused_note(names: Sequence[str]) -> str:
+def describe_unused(names: Sequence[str]) -> str:
     """Return a note on features of lists that the posterior has no weight for.
 
-    >>> unused_note(["comet"])
+    >>> describe_unused(["comet"])
     'comet not used: the posterior has no weight for it: give one to use it (default weights)'
     """
     reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
@@ -372,7 +372,9 @@ def _require_all_or_none(
         row, name = min(different)
         has = "has no" if first[name] else "has a"
         other = "others have" if first[name] else "others lack"
-        problem = f"{candidate_at(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+        problem = (
+            f"{describe_candidate(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+        )
         advice = "give it for all candidates or for none"
         raise DataError(f"{problem}{other}: {advice}", nbest.origin, code="missing-feature")
 
@@ -382,53 +384,53 @@ def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
     values: Any = nbest.extras.get(name)
     if values is None:
         return np.zeros(len(nbest.features), bool)
-    return np.fromiter(map(_finite, values), bool, len(nbest.features))
+    return np.fromiter(map(_is_finite, values), bool, len(nbest.features))
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     """Return whether a value is a finite number of 32 bits."""
     return is_number(value) and bool(abs(to_float(value)) < TOO_LARGE)
 
 
 def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     """Return what a candidate has in place of a number, or the numbers that it has."""
-    candidate, name = candidate_at(nbest, row), names[0]
+    candidate, name = describe_candidate(nbest, row), names[0]
     value = nbest.extras[name][row] if name in nbest.extras else None
     if not (is_missing(value) or is_number(value)):
-        return f"{name} of {candidate} is {shown(value)}, not a number"
-    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _finite(of[row])]
+        return f"{name} of {candidate} is {abbreviate(value)}, not a number"
+    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _is_finite(of[row])]
     present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
     return f"{candidate} has no {list_names(names)}, it has {present}"
 
 
-def criterion_of(record: Record) -> Metric | None:
-    """Return the criterion that a posterior records: a column, or a metric with its defaults.
+def read_gain(record: Record) -> Metric | None:
+    """Return the gain that a posterior records: a column, or a metric with its defaults.
 
     None if it records none, such as a posterior of preferences, or one that is not installed here.
 
     >>> from bpa_ppl.posterior.record import Observed
-    >>> criterion_of(Record(observed=Observed(metric="chrf"))).key
+    >>> read_gain(Record(observed=Observed(gain="chrf"))).key
     'chrf'
-    >>> criterion_of(Record(observed=Observed(metric="my_function")))
+    >>> read_gain(Record(observed=Observed(gain="my_function")))
     """
-    if (column := gain_column(record)) is not None:
+    if (column := _read_gain_column(record)) is not None:
         return column
-    name = record.observed.metric
+    name = record.observed.gain
     return METRICS.resolve(name) if name is not None and name in METRICS else None
 
 
-def gain_column(record: Record) -> Column | None:
+def _read_gain_column(record: Record) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
     gain = record.recipe.gain
     return None if gain is None else Column(column=gain.column, negative=gain.negative)
 
 
-def absolute(source: FeatureSource) -> FeatureSource:
+def with_absolute_paths(source: FeatureSource) -> FeatureSource:
     """Return a source with absolute paths of its files."""
     return source.moved([str(Path(path).absolute()) for path in source.files()])
 
 
-def source_records(
+def record_sources(
     sources: Iterable[FeatureSource], columns: Iterable[Sequence[str]]
 ) -> tuple[SourceRecord, ...]:
     """Return a record of each source: name, settings, hashes of files, names of columns.
@@ -451,7 +453,7 @@ def source_records(
     return tuple(records)
 
 
-def sources_from_records(
+def restore_sources(
     records: Sequence[SourceRecord],
     constants: Mapping[str, Any],
     moved_files: MovedFiles | None = None,
@@ -459,7 +461,7 @@ def sources_from_records(
     """Return the recorded sources, if their files have not changed.
 
     Args:
-        records: from `source_records`.
+        records: from `record_sources`.
         constants: of the posterior, with those of its recipe.
         moved_files: new paths of files that have moved, by the label of their source.
 
@@ -477,7 +479,7 @@ def sources_from_records(
             problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
             raise DataError(problem, code="damaged") from error
         settings |= {name: with_tuples(value) for name, value in texts.items()}
-        sources.append(FEATURES.recorded(record.source, settings))
+        sources.append(FEATURES.restore(record.source, settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, record in zip(moved, records, strict=True):
         if len(source.files()) != len(record.file_hashes):

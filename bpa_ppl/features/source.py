@@ -13,12 +13,12 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int64
-from bpa_ppl._runtime.messages import counted, warn_user
-from bpa_ppl._runtime.progress import Reporter, inherited_progress
+from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, locate
-from bpa_ppl.names import repeated
-from bpa_ppl.nbest import NBest, candidate_at
+from bpa_ppl.names import find_repeated
+from bpa_ppl.nbest import NBest, describe_candidate
 
 #: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"
@@ -52,7 +52,7 @@ class FeatureSource(Component, frozen=True):
     def columns(self, nbest: NBest) -> Features:
         """Return the features of all candidates of lists that have the required data.
 
-        Features that depend on the text alone are best computed with `of_each_string`.
+        Features that depend on the text alone are best computed with `compute_by_text`.
         """
         if type(self).opened is FeatureSource.opened:
             raise NotImplementedError(f"{type(self).__name__} defines neither columns nor opened")
@@ -106,7 +106,7 @@ class FeatureSource(Component, frozen=True):
         files = self.files()
         if len(paths) != len(files):
             origin = f"{self.label} was made from {', '.join(files) or 'no file'}"
-            problem = f"{origin}: give the path of {counted(len(files), 'file')}"
+            problem = f"{origin}: give the path of {format_count(len(files), 'file')}"
             raise UsageError(f"{problem}, not {', '.join(paths)}", parameter="moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
@@ -197,7 +197,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         if self._setting != SELF:
             return self.columns(nbest)
         texts = self.texts_of(nbest)
-        folds = fold_of(texts, self.folds)
+        folds = assign_folds(texts, self.folds)
         different = dict.fromkeys(chain.from_iterable(texts))
         columns: dict[str, Float64] = {}
         for fold in range(folds.max(initial=-1) + 1):
@@ -218,7 +218,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         return getattr(self, str(self.main))
 
 
-def unknown_check(
+def make_unknown_check(
     units: str, text: str, limit: float = 0.5
 ) -> Callable[[NBest, float, float], None]:
     """Return a function that warns once if too many words or phrases of lists are unknown.
@@ -244,7 +244,7 @@ def unknown_check(
     return check
 
 
-def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
+def assign_folds(keys: Sequence[Hashable], folds: int) -> Int64:
     """Return the fold of each key; equal keys are in the same fold.
 
     The distinct keys, in order of appearance, are shuffled with a fixed seed and dealt to the folds
@@ -258,7 +258,7 @@ def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
     Returns:
         (n,) int64, from 0 to min(folds, distinct keys) - 1.
 
-    >>> fold_of(["a", "b", "a", "c"], 2).tolist()
+    >>> assign_folds(["a", "b", "a", "c"], 2).tolist()
     [1, 0, 1, 0]
     """
     numbers: dict[Hashable, int] = {}
@@ -269,7 +269,7 @@ def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
     return dealt[which]
 
 
-def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:
+def compute_by_text(nbest: NBest, function: Callable[[str], float]) -> Float32:
     """Return a function of the text of each candidate, computed once for each distinct text.
 
     Returns:
@@ -277,7 +277,7 @@ def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a", "a b"]], [[[0.0]] * 3], ["LM0"])
-    >>> of_each_string(lists, len).tolist()
+    >>> compute_by_text(lists, len).tolist()
     [3.0, 1.0, 3.0]
     """
     values = np.fromiter(map(function, nbest.strings), dtype=np.float32, count=len(nbest.strings))
@@ -313,8 +313,8 @@ def add_features(
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
-    with inherited_progress(progress):
-        return feature_adder(resolve_sources(sources))(nbest).nbest
+    with inherit_progress(progress):
+        return make_adder(resolve_sources(sources))(nbest).nbest
 
 
 def missing_column(nbest: NBest, source: FeatureSource, need: str, row: int = 0) -> DataError:
@@ -322,7 +322,7 @@ def missing_column(nbest: NBest, source: FeatureSource, need: str, row: int = 0)
     name = FEATURES.name_of(source)
     problem = f"the features {name} need {need}: add it to the lists"
     if need not in ("sources", "references") and len(nbest.features):
-        problem = f"{candidate_at(nbest, row)} has no {need}, which the features {name} need"
+        problem = f"{describe_candidate(nbest, row)} has no {need}, which the features {name} need"
         problem += ": give each candidate one"
     return DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
 
@@ -354,7 +354,7 @@ class Added(NamedTuple):
     columns: tuple[tuple[str, ...], ...]
 
 
-def feature_adder(
+def make_adder(
     sources: Iterable[FeatureSource], cross_fit: bool = False
 ) -> Callable[[NBest], Added]:
     """Return a function that adds features to one table of lists after another.
@@ -367,7 +367,7 @@ def feature_adder(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
-    >>> feature_adder(resolve_sources("length"))(lists).nbest.feature_names
+    >>> make_adder(resolve_sources("length"))(lists).nbest.feature_names
     ('LM0', 'LengthWords')
     """
     chosen = tuple(sources)
@@ -386,7 +386,7 @@ def feature_adder(
         pairs = zip(chosen, opened(), strict=True)
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
-        if repeats := repeated([*nbest.feature_names, *names]):
+        if repeats := find_repeated([*nbest.feature_names, *names]):
             problem = f"there is a feature {repeats[0]} already: give the source another name"
             raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
         empty = np.zeros((len(nbest.features), 0), np.float32)

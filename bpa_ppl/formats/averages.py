@@ -17,7 +17,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float32, Int64, is_number, to_float
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
-from bpa_ppl.formats.values import TOO_LARGE, printed
+from bpa_ppl.formats.values import TOO_LARGE, format_numbers
 from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
@@ -49,15 +49,15 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     """
     raters: Any = listed(rows.extras.get(name))
     if raters is None:
-        raters = _printed_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
+        raters = _to_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
     if any(isinstance(value, list | tuple) for value in raters):
-        means = means_of_lists(name, raters)
+        means = average_lists(name, raters)
         return rows._replace(numbers={**rows.numbers, **means}) if means else None
     odd = any(isinstance(value, float) and not value.is_integer() for value in raters)
     if odd or all(value is None for value in raters):
         return None
-    places = _rows_of_candidates(rows, name)
-    columns = _differing_columns(rows, places)
+    places = _group_rows(rows, name)
+    columns = _find_differences(rows, places)
     columns[name] = raters
     for of in places:
         names = [raters[row] for row in of]
@@ -68,7 +68,7 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     kept = rows.select(np.array([of[0] for of in places]))
     numbers = {column: of for column, of in kept.numbers.items() if column != name}
     for column in filter(name.__ne__, columns):
-        means = means_of_lists(column, [[columns[column][row] for row in of] for of in places])
+        means = average_lists(column, [[columns[column][row] for row in of] for of in places])
         if f"{column}.mean" in means:
             numbers[column] = means[f"{column}.mean"]
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
@@ -90,10 +90,10 @@ def listed(values: Any) -> Any:
     return [json.loads(of) if isinstance(of, str) and of else of for of in values]
 
 
-def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
+def average_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
     """Return the means of the numbers in lists, or in each field of the objects in them.
 
-    >>> means_of_lists("by", [[{"fluency": 4}, {"fluency": 5}], None])
+    >>> average_lists("by", [[{"fluency": 4}, {"fluency": 5}], None])
     {'by.fluency': array([4.5, nan], dtype=float32)}
     """
     means: dict[str, Float32] = {}
@@ -110,19 +110,19 @@ def means_of_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
     return means
 
 
-def numbers_of_lists(name: str, values: Sequence[Any]) -> Float32 | None:
+def unpack_lists(name: str, values: Sequence[Any]) -> Float32 | None:
     """Return what is in lists of one number, such as [0.5]; None for any other column.
 
-    >>> numbers_of_lists("rm", ([0.5], None)), numbers_of_lists("rm", ([0.5], [1, 2]))
+    >>> unpack_lists("rm", ([0.5], None)), unpack_lists("rm", ([0.5], [1, 2]))
     (array([0.5, nan], dtype=float32), None)
     """
     lists = (of for of in values if of is not None)
     if all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists):
-        return means_of_lists(name, values).get(f"{name}.mean")
+        return average_lists(name, values).get(f"{name}.mean")
     return None
 
 
-def repeats_note(rows: Rows, origin: str) -> str:
+def describe_repeats(rows: Rows, origin: str) -> str:
     """Return a note on rows that seem to be several judgements of one candidate, or an empty text.
 
     They are where the same names, as of raters or of errors, are in rows of several candidates.
@@ -145,9 +145,9 @@ def repeats_note(rows: Rows, origin: str) -> str:
         rows, order[:-1][same[:-1]], order[1:][same[:-1]]
     ):
         return ""
-    places = _rows_of_candidates(rows)
+    places = _group_rows(rows)
     repeated = sum(len(of) for of in places if len(of) > 1)
-    columns, raters, names = _differing_columns(rows, places), [], []
+    columns, raters, names = _find_differences(rows, places), [], []
     for name, values in columns.items():
         if not all(isinstance(v, str) or (isinstance(v, float) and v.is_integer()) for v in values):
             continue
@@ -185,7 +185,7 @@ def _may_have_raters(rows: Rows, first: Int64, second: Int64) -> bool:
     )
 
 
-def _rows_of_candidates(rows: Rows, raters: str = "") -> list[list[int]]:
+def _group_rows(rows: Rows, raters: str = "") -> list[list[int]]:
     """Return the rows of each candidate, in the order of their first ones."""
     origins = [rows.extras[n] for n in _ORIGINS if n in rows.extras and n != raters]
     places: dict[Any, list[int]] = {}
@@ -195,9 +195,9 @@ def _rows_of_candidates(rows: Rows, raters: str = "") -> list[list[int]]:
     return list(places.values())
 
 
-def _differing_columns(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str, Sequence[Any]]:
+def _find_differences(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str, Sequence[Any]]:
     """Return the columns in which rows of one candidate differ."""
-    numbers = {name: _printed_numbers(numbers) for name, numbers in rows.numbers.items()}
+    numbers = {name: _to_numbers(numbers) for name, numbers in rows.numbers.items()}
     columns: dict[str, Any] = {**numbers, **rows.extras}
     return {
         name: values
@@ -206,6 +206,6 @@ def _differing_columns(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str,
     }
 
 
-def _printed_numbers(numbers: Float32) -> list[float | None]:
+def _to_numbers(numbers: Float32) -> list[float | None]:
     """Return numbers as they were printed, None where one is missing."""
-    return [None if text == "nan" else float(text) for text in printed(numbers, json=False)]
+    return [None if text == "nan" else float(text) for text in format_numbers(numbers, json=False)]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
-from bpa_ppl.formats.values import finite
+from bpa_ppl.formats.values import parse_finite
 from bpa_ppl.nbest import NBest
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
@@ -128,7 +128,7 @@ class ColumnNames:
         {'message': {'role': 'assistant'}, 'text': 'a cat'}
         """
         for name in self._dotted:
-            if name not in record and (found := _field_inside(record, name)):
+            if name not in record and (found := _split_field(record, name)):
                 record = {**found[0], name: found[1]}
         return {usual: record[name] for name, usual in self.usual(record).items()}
 
@@ -198,7 +198,7 @@ class ColumnNames:
             if usual not in columns or name != named.get(usual, usual):
                 names = list(names_inside(self._columns)) or columns
                 problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
-                near = nearest(usual, names)
+                near = find_nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
                 parameter = None
                 if (other := self._usual.get(name, usual)) != usual:
@@ -225,10 +225,10 @@ def is_name(cell: str) -> bool:
     (True, False, False)
     """
     is_word = " " not in cell  # or a text
-    return cell.lower() in _USUAL or (is_word and any(nearest(of, [cell]) for of in _ALIASES))
+    return cell.lower() in _USUAL or (is_word and any(find_nearest(of, [cell]) for of in _ALIASES))
 
 
-def nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | None:
+def find_nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | None:
     """Return the column that may be meant by a usual name; None if there is none.
 
     It is none of those that hold something else in some files, such as `target`, which may be a
@@ -239,9 +239,10 @@ def nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | 
         names: of the columns.
         shared: whether an id may be what the candidates of a list have in common, as a prompt.
 
-    >>> nearest("text", ["segment", "output"]), nearest("id", ["Sentence_ID"]), nearest("id", ["a"])
-    ('output', 'Sentence_ID', None)
-    >>> nearest("text", ["prompt.content", "message.content"])
+    >>> find_nearest("text", ["segment", "output"]), find_nearest("id", ["Sentence_ID"])
+    ('output', 'Sentence_ID')
+    >>> find_nearest("id", ["a"])
+    >>> find_nearest("text", ["prompt.content", "message.content"])
     'message.content'
     """
     folded = {name.lower(): name for name in names}
@@ -259,13 +260,13 @@ def nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | 
     return next((folded[name] for name in found), None)
 
 
-def _field_inside(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
+def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
     """Return an object without the field that a name with dots leads to, and its value."""
     first, _, rest = name.partition(".")
     inside = record.get(first)
     if not (rest and isinstance(inside, dict)):
         return None
-    found = _field_inside(inside, rest)
+    found = _split_field(inside, rest)
     if rest in inside:
         found = {key: value for key, value in inside.items() if key != rest}, inside[rest]
     if found is None:
@@ -362,7 +363,7 @@ class ReadOptions(NamedTuple):
         inf
         """
         try:
-            return finite(token)
+            return parse_finite(token)
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf

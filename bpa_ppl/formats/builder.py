@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64, intern
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import numbers_of_lists, repeats_note, with_means
+from bpa_ppl.formats.averages import describe_repeats, unpack_lists, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
-from bpa_ppl.formats.samples import named
+from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
-from bpa_ppl.nbest import Column, NBest, compact_strings, offsets_of
+from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
 
 
 class Builder:
@@ -93,7 +93,7 @@ class Builder:
             self._rows_dropped += block.dropped
             self._long = block.any_order and not block.nested
             lists = len(self._first_lines)
-            starts = _starts(rows.ids, last)
+            starts = _find_starts(rows.ids, last)
             self._enter(rows, starts, block.any_order and not block.nested, whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
@@ -165,7 +165,7 @@ class Builder:
         if lost:
             problem = f"every candidate of sentence {lost[0]} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
-        lists = counted(len(self._first_lines), "sentence")
+        lists = format_count(len(self._first_lines), "sentence")
         for name in [name for name, done in self._averaged.items() if not done]:
             problem = f"no column of raters, or of lists of numbers, is {name} (the columns are "
             problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
@@ -176,16 +176,18 @@ class Builder:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
         if self._dropped:
-            dropped = counted(len(self._dropped), "candidate")
+            dropped = format_count(len(self._dropped), "candidate")
             notes.append(f"{dropped} dropped for values that are not finite")
         if self._empty:
-            absent = f"{counted(len(self._empty), 'sentence')} without candidates"
+            absent = f"{format_count(len(self._empty), 'sentence')} without candidates"
             absent += f", the first of id {min(self._empty)}: left out"
             if self._rows_dropped:
-                absent += f"; rows without a judgement or an answer: {named(self._rows_dropped)}"
+                absent += (
+                    f"; rows without a judgement or an answer: {name_prompts(self._rows_dropped)}"
+                )
             notes.append(absent)
         present = {name: of for name, of in self._present.items() if name not in self._lost}
-        notes += missing_value_notes(present, self._candidates)
+        notes += describe_missing(present, self._candidates)
         if self._lost:
             gone = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
             notes.append(f"{gone} and extras from there on; read at once, they are extras of all")
@@ -202,15 +204,15 @@ class Builder:
 
     def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
-        rows = _joined(parts)
+        rows = _join(parts)
         if self._scattered:
             _, first, sentence = np.unique(rows.ids, return_index=True, return_inverse=True)
             rows = rows.select(np.argsort(first[sentence], kind="stable"))
-        starts = _starts(rows.ids, None)
+        starts = _find_starts(rows.ids, None)
         ids = rows.ids[starts]
         offsets = np.append(starts, len(rows.ids)).astype(np.int64)
         extras = {
-            name: self._of_sentences(name, values, rows, offsets)
+            name: self._sentence_column(name, values, rows, offsets)
             for name, values in rows.sentences.items()
         }
         sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
@@ -230,11 +232,11 @@ class Builder:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
         if self._long and not (self._repeats or self._averaged):
-            self._repeats = repeats_note(rows, self.origin)
+            self._repeats = describe_repeats(rows, self.origin)
         for name in self._averaged:
             if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
                 rows, self._averaged[name] = averaged, True
-        offsets = np.append(_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
+        offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
         candidates = self._columns(rows)
         table = NBest(
             offsets=offsets,
@@ -257,7 +259,7 @@ class Builder:
             self._references.add(table, references)
         return table
 
-    def _of_sentences(
+    def _sentence_column(
         self, name: str, values: Sequence[Any], rows: Rows, offsets: Int64
     ) -> tuple[Any, ...]:
         """Return one value per sentence; the rows of a sentence may leave it out, or repeat it."""
@@ -288,7 +290,7 @@ class Builder:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         for name, column in rows.extras.items():
-            if (single := numbers_of_lists(name, column)) is not None:
+            if (single := unpack_lists(name, column)) is not None:
                 numbers[name] = single
                 del extras[name]
         self._texts |= dict.fromkeys(extras, 0)
@@ -317,7 +319,7 @@ class Builder:
         }
 
 
-def _joined(parts: Sequence[Rows]) -> Rows:
+def _join(parts: Sequence[Rows]) -> Rows:
     """Return rows of one file as one; a column that a part lacks is missing there."""
     sizes = [len(part.ids) for part in parts]
     index, strings = join_strings([(part.string_index, part.strings) for part in parts])
@@ -337,7 +339,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def _starts(ids: Int64, last: int | None) -> Int64:
+def _find_starts(ids: Int64, last: int | None) -> Int64:
     """Return the rows at which the id differs from the one before; `last` precedes the first."""
     previous = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
     return np.flatnonzero(ids != previous[: len(ids)])
@@ -426,19 +428,19 @@ def join_strings(
     """
     used = [compact_strings(index, tuple(strings)) for index, strings in parts]
     strings, numbers = intern(chain.from_iterable(strings for _, strings in used))
-    starts = offsets_of([len(strings) for _, strings in used])
+    starts = to_offsets([len(strings) for _, strings in used])
     index = [numbers[start + index] for start, (index, _) in zip(starts, used, strict=False)]
     return np.concatenate(index), strings
 
 
-def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
+def describe_missing(present: Mapping[str, int], count: int) -> list[str]:
     """Return notes on columns of numbers that lack some values.
 
     Args:
         present: the number of values of each, by name.
         count: the number of candidates.
 
-    >>> missing_value_notes({"lm": 300, "mqm": 180, "da": 180}, 300)
+    >>> describe_missing({"lm": 300, "mqm": 180, "da": 180}, 300)
     ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
     """
     groups: dict[int, list[str]] = {}

@@ -40,10 +40,10 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.format import NBestFormat, batches
+from bpa_ppl.formats.format import NBestFormat, iter_batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.formats.values import TOO_LARGE, all_finite
+from bpa_ppl.formats.values import TOO_LARGE, parse_all_finite
 from bpa_ppl.names import one_number, other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
@@ -95,15 +95,17 @@ class Fairseq(NBestFormat, frozen=True):
         >>> columns.sentences
         {'id': [7], 'source': ['un chat']}
         """
-        for part in batches(_sentences(file, options), lambda sentence: len(sentence[2][TEXT])):
+        for part in iter_batches(
+            _sentences(file, options), lambda sentence: len(sentence[2][TEXT])
+        ):
             lines, fields, hypotheses = zip(*part, strict=True)
-            columns = _joined(hypotheses)
+            columns = _join(hypotheses)
             columns |= {n: np.array(of) for n, of in columns.items() if not isinstance(of[0], str)}
             parents = np.repeat(np.arange(len(part)), [len(of[TEXT]) for of in hypotheses])
-            yield Block(columns, _joined(fields), parents, np.array(lines), nested=True)
+            yield Block(columns, _join(fields), parents, np.array(lines), nested=True)
 
 
-def _joined(records: Sequence[_Fields]) -> dict[str, Any]:
+def _join(records: Sequence[_Fields]) -> dict[str, Any]:
     """Return the values of all records by name."""
     return {name: list(chain.from_iterable(of[name] for of in records)) for name in records[0]}
 
@@ -182,10 +184,10 @@ def _fields(
             advice = "H- lines and the first sentence show: give the whole output of one run"
             raise options.error(problem + advice, first, "wrong-length")
     if len(scored) > 1:
-        lines = _paired(identifier, lines, scored, options)
+        lines = _pair_lines(identifier, lines, scored, options)
     numbers = [number for number, _ in scored]
     printed = _scores(scored)
-    values = all_finite(list(map(str.encode, printed)))
+    values = parse_all_finite(list(map(str.encode, printed)))
     scores = list(map(options.number, printed, numbers)) if values is None else values.tolist()
     fields: _Fields = {ID: [identifier]}
     fields |= {name: [lines[k][0][1].strip(" ")] for k, name in _NAMES.items() if k in lines}
@@ -208,7 +210,7 @@ def _fields(
     return numbers[0], fields, columns
 
 
-def _paired(
+def _pair_lines(
     identifier: int, lines: _Lines, scored: list[tuple[int, str]], options: ReadOptions
 ) -> _Lines:
     """Return the lines with D-, P- and A- lines in the order of the hypotheses.
@@ -229,16 +231,16 @@ def _paired(
         rests, order = [rest for _, rest in of_kind], None
         reason = "it is not known which hypothesis each belongs to"
         if letter == "D":
-            order = _order_of(keys, map(_key, again))
+            order = _find_order(keys, map(_key, again))
             if order is None:
                 reason = "have other scores than these"
             elif len(others) > 1 and len(set(keys)) < len(set(rests)):
-                order = _order_of([_squeezed(rest) for _, rest in scored], map(_squeezed, rests))
+                order = _find_order([_squeeze(rest) for _, rest in scored], map(_squeeze, rests))
         elif len({" ".join(rest.split()) for rest in rests}) == 1:
             order = list(range(len(rests)))
         elif letter == "P":
             lengths = [len(rest.partition("\t")[2].split()) + 1 for _, rest in scored]
-            order = _order_of_tokens(keys, rests, lengths)
+            order = _find_token_order(keys, rests, lengths)
         if order is None:
             problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
             advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
@@ -263,13 +265,13 @@ def _key(printed: str) -> float | str:
     return printed if math.isnan(score) else score
 
 
-def _squeezed(rest: str) -> tuple[float | str, str]:
+def _squeeze(rest: str) -> tuple[float | str, str]:
     """Return the score of a hypothesis, and its letters as they are before and after joining."""
     score, _, text = rest.partition("\t")
     return _key(score), _JOINTS.sub("", text).casefold()
 
 
-def _order_of(keys: Iterable[Any], others: Iterable[Any]) -> list[int] | None:
+def _find_order(keys: Iterable[Any], others: Iterable[Any]) -> list[int] | None:
     """Return the places of equal keys; None if there are others."""
     places = defaultdict[Any, list[int]](list)
     for place, key in enumerate(others):
@@ -280,7 +282,7 @@ def _order_of(keys: Iterable[Any], others: Iterable[Any]) -> list[int] | None:
         return None
 
 
-def _order_of_tokens(
+def _find_token_order(
     scores: Sequence[Any], printed: Sequence[str], lengths: Sequence[int]
 ) -> list[int] | None:
     """Return for each hypothesis the place of its P- line; None if scores do not show it.
@@ -318,7 +320,7 @@ def _order_of_tokens(
             found = [{same[place] for place in np.flatnonzero(row)} for row in fits]
             if max(map(len, found)) > 1:  # a hypothesis could have this line or another one
                 return None
-            if order := _order_of([of.pop() for of in found], same):
+            if order := _find_order([of.pop() for of in found], same):
                 orders[tuple(same[place] for place in order)] = order
         if orders:
             return next(iter(orders.values())) if len(orders) == 1 else None

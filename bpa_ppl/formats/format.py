@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, WINNER, answer_fields
+from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, WINNER, find_answer_fields
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
@@ -91,7 +91,7 @@ class NBestFormat(Component, frozen=True):
 
         try:
             records = self.records(lines(), options)
-            yield from blocks_of_records(((number, record) for record in records), options)
+            yield from iter_record_blocks(((number, record) for record in records), options)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
@@ -172,7 +172,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         True
         """
         names = self.field_names(first_line)
-        fields = answer_fields(names, {})
+        fields = find_answer_fields(names, {})
         return super().detect(first_line) or (fields is not None and {*fields[:2]} <= {*names})
 
     def column_names(self) -> dict[str, str]:
@@ -182,7 +182,7 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         return {usual: name for usual, name in names.items() if name != usual}
 
 
-def blocks_of_records(
+def iter_record_blocks(
     records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
 ) -> Iterator[Block]:
     """Yield the columns of records, of about a thousand candidates at a time.
@@ -192,22 +192,22 @@ def blocks_of_records(
         options: how to read.
 
     >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
-    >>> next(blocks_of_records(records, ReadOptions("dev"))).sentences
+    >>> next(iter_record_blocks(records, ReadOptions("dev"))).sentences
     {'id': [7]}
     """
     reader = RecordReader(options)
-    for batch in batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
+    for batch in iter_batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
         yield reader.block([of for _, of in batch], [line for line, _ in batch])
 
 
-def batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+def iter_batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
     """Yield consecutive sentences of about a thousand candidates.
 
     Args:
         sentences: in any form.
         size: returns the number of candidates of one.
 
-    >>> list(batches(["a" * 999, "b", "c"], len))[1]
+    >>> list(iter_batches(["a" * 999, "b", "c"], len))[1]
     ['c']
     """
     batch: list[T] = []
@@ -279,7 +279,7 @@ def resolve_format(format: str | NBestFormat) -> NBestFormat:
     50
     """
     if isinstance(format, str) and format not in NBEST_FORMATS:
-        one_of(read_name(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
+        require_one_of(read_name(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
     return NBEST_FORMATS.resolve(format)
 
 

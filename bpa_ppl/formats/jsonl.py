@@ -21,17 +21,17 @@ from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, Bloc
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS
 from bpa_ppl.formats.records import RecordReader
-from bpa_ppl.formats.streams import InputFile, line_count
+from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
     NUMBER,
+    format_numbers,
     has_all_keys,
     json_keys,
     kind_of,
     looks_numeric,
-    printed,
-    strict_values,
+    parse_strictly,
 )
-from bpa_ppl.formats.writing import Written, written
+from bpa_ppl.formats.writing import Writable, select_writable
 from bpa_ppl.nbest import NBest
 
 _DECODER = msgspec.json.Decoder()
@@ -76,7 +76,7 @@ class Jsonl(TableFormat, frozen=True):
         """
         reader, first = RecordReader(options), 1
         for block in file.chunks(_PIECE):
-            lines = range(first, first + line_count(block))
+            lines = range(first, first + count_lines(block))
             first = lines.stop
             records, numbers = _values(block, lines, options.origin)
             if records:
@@ -94,8 +94,8 @@ class Jsonl(TableFormat, frozen=True):
         >>> Jsonl().write(lists, sys.stdout)
         {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "lm": -1.5}]}
         """
-        columns = written(nbest, False, _fits, _is_json)
-        printed_columns = {n: printed(v, missing="null") for n, v in columns.numbers.items()}
+        columns = select_writable(nbest, False, _fits, _is_json)
+        printed_columns = {n: format_numbers(v, missing="null") for n, v in columns.numbers.items()}
         ids = nbest.ids
         for sentence in range(len(nbest)):
             fields: dict[str, Any] = {ID: ids[sentence]}
@@ -133,7 +133,7 @@ def _plain(values: Any) -> Any:
 
 
 def _candidates(
-    nbest: NBest, columns: Written, numbers: Mapping[str, Sequence[str]], sentence: int
+    nbest: NBest, columns: Writable, numbers: Mapping[str, Sequence[str]], sentence: int
 ) -> Iterator[str]:
     """Yield each candidate as JSON."""
     rows = nbest.rows(sentence)
@@ -150,4 +150,4 @@ def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequenc
         values: list[Any] = _DECODER.decode_lines(block)
         if len(values) == len(lines) and has_all_keys(block, values):
             return values, lines
-    return strict_values(block, origin, lines[0])
+    return parse_strictly(block, origin, lines[0])

@@ -35,9 +35,9 @@ from bpa_ppl.formats.moses_blocks import (
     read_lines,
 )
 from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.formats.values import printed
+from bpa_ppl.formats.values import format_numbers
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import printed_labels, repeated
+from bpa_ppl.names import count_by_label, find_repeated
 from bpa_ppl.nbest import NBest
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
@@ -177,9 +177,9 @@ def write_lines(
     warn_about_ids(nbest)
     for sentence, identifier in enumerate(nbest.sentence_ids):
         rows = nbest.rows(sentence)
-        values = [printed(column, json=False) for column in nbest.features[rows].T]
+        values = [format_numbers(column, json=False) for column in nbest.features[rows].T]
         scores = [" ".join(map(str.__add__, labels, of)) for of in zip(*values, strict=True)]
-        totals = [] if nbest.totals is None else [printed(nbest.totals[rows], json=False)]
+        totals = [] if nbest.totals is None else [format_numbers(nbest.totals[rows], json=False)]
         before = [nbest.texts(sentence), *(column[rows] for column in between)]
         columns = [*before, scores, *totals, *(column[rows] for column in after)]
         for fields in zip(*columns, strict=True):
@@ -231,7 +231,7 @@ def _moses_labels(nbest: NBest) -> list[str]:
     renamed = [label.replace("_", ".") for label in labels]
     if renamed == labels:
         return labels
-    if repeated(filter(None, renamed)):
+    if find_repeated(filter(None, renamed)):
         problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
         raise DataError(problem, nbest.origin, code="duplicate")
     names = list_names(sorted({label.strip("= ") for label in labels if "_" in label}))
@@ -252,7 +252,7 @@ def _plain_labels(nbest: NBest) -> list[str]:
     >>> _plain_labels(from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
     ['my_lm= ']
     """
-    shape = printed_labels(nbest.feature_names)
+    shape = count_by_label(nbest.feature_names)
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:

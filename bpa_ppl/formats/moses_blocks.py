@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32, Int64
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
-from bpa_ppl.formats.streams import InputFile, decoded
-from bpa_ppl.formats.values import csv_columns, looks_numeric, values_of
+from bpa_ppl.formats.streams import InputFile, decode
+from bpa_ppl.formats.values import looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.names import expand, one_number, other_form
 
 #: One line of the format, for messages.
@@ -52,7 +52,7 @@ _BOM = b"\xef\xbb\xbf"
 _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
-class Layout(NamedTuple):
+class _Layout(NamedTuple):
     """The columns of a file, as its first lines show them.
 
     Attributes:
@@ -115,7 +115,7 @@ def read_lines(
         compiled = compiled or len(block) >= _ARROW_FROM
         columns = None
         with suppress(ValueError):
-            columns = compiled_block(block, first, parser) if compiled else None
+            columns = parse_block(block, first, parser) if compiled else None
         columns = columns or parser.block(block, first)
         yield columns
         first += len(columns.line)
@@ -171,10 +171,10 @@ class LineParser:
         with np.errstate(over="ignore"):
             columns = [*np.array(values, np.float32).T, *map(list, zip(*kept, strict=True))]
         lines = enumerate(texts, first)
-        strings = [decoded(text, self.options.origin, line).strip(" ") for line, text in lines]
+        strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]
         return self.layout.block(first, np.array(ids), strings, np.arange(len(rows)), columns)
 
-    def id_of(self, field: bytes, number: int) -> int:
+    def parse_id(self, field: bytes, number: int) -> int:
         """Return the id of a sentence.
 
         Raises:
@@ -197,7 +197,7 @@ class LineParser:
         """Return the id, the text, the tokens of numbers, and the fields that are kept."""
         layout = self.layout
         field, middle, scores, after = self._fields(line, number)
-        identifier = self.id_of(field, number)
+        identifier = self.parse_id(field, number)
         end = len(middle) - len(layout.between)
         between = middle[end:]
         if end < 1 or not all(self.is_aside(field) or not field.strip() for field in between):
@@ -218,7 +218,7 @@ class LineParser:
         elif after and looks_numeric(after[0]):
             raise self.error("a total score, but the first line has none", number)
         text = b" |||".join(middle[:end])
-        return identifier, text, printed, self._kept(between, after, number)
+        return identifier, text, printed, self._select_kept(between, after, number)
 
     def _fields(self, line: bytes, number: int) -> tuple[bytes, list[bytes], bytes, list[bytes]]:
         """Return the id, text and others, the features, and what follows.
@@ -229,11 +229,11 @@ class LineParser:
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
         if not at:
             few = len(fields) < 3
-            problem = f"only {counted(len(fields), 'field')}" if few else "no feature field"
+            problem = f"only {format_count(len(fields), 'field')}" if few else "no feature field"
             raise self.error(f"{problem}, but a line must read {SHAPE}", number)
         return fields[0], fields[1:at], fields[at], fields[at + 1 :]
 
-    def _layout(self, lines: list[bytes]) -> Layout:
+    def _layout(self, lines: list[bytes]) -> _Layout:
         """Return the columns that the first line shows; later lines show what empty fields are."""
         _, middle, scores, after = self._fields(lines[0], 1)
         counts = {label: len(values) for label, values in self._features(scores, 1).items()}
@@ -248,7 +248,7 @@ class LineParser:
             of_lines = (self._fields(line, number)[3] for number, line in enumerate(lines, 1))
             kinds.append(self._kind(fields[place] for fields in of_lines if len(fields) > place))
         kinds = [kind if kinds.index(kind) == i else _LEFT_OUT for i, kind in enumerate(kinds)]
-        layout = Layout(counts, has_total, tuple(kinds[:asides]), tuple(kinds[asides:]))
+        layout = _Layout(counts, has_total, tuple(kinds[:asides]), tuple(kinds[asides:]))
         for what, names in ((_BETWEEN, layout.between), (_AFTER, layout.after)):
             if _LEFT_OUT in names:
                 self._leave_out(what)
@@ -264,7 +264,7 @@ class LineParser:
         fitting = (name for name, of in self.patterns.items() if re.fullmatch(of, field))
         return next(fitting, _LEFT_OUT)
 
-    def _kept(self, between: list[bytes], after: list[bytes], number: int) -> list[str]:
+    def _select_kept(self, between: list[bytes], after: list[bytes], number: int) -> list[str]:
         """Return the fields that are kept, as printed, without spaces around them."""
         layout = self.layout
         if any(layout.after) and len(after) != len(layout.after):
@@ -285,7 +285,7 @@ class LineParser:
         parts = _LABEL.split(field)[1:]
         groups: dict[str, list[bytes]] = {}
         for printed, values in zip(parts[::2], parts[1::2], strict=True):
-            label = decoded(printed, self.options.origin, number)
+            label = decode(printed, self.options.origin, number)
             if label == _WORD_SCORES:
                 self._leave_out(f"{_WORD_SCORES}, which has a value for each word,")
                 continue
@@ -307,7 +307,7 @@ class LineParser:
             warn_user(f"{self.options.origin}: {what} left out")
 
 
-def compiled_block(block: bytes, first: int, parser: LineParser) -> Block:
+def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
     r"""Return the columns of a block, read by Arrow.
 
     Args:
@@ -319,7 +319,7 @@ def compiled_block(block: bytes, first: int, parser: LineParser) -> Block:
         ValueError: if `parser` has to read one of the lines.
 
     >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
-    >>> compiled_block(lines, 1, LineParser(ReadOptions("dev"), lines)).strings
+    >>> parse_block(lines, 1, LineParser(ReadOptions("dev"), lines)).strings
     ['a cat']
     """
     import pyarrow.compute as pc
@@ -337,7 +337,9 @@ def compiled_block(block: bytes, first: int, parser: LineParser) -> Block:
         return _texts(block, starts[field], ends[field])
 
     ids, texts = cells(0).dictionary_encode(), cells(1).dictionary_encode()
-    numbers = np.array([parser.id_of(text.encode(), first) for text in ids.dictionary.to_pylist()])
+    numbers = np.array(
+        [parser.parse_id(text.encode(), first) for text in ids.dictionary.to_pylist()]
+    )
     codes = np.frombuffer(block, np.uint8).copy()
     codes[ends[after - 1]] = _NEWLINE  # scores and total of a line are a line of their own
     lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]
@@ -354,8 +356,8 @@ def compiled_block(block: bytes, first: int, parser: LineParser) -> Block:
         if name:
             columns.append(column.to_pylist())
     strings = [text.strip(" ") for text in texts.dictionary.to_pylist()]
-    ids = numbers[values_of(ids.indices)]
-    return layout.block(first, ids, strings, values_of(texts.indices), columns)
+    ids = numbers[to_numpy(ids.indices)]
+    return layout.block(first, ids, strings, to_numpy(texts.indices), columns)
 
 
 def _field_bounds(block: bytes, width: int, parser: LineParser) -> tuple[Int64, Int64]:
@@ -409,17 +411,17 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
     if bytes(memoryview(lines)[: len(_BOM)]) == _BOM:
         raise ValueError("a byte-order mark, which Arrow would remove")
     try:
-        cells = csv_columns(lines, types)
+        cells = read_csv_columns(lines, types)
     except ValueError:  # values glued to labels, or several spaces
         split = (line.split(b" ") for line in lines.to_pybytes().replace(b"=", b"= ").split(b"\n"))
-        cells = csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
+        cells = read_csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
     columns = []
     for token, column in zip(tokens, cells, strict=True):
         if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):
             raise ValueError("other labels, or a line break in a line")
         if not token:
             with np.errstate(over="ignore"):
-                values = values_of(column).astype(np.float32)
+                values = to_numpy(column).astype(np.float32)
             if not np.all(np.isfinite(values)):
                 if parser.options.bad != "drop":
                     raise ValueError("not a finite 32-bit number")

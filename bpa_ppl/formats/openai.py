@@ -31,14 +31,27 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from bpa_ppl._runtime.messages import counted, log_info, warn_user
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.responses import Choice, Line, choices_of, line_of, start_of, without_reasoning
-from bpa_ppl.formats.samples import Samples, extractor, named, token_statistics, unfinished
+from bpa_ppl.formats.responses import (
+    Choice,
+    Line,
+    find_choices,
+    find_start,
+    parse_line,
+    without_reasoning,
+)
+from bpa_ppl.formats.samples import (
+    Samples,
+    explain_unfinished,
+    make_extractor,
+    name_prompts,
+    token_statistics,
+)
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import TOO_LARGE, json_keys, strict_values
+from bpa_ppl.formats.values import TOO_LARGE, json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
 _DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
@@ -79,7 +92,7 @@ class Openai(NBestFormat, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("extract", "source", "prompt_id"):
-            extractor(getattr(self, name), name)
+            make_extractor(getattr(self, name), name)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a line is a response of an API, a request, or an error in its place.
@@ -107,12 +120,12 @@ class Openai(NBestFormat, frozen=True):
         with suppress(ValueError, RecursionError):
             line = msgspec.json.decode(first_line) if keys or first_line[:1] == b"[" else {}
         if isinstance(line, list):
-            return bool(line) and all(choices_of(body) is not None for body in line)
+            return bool(line) and all(find_choices(body) is not None for body in line)
         if isinstance(line.get("text"), str) and "meta_info" not in keys:
             return False
         if {"request", "response"} <= keys or "error" in keys or line.get("object") == "error":
             return True
-        return any(choices_of(body) is not None for body in (line, line.get("response")))
+        return any(find_choices(body) is not None for body in (line, line.get("response")))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -145,9 +158,9 @@ class _Reader:
 
     def __init__(self, format: Openai, options: ReadOptions):
         self._format, self._options = format, options
-        self._source = extractor(format.source) if format.source else lambda text: text
-        self._prompt_id = extractor(format.prompt_id, "prompt_id")
-        self._extract = extractor(format.extract)
+        self._source = make_extractor(format.source) if format.source else lambda text: text
+        self._prompt_id = make_extractor(format.prompt_id, "prompt_id")
+        self._extract = make_extractor(format.extract)
         self._part = self._field if format.field else self._extract
         self._samples = Samples(options.origin, options.bad)
         self._places: dict[str | int, list[int]] = {}  # of the prompts of each request
@@ -162,7 +175,7 @@ class _Reader:
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
-        for line, number in _decoded(blocks, self._options.origin):
+        for line, number in _decode(blocks, self._options.origin):
             self._read(line, number)
         samples = self._samples
         if self._array > 1 and len(self._prompts) == 1:
@@ -174,7 +187,7 @@ class _Reader:
         if not any(samples.lines):
             raise self._options.error("empty: there are no responses in it", code="no-data")
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
-            problem = f"requests without a response: {named(absent)}"
+            problem = f"requests without a response: {name_prompts(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
         return samples.columns(self._ids(), origins=_MODEL)
 
@@ -182,18 +195,22 @@ class _Reader:
         """Report answers whose tokens are those of more than their texts, or may be."""
         origin = self._options.origin
         if self._shortened:
-            what = f"reasoning or a repeated prompt before {counted(self._shortened, 'answer')}"
+            what = (
+                f"reasoning or a repeated prompt before {format_count(self._shortened, 'answer')}"
+            )
             log_info(f"{origin}: {what} is left out of text and log-probabilities")
         if self._longer:
-            what = f"the log-probabilities of {counted(self._longer, 'answer')} are also those of "
-            what += "the reasoning or prompt before, which the texts lack: exclude the columns "
-            warn_user(f"{origin}: {what}logprob.sum, logprob.mean, logprob.min and length")
+            what = f"the log-probabilities of {format_count(self._longer, 'answer')} are also "
+            what += "those of the reasoning or prompt before, which the texts lack: exclude the "
+            warn_user(f"{origin}: {what}columns logprob.sum, logprob.mean, logprob.min and length")
         if self._unknown:
-            what = f"the first log-probability of {counted(self._unknown, 'answer')} is unknown: "
+            what = (
+                f"the first log-probability of {format_count(self._unknown, 'answer')} is unknown: "
+            )
             what += "if the prompts are repeated (echo), name the file of requests by the setting "
             warn_user(f"{origin}: {what}requests, or keep the field usage of the responses")
         elif self._missing:
-            what = f"a log-probability of {counted(self._missing, 'answer')} is unknown (null)"
+            what = f"a log-probability of {format_count(self._missing, 'answer')} is unknown (null)"
             log_info(f"{origin}: {what}: all of theirs are missing")
 
     def _read(self, line: Line, number: int) -> None:
@@ -204,7 +221,7 @@ class _Reader:
             remedy = "give such responses; a file of requests is named by the setting requests"
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
         self._batch = self._batch or line.response is not None
-        request = line if _prompts_of(line) != [None] or line.request is None else line.request
+        request = line if _find_prompts(line) != [None] or line.request is None else line.request
         places = self._places_of(line.custom_id, request, number, self._options)
         for place in places:
             samples.lines[place] = samples.lines[place] or number
@@ -224,7 +241,7 @@ class _Reader:
                 raise self._options.error(problem, number, "bad-response", "requests")
             self._together += 1
         if rest or (len(places) > 1 and choices[-1].index not in (None, len(choices) - 1)):
-            problem = f"{counted(len(choices), 'choice')} of {len(places)} prompts"
+            problem = f"{format_count(len(choices), 'choice')} of {len(places)} prompts"
             advice = "give the whole response, with as many for each prompt"
             raise self._options.error(f"{problem}: {advice}", number, "bad-response")
         for k, place in enumerate(places):
@@ -246,7 +263,7 @@ class _Reader:
             if name is None:
                 problem = f"the pattern of the prompt is not found in {quote(str(custom_id))}"
                 raise options.error(problem, number, "mismatch", "prompt_id")
-        prompts = _prompts_of(request)
+        prompts = _find_prompts(request)
         sources = [None if prompt is None else self._source(prompt) for prompt in prompts]
         places = self._places.setdefault(number if name is None else name, [])
         if self._format.requests and not places and options is self._options:
@@ -309,7 +326,7 @@ class _Reader:
             if choice.answer.is_refusal:
                 self._samples.leave_out("refusals", place, number)
             elif reason not in _DONE:
-                self._samples.leave_out(unfinished(choice.finish_reason), place, number)
+                self._samples.leave_out(explain_unfinished(choice.finish_reason), place, number)
             elif text is None:
                 self._samples.leave_out("answers without a text", place, number)
             elif part is None:
@@ -335,7 +352,7 @@ class _Reader:
         logprobs, logged = choice.token_logprobs, choice.logprobs
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
         if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
-            place = start_of(answer if prompt else answer.strip(), choice.tokens)
+            place = find_start(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
             self._longer += is_end and place is None and bool(logprobs or (logged and logged.mean))
             logprobs = logprobs[place or 0 :]
@@ -364,7 +381,7 @@ class _Reader:
             DataError: with file and line, if a line is not a request.
         """
         options = ReadOptions(origin_name(self._format.requests))
-        for line, number in _decoded(read_chunks(options.origin), options.origin):
+        for line, number in _decode(read_chunks(options.origin), options.origin):
             request = line.body if isinstance(line.body, Line) else line.request or line
             has_prompt = request.messages is not None or request.prompt is not None
             if line.custom_id is None or not has_prompt:
@@ -391,10 +408,10 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
-def _prompts_of(request: Line) -> list[str | None]:
+def _find_prompts(request: Line) -> list[str | None]:
     """Return the texts of the prompts of a request; None if one is not a text.
 
-    >>> _prompts_of(Line(prompt=["ein Haus", "eine Katze"])), _prompts_of(Line(prompt=[5, 7]))
+    >>> _find_prompts(Line(prompt=["ein Haus", "eine Katze"])), _find_prompts(Line(prompt=[5, 7]))
     (['ein Haus', 'eine Katze'], [None])
     """
     if request.messages is not None:
@@ -405,7 +422,7 @@ def _prompts_of(request: Line) -> list[str | None]:
     return [one if isinstance(one, str) else None for one in prompts] or [None]
 
 
-def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
+def _decode(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
     """Yield what each line says, and its number; blank lines are left out.
 
     Raises:
@@ -429,9 +446,9 @@ def _one(line: bytes, origin: str, number: int) -> Line:
         decoded = _DECODER.decode(line)
         if decoded.answer and (decoded.custom_id is not None or decoded.response is None):
             return decoded
-    values, _ = strict_values(line + b"\n", origin, number)
+    values, _ = parse_strictly(line + b"\n", origin, number)
     try:
-        return line_of(values[0])
+        return parse_line(values[0])
     except (msgspec.ValidationError, OverflowError, RecursionError) as error:
         problem, _, place = str(error).partition(" - at `$")
         where = f"{place.strip('.`')}: " if place else ""

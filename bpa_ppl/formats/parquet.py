@@ -15,9 +15,9 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.records import block_of_table
+from bpa_ppl.formats.records import parse_table
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
-from bpa_ppl.formats.writing import table_of
+from bpa_ppl.formats.writing import to_table
 from bpa_ppl.nbest import NBest
 
 _MAGIC = b"PAR1"
@@ -54,7 +54,7 @@ class Parquet(TableFormat, frozen=True):
         with file.on_disk() as path:
             first = 1
             for table in self._batches(path, options.origin):
-                yield block_of_table(options, table, first + np.arange(len(table)))
+                yield parse_table(options, table, first + np.arange(len(table)))
                 first += len(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
@@ -74,7 +74,7 @@ class Parquet(TableFormat, frozen=True):
         """
         from pyarrow import parquet
 
-        table = table_of(nbest)
+        table = to_table(nbest)
         with atomic_path(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=_BATCH)
 

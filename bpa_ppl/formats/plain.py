@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
@@ -23,15 +23,15 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
     AnyPath,
     InputFile,
+    access_error,
     atomic_writer,
-    decoded,
-    denied,
+    decode,
     read_chunks,
-    unpacked_name,
+    strip_compression,
 )
-from bpa_ppl.formats.values import lines_of_numbers, looks_numeric, printed
+from bpa_ppl.formats.values import format_numbers, looks_numeric, read_number_lines
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import expand, repeated
+from bpa_ppl.names import expand, find_repeated
 from bpa_ppl.nbest import NBest
 
 _NPY = ".npy"
@@ -68,7 +68,7 @@ class Plain(NBestFormat, frozen=True):
         scores = _read_columns(self._files(), options)
         count = 0
         for block in file.chunks():
-            text = decoded(block, options.origin, count + 1).replace("\r\n", "\n")
+            text = decode(block, options.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
             lines = np.arange(count, count + len(texts))
             _check_lengths(scores, count + len(texts), options.origin, " or more")
@@ -95,7 +95,9 @@ class Plain(NBestFormat, frozen=True):
         """
         files, names = self._files(), nbest.feature_names
         if len(files) != bool(names) or any(file.endswith(_NPY) for file in files):
-            problem = f"{counted(len(names), 'feature')}, which need one file of scores as text"
+            problem = (
+                f"{format_count(len(names), 'feature')}, which need one file of scores as text"
+            )
             if not names:
                 problem = "no features, so there is no file of scores"
             advice = "plain:list_size=50,scores=scores.txt"
@@ -107,7 +109,7 @@ class Plain(NBestFormat, frozen=True):
         if files:
             with atomic_writer(files[0]) as text:
                 text.write(" ".join(names) + "\n")
-                columns = map(printed, nbest.features.T)
+                columns = map(format_numbers, nbest.features.T)
                 text.writelines(" ".join(cells) + "\n" for cells in zip(*columns, strict=True))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -153,8 +155,8 @@ _Columns: TypeAlias = dict[str, tuple[str, npt.NDArray[Any]]]
 
 def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
     """Return the columns of files of scores, named as they say, else after the file."""
-    stems = [unpacked_name(path).stem for path in paths]
-    if repeated(stems):
+    stems = [strip_compression(path).stem for path in paths]
+    if find_repeated(stems):
         stems = [f"score{place}" for place in range(len(paths))]
     columns: _Columns = {}
     for path, stem in zip(paths, stems, strict=True):
@@ -176,19 +178,19 @@ def _read_scores(options: ReadOptions) -> tuple[tuple[str, ...], npt.NDArray[Any
     if not data:
         raise options.error("empty: give a score for each candidate", code="no-data")
     first, _, rest = data.partition(b"\n")
-    names = tuple(decoded(first, path, 1).split())
+    names = tuple(decode(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:
-        return (), _parsed(data, len(names), 1, options)
-    if repeated(names):
+        return (), _parse(data, len(names), 1, options)
+    if find_repeated(names):
         raise options.error("two columns have the same name: rename one", 1, "duplicate")
-    return names, _parsed(rest, len(names), 2, options)
+    return names, _parse(rest, len(names), 2, options)
 
 
 def _read_array(path: str) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise denied(path, error, "read") from error
+        raise access_error(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         problem = f"not an array of NumPy ({reason}): create it again"
@@ -200,7 +202,7 @@ def _read_array(path: str) -> npt.NDArray[Any]:
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
+def _parse(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
     """Return (lines, columns) the numbers of a text; infinity for those to be dropped.
 
     Args:
@@ -209,7 +211,7 @@ def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float6
         first: the number of the first line.
         options: how to read the file of scores.
     """
-    values = lines_of_numbers(data, width) if data and width else None
+    values = read_number_lines(data, width) if data and width else None
     if values is not None:
         return values
     rows = []

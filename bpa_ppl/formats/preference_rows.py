@@ -47,8 +47,8 @@ from itertools import chain
 from typing import Any
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, nearest
-from bpa_ppl.formats.values import NUMBER, OBJECT, kind_of, looks_numeric, number_or_inf, shown
+from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
+from bpa_ppl.formats.values import NUMBER, OBJECT, abbreviate, kind_of, looks_numeric, number_or_inf
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
@@ -114,7 +114,7 @@ _Names = Mapping[str, str]
 Fields = tuple[str, str, str]
 
 
-def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
+def find_answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
     """Return the fields of the two answers of a row, and that of the winner; None for other rows.
 
     Args:
@@ -125,9 +125,9 @@ def answer_fields(names: Collection[str], settings: _Names) -> Fields | None:
         the field of the winner, or of what is in its place, is empty if the names say which answer
         is preferred.
 
-    >>> answer_fields({"prompt", "chosen", "rejected"}, {}), answer_fields({"id"}, {})
+    >>> find_answer_fields({"prompt", "chosen", "rejected"}, {}), find_answer_fields({"id"}, {})
     (('chosen', 'rejected', ''), None)
-    >>> answer_fields({"winner", "response_1", "response_2"}, {})
+    >>> find_answer_fields({"winner", "response_1", "response_2"}, {})
     ('response_1', 'response_2', 'winner')
     """
     if TEXT in names or CANDIDATES in names:
@@ -158,7 +158,7 @@ def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[st
     >>> proposed_names(["chosen", "rejected"], [*row, "label"], row)
     {'chosen': 'response_A', 'rejected': 'response_B', 'winner': 'label', 'source': 'question'}
     """
-    near = {field: nearest(field, names, shared=True) for field in missing}
+    near = {field: find_nearest(field, names, shared=True) for field in missing}
     if CHOSEN in near and None in near.values():
         judged = next(filter(names.__contains__, _JUDGED), None)
         both = (judged and named_answers(names)) or (None, None)
@@ -171,7 +171,7 @@ def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[st
     candidates = record.get(near.get(CANDIDATES) or "")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
     if isinstance(first, dict) and TEXT not in first:
-        near[TEXT] = nearest(TEXT, first) or ("answer" if "answer" in first else None)
+        near[TEXT] = find_nearest(TEXT, first) or ("answer" if "answer" in first else None)
     return near
 
 
@@ -213,7 +213,7 @@ class _Row:
     def __init__(self, record: Mapping[str, Any], fields: Fields, wrong: _Error, settings: _Names):
         self.record, self.fields, self.judged, self.wrong = record, fields[:2], fields[2], wrong
         *self.names, self.judge = (settings.get(name, name) for name in fields)
-        self.marks = _marks(*self.names)
+        self.marks = _find_marks(*self.names)
         labels = [*enumerate(self.names), *enumerate(self.marks)]
         self.places = _PLACES | {label.lower(): place for place, label in labels}
 
@@ -223,14 +223,14 @@ class _Row:
         return self.wrong(message, parameter="bad")
 
 
-def pair_of(
+def parse_pair(
     record: Mapping[str, Any], fields: Fields, error: _Error, line: int, settings: _Names
 ) -> dict[str, Any]:
     """Return a row as a sentence with its answers as candidates.
 
     Args:
         record: the row.
-        fields: of the two answers and of the winner, as from `answer_fields`.
+        fields: of the two answers and of the winner, as from `find_answer_fields`.
         error: makes an error of a message, the line, and a code.
         line: of the row.
         settings: names of fields in the file that are others in the row, by these.
@@ -240,11 +240,11 @@ def pair_of(
             it has no judgement or no answer.
 
     >>> row = {"prompt": "Un chat", "chosen": ["a"], "rejected": ["b", "c"]}
-    >>> pair = pair_of(row, answer_fields(row, {}), DataError, 1, {})
+    >>> pair = parse_pair(row, find_answer_fields(row, {}), DataError, 1, {})
     >>> pair["source"], pair["rankings"]
     ('Un chat', [[0, [1, 2]]])
     >>> row = {"model_a": "X", "model_b": "Y", "winner": "tie", "score_a": 2, "score_b": 1}
-    >>> pair_of(row, answer_fields(row, {}), DataError, 1, {})["candidates"]
+    >>> parse_pair(row, find_answer_fields(row, {}), DataError, 1, {})["candidates"]
     [{'text': 'X', 'system': 'X', 'score': 2}, {'text': 'Y', 'system': 'Y', 'score': 1}]
     """
     row = _Row(record, fields, partial(error, line=line, code="bad-line"), settings)
@@ -265,7 +265,7 @@ def pair_of(
         judgement = _judgement(row, columns)
     if prompt is not None:
         judgement[SOURCE] = _answer(_up_to_user(prompt), prompt_field, row)[TEXT]
-    elif (source := _shared_source([*chain(*sides)])) is not None:
+    elif (source := _find_source([*chain(*sides)])) is not None:
         judgement[SOURCE] = source
     named = [(name, of) for name, side in zip(row.names, sides, strict=True) for of in side]
     answers = zip([_answer(answer, name, row) for name, answer in named], columns, strict=True)
@@ -296,10 +296,10 @@ def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
 
 
 @lru_cache
-def _marks(one: str, other: str) -> tuple[str, str]:
+def _find_marks(one: str, other: str) -> tuple[str, str]:
     """Return the parts of the names of two answers by which they differ.
 
-    >>> _marks("human_ref_A", "human_ref_B"), _marks("chosen_text", "rejected_text")
+    >>> _find_marks("human_ref_A", "human_ref_B"), _find_marks("chosen_text", "rejected_text")
     (('A', 'B'), ('chosen', 'rejected'))
     """
     if one[:-1] == other[:-1]:
@@ -359,7 +359,7 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
         preferences = [[place, 1 - place]] if place != _TIED else []
         return {PREFERENCES: preferences, TIES: [] if preferences else [[0, 1]]}
     labels = (MODEL_A, MODEL_B) if MODEL_A in row.record else row.names
-    problem, advice = f"{row.judge} is {shown(winner)}", f"write {', '.join(labels)} or tie"
+    problem, advice = f"{row.judge} is {abbreviate(winner)}", f"write {', '.join(labels)} or tie"
     if isinstance(winner, bool) or math.isfinite(_number(winner)):
         raise row.wrong(f"{problem}: {advice}")
     raise row.unusable(problem, advice)
@@ -375,7 +375,7 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
             return None if all(named) else named.index(True)
         verdicts = {*_VERDICT.findall(winner)}
         label = verdicts.pop() if len(verdicts) == 1 else winner.strip(" []()")
-        place = _TIED if label == "C" != winner else _labelled(label.lower(), row.places)
+        place = _TIED if label == "C" != winner else _find_label(label.lower(), row.places)
         if place is not None:
             return place
         winner = label
@@ -391,13 +391,13 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     return int(number) if number in (0, 1) else None
 
 
-def _labelled(label: str, places: Mapping[str, int]) -> int | None:
+def _find_label(label: str, places: Mapping[str, int]) -> int | None:
     """Return the place of an answer by its mark or name, or by an order of both, such as a>b."""
     mark = label if label in places else _KIND_OF_ANSWER.sub("", label, count=1)
     if mark in places or label.startswith(_TIE):
         return places.get(mark, _TIED)
     if order := _ORDER.fullmatch(label):
-        one, other = (_labelled(order[group], places) for group in (1, 3))
+        one, other = (_find_label(order[group], places) for group in (1, 3))
         if {one, other} == {0, 1}:
             return _TIED if "=" in order[2] else one if ">" in order[2] else other
     return None
@@ -422,7 +422,9 @@ def _answers_in(row: _Row, prompt: Any) -> tuple[Any, list[list[Any]]]:
         sides = [[_conversation(answer, row) for answer in side] for side in answers]
     for name, value, side in zip(row.names, values, sides, strict=True):
         if row.judged and len(side) > 1:
-            problem = f"{name} is {shown(value)}, {len(side)} answers: write one text, or turns "
+            problem = (
+                f"{name} is {abbreviate(value)}, {len(side)} answers: write one text, or turns "
+            )
             raise row.wrong(f"{problem}with a {_ROLE} and a {_CONTENT}")
         if not side:
             raise row.unusable(f"{name} is [], no answer")
@@ -446,16 +448,16 @@ def _conversation(answer: Any, row: _Row) -> Any:
     if isinstance(answer, list):
         turns = list(map(_turn, answer))
         with_roles = any(isinstance(turn, dict) and _ROLE in turn for turn in turns)
-        return turns if with_roles or not _is_answer(turns) else _joined(answer)
+        return turns if with_roles or not _is_answer(turns) else _join(answer)
     if not isinstance(answer, str):
         return _turn(answer)
     if answer.lstrip()[:1] in {"[", "{"}:
-        parsed = _parsed(answer) if any(key in answer for key in _SPEAKERS) else None
+        parsed = _parse(answer) if any(key in answer for key in _SPEAKERS) else None
         if _is_conversation(parsed):
             return _conversation(parsed, row)
         names = any(of in answer and text in answer for of, text in _FORMS)
         if (names and _BEGUN.match(answer)) or _PRINTED.fullmatch(answer):
-            what = f"a {'conversation' if names else 'list of texts'}, {shown(answer)}"
+            what = f"a {'conversation' if names else 'list of texts'}, {abbreviate(answer)}"
             raise row.wrong(f"{what}, that is not JSON: write it by json.dumps")
     if re.match(r'\s*"\[\s*\{\s*""', answer):
         problem = "a conversation in a cell that is quoted: read the file as tsv:quoted=true"
@@ -476,18 +478,18 @@ def _turn(turn: Any) -> Any:
             names = dict(zip(form, (_ROLE, _CONTENT), strict=True))
             turn = {names.get(name, name): value for name, value in turn.items()}
     if isinstance(turn.get(_CONTENT), list):
-        turn = turn | {_CONTENT: _joined(turn[_CONTENT])}
+        turn = turn | {_CONTENT: _join(turn[_CONTENT])}
     return turn | {_ROLE: turn[_ROLE].lower()} if isinstance(turn.get(_ROLE), str) else turn
 
 
-def _joined(parts: list[Any]) -> str | None:
+def _join(parts: list[Any]) -> str | None:
     """Return the texts of the parts of a text as one, or None if no part has a text."""
     values = [part.get(TEXT) if isinstance(part, dict) else part for part in parts]
     texts = [value for value in values if isinstance(value, str)]
     return "".join(texts) if texts else None
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     """Return the value that a text of JSON, or a literal of Python, has; None for other texts."""
     for parse in () if _PRINTED.fullmatch(text) else (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
@@ -503,7 +505,7 @@ def lists_in(texts: Sequence[Any]) -> list[list[str | None]] | None:
     """
     if not all(t.lstrip()[:1] == "[" if isinstance(t, str) else isinstance(t, list) for t in texts):
         return None
-    lists = [_parsed(text) if isinstance(text, str) else text for text in texts]
+    lists = [_parse(text) if isinstance(text, str) else text for text in texts]
     usual = {str, type(None)}
     are_lists = all(isinstance(of, list) and of and usual.issuperset(map(type, of)) for of in lists)
     return lists if are_lists else None
@@ -547,7 +549,7 @@ def _has_turns(answer: Any) -> bool:
     return isinstance(answer, list) and {*map(type, answer)} == {dict}
 
 
-def _shared_source(answers: list[Any]) -> str | None:
+def _find_source(answers: list[Any]) -> str | None:
     """Return the last message before the answers, if both conversations have the same ones."""
     before = [turns[:-1] for turns in answers if _has_turns(turns)]
     given = [[t.get(_CONTENT) for t in of if t.get(_ROLE) in (None, *_OTHERS)] for of in before]
@@ -568,6 +570,6 @@ def _answer(answer: Any, name: str, row: _Row) -> dict[str, Any]:
     if not isinstance(fields.get(key), str):
         rule = f"not a text, or an object with a {TEXT} or {_CONTENT}: write turns with a {_ROLE} "
         if last is None or fields.get(key, "") is None:
-            raise row.unusable(f"{name} is {shown(answer)}, no answer")
-        raise row.wrong(f"{name} is {shown(answer)}, {rule}and a {_CONTENT}")
+            raise row.unusable(f"{name} is {abbreviate(answer)}, no answer")
+        raise row.wrong(f"{name} is {abbreviate(answer)}, {rule}and a {_CONTENT}")
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}

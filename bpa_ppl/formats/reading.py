@@ -9,16 +9,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaError, DataError, UsageError, quote
-from bpa_ppl.formats.block import ID, TEXT, ColumnNames, ReadOptions, is_name, names_inside, nearest
+from bpa_ppl.formats.block import (
+    ID,
+    TEXT,
+    ColumnNames,
+    ReadOptions,
+    find_nearest,
+    is_name,
+    names_inside,
+)
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.preference_rows import named_answers, proposed_names
-from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.schema import Schema, checked_first_id
+from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
+from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.separated import Csv, Tsv, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys, looks_numeric
@@ -183,16 +191,16 @@ def iter_nbest(
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     chosen = None if format == AUTO else resolve_format(format)
-    one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(origin_name(path), bad, checked_first_id(first_id))
-    lines = {} if references is None else {"reference": references_of(references)}
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
+    options = ReadOptions(origin_name(path), bad, check_first_id(first_id))
+    lines = {} if references is None else {"reference": load_references(references)}
     if sources is not None:
-        lines["source"] = sources_of(sources)
+        lines["source"] = load_sources(sources)
     file = InputFile(path)
 
     def tables() -> Iterator[NBest]:
-        reader = _format_of(file, chosen)
-        schema = schema_of(reader, options)
+        reader = _find_format(file, chosen)
+        schema = make_schema(reader, options)
         blocks = reader.blocks(file, schema.options)
         yield from Builder(schema, lines, empty).lists(blocks, chunk)
 
@@ -213,10 +221,10 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     'moses'
     """
     chosen = None if format == AUTO else resolve_format(format)
-    return NBEST_FORMATS.name_of(_format_of(InputFile(path), chosen))
+    return NBEST_FORMATS.name_of(_find_format(InputFile(path), chosen))
 
 
-def schema_of(reader: NBestFormat, options: ReadOptions) -> Schema:
+def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
     settings = (getattr(reader, name, None) for name in ("mean_over", "exclude"))
     mean_over, exclude = ((of,) if isinstance(of, str) else of for of in settings)
@@ -229,20 +237,20 @@ def schema_of(reader: NBestFormat, options: ReadOptions) -> Schema:
     )
 
 
-def _format_of(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
+def _find_format(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
     """Return the format of a file or folder, if it is not known."""
     if isinstance(file.path, str | Path) and os.path.isdir(file.path):
-        kinds = [kind() for _, kind in NBEST_FORMATS.loaded()] if reader is None else [reader]
+        kinds = [kind() for _, kind in NBEST_FORMATS.load()] if reader is None else [reader]
         for of_folder in kinds:
             if of_folder.detect_folder(Path(file.path)):
                 return of_folder
     line = file.first_line  # also raises if the file is empty, or a folder
-    return reader or _detected(file, line)
+    return reader or _detect(file, line)
 
 
-def _detected(file: InputFile, line: bytes) -> NBestFormat:
+def _detect(file: InputFile, line: bytes) -> NBestFormat:
     """Return the first format that detects the first line of a file."""
-    for _, kind in NBEST_FORMATS.loaded():
+    for _, kind in NBEST_FORMATS.load():
         if kind().detect(line):
             return kind()
     for regex, problem in _REMEDIES.items():
@@ -253,7 +261,7 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
         problem = "the first line is not the header, which is in the second one: remove it"
         raise DataError(problem, file.origin, 1, code="unknown-format")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
-    nearest, problem = nearest_format(line, suffix, file.head)
+    nearest, problem = find_nearest_format(line, suffix, file.head)
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}); the nearest is "
         f"{nearest}, but {problem}: correct this, or build the lists in Python with "
@@ -290,7 +298,7 @@ def _table_problem(line: bytes) -> str:
     return ""
 
 
-def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
+def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
     A table that has the required columns under other names comes first, if the first lines are
@@ -303,12 +311,12 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         suffix: the ending of the name of the file, such as `.csv`.
         head: the first lines, if there are more.
 
-    >>> nearest_format(b'{"chosen": "a cat"}')
+    >>> find_nearest_format(b'{"chosen": "a cat"}')
     ('jsonl', "it has no field rejected (its fields are 'chosen')")
-    >>> nearest_format(b"id,lm"), nearest_format(b"a cat")[0]
+    >>> find_nearest_format(b"id,lm"), find_nearest_format(b"a cat")[0]
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
-    usual = next((name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes), "")
+    usual = next((name for name, kind in NBEST_FORMATS.load() if suffix in kind.suffixes), "")
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
@@ -317,10 +325,10 @@ def nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[st
         return "jsonl", whole
     record = json.loads(line) if json_keys(line) else {}
     fits, inside = [], [name for name in names_inside(record) if "." in name]
-    for name, kind in NBEST_FORMATS.loaded():
+    for name, kind in NBEST_FORMATS.load():
         reader = kind()
         names = reader.field_names(line)
-        usual_names = [nearest(field, names, shared=True) for field in (ID, TEXT)]
+        usual_names = [find_nearest(field, names, shared=True) for field in (ID, TEXT)]
         cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
         is_numeric = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
         if is_numeric and not usual_names[1]:

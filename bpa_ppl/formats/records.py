@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import SINGLE, Int64, members, plain_members, plain_values, values_in
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.arrays import (
+    SINGLE,
+    Int64,
+    to_members,
+    to_plain_members,
+    to_plain_values,
+    values_in,
+)
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -34,9 +41,9 @@ from bpa_ppl.formats.block import (
     ColumnNames,
     ReadOptions,
 )
-from bpa_ppl.formats.preference_rows import SETTINGS, Fields, answer_fields, pair_of
-from bpa_ppl.formats.values import NUMBER, kind_of, shown, single_array, values_of
-from bpa_ppl.names import label_of, repeated
+from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
+from bpa_ppl.formats.values import NUMBER, abbreviate, combine_chunks, kind_of, to_numpy
+from bpa_ppl.names import find_repeated, label_of
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
@@ -47,17 +54,17 @@ IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 _LISTS = (REFERENCE, REFERENCES)
 
 
-def block_of_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
+def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
-    >>> block_of_records([{"id": 0, "text": "a", "lm": -1}]).candidates
+    >>> parse_records([{"id": 0, "text": "a", "lm": -1}]).candidates
     {'text': ['a'], 'lm': array([-1.])}
     """
     if hasattr(records, "__arrow_c_stream__"):
         return _frame_columns(records, options)
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
-        columns = [_members(_listed(values), rule) for values in records.values()]
+        columns = [_members(_to_list(values), rule) for values in records.values()]
         try:
             rows = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
@@ -91,18 +98,18 @@ def _are_plain(records: list[Any]) -> bool:
 def _plain_record(record: Any) -> Any:
     """Return a record of plain values; `RecordReader` converts those of candidates by column."""
     if not isinstance(record, dict) or not isinstance(record.get(CANDIDATES), list):
-        return plain_values(record)
-    candidates = plain_members(record[CANDIDATES])
-    return plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
+        return to_plain_values(record)
+    candidates = to_plain_members(record[CANDIDATES])
+    return to_plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
 
 
-def _listed(values: Any) -> Any:
+def _to_list(values: Any) -> Any:
     """Return a column that is an array, or like one, as a list; and any other as it is."""
-    return plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
+    return to_plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
 
 
 def _members(values: Any, rule: str) -> list[Any]:
-    return members(values, "records", rule)
+    return to_members(values, "records", rule)
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> Block:
@@ -113,18 +120,18 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
     except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
         levels = getattr(getattr(frame, "index", None), "names", ())
         index = [name for name in levels if name is not None]
-        if twice := repeated(map(str, (*index, *getattr(frame, "columns", ())))):
-            raise _repeated_column(options, twice) from error
+        if twice := find_repeated(map(str, (*index, *getattr(frame, "columns", ())))):
+            raise _repetition_error(options, twice) from error
         # Columns of pandas may have values of any types.
         if hasattr(frame, "columns") and hasattr(frame, "reset_index"):
             frame = frame.reset_index() if index else frame
-            return block_of_records(frame.rename(columns=str).to_dict("records"), options)
+            return parse_records(frame.rename(columns=str).to_dict("records"), options)
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}: convert it to numbers "
         raise DataError(f"{problem}or texts", parameter="records") from error
     # What pandas calls an index without a name, which is no column of the user's.
     unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
-    return block_of_table(options, table.drop_columns(unnamed))
+    return parse_table(options, table.drop_columns(unnamed))
 
 
 class RecordReader:
@@ -187,7 +194,7 @@ class RecordReader:
         numbers = np.array(lines, np.int64)
         if not self.nested:
             columns = self._columns(records, lines)
-            sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
+            sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
             candidates = {n: v for n, v in columns.items() if n not in sentences}
             return Block(candidates, sentences, np.arange(len(records)), numbers)
         sizes = list(map(len, lists))
@@ -196,7 +203,7 @@ class RecordReader:
         if len(parents):
             candidates = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
-        sentences = {n: plain_members(v) for n, v in fields if n != CANDIDATES}
+        sentences = {n: to_plain_members(v) for n, v in fields if n != CANDIDATES}
         dropped = tuple(self._dropped)
         return Block(candidates, sentences, parents, numbers, nested=True, dropped=dropped)
 
@@ -219,7 +226,7 @@ class RecordReader:
         records: list[dict[Any, Any]] = []
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
-                raise self._error(f"{shown(record)} is not an object with fields", line)
+                raise self._error(f"{abbreviate(record)} is not an object with fields", line)
             if self._names.any:
                 record = self._names.fields(record)
                 if not records:
@@ -242,7 +249,7 @@ class RecordReader:
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
         if {TEXT, CANDIDATES}.isdisjoint(record):
-            self._pair = self._pair or answer_fields(record, self._names.names)
+            self._pair = self._pair or find_answer_fields(record, self._names.names)
             if self._pair is not None:
                 return self._answers(record, line, self._pair)
         name = TEXT if TEXT in record else CANDIDATES
@@ -250,8 +257,10 @@ class RecordReader:
         kinds: Any = dict if isinstance(texts, dict) else list | tuple
         # A whole table, or single values in brackets.
         if isinstance(texts, kinds) and isinstance(record.get(ID), kinds):
-            problem = f"{ID} is {shown(record[ID])}, not a single one: write each row as an object "
-            problem += "(pandas: to_json(orient='records', lines=True); R: toJSON, auto_unbox=TRUE)"
+            problem = f"{ID} is {abbreviate(record[ID])}, not a single one: write each row as an "
+            problem += (
+                "object (pandas: to_json(orient='records', lines=True); R: toJSON, auto_unbox=TRUE)"
+            )
             raise self._error(problem, line)
         if not isinstance(texts, list | tuple):
             return record
@@ -261,8 +270,8 @@ class RecordReader:
         for field in [n for n, values in lists.items() if len(values) != len(texts)]:
             values = lists.pop(field)  # of the sentence, unless they are numbers
             if values and {kind_of(value) for value in values if value is not None} == {NUMBER}:
-                numbers = counted(len(values), "number")
-                problem = f"{numbers} in {field} for {counted(len(texts), 'candidate')}"
+                numbers = format_count(len(values), "number")
+                problem = f"{numbers} in {field} for {format_count(len(texts), 'candidate')}"
                 raise self._error(f"{problem}: give each candidate one", line)
         lists[TEXT] = lists.pop(name)
         rows = zip(*lists.values(), strict=True)
@@ -273,7 +282,7 @@ class RecordReader:
     def _answers(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
-            return pair_of(record, fields, self._error, line, self._names.names)
+            return parse_pair(record, fields, self._error, line, self._names.names)
         except DataError as error:
             if self._bad != "drop" or error.parameter != "bad":
                 raise
@@ -288,10 +297,10 @@ class RecordReader:
         if value is None:
             return []
         if not isinstance(candidates, list | tuple):
-            raise self._error(f"{CANDIDATES} is {shown(value)}, not a list of objects", line)
+            raise self._error(f"{CANDIDATES} is {abbreviate(value)}, not a list of objects", line)
         for place, candidate in enumerate(candidates):
             if not isinstance(candidate, dict):
-                problem = f"{CANDIDATES}[{place}] is {shown(candidate)}"
+                problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}"
                 raise self._error(f"{problem}, not an object with a text", line)
         return list(map(self._names.fields, candidates)) if self._names.any else candidates
 
@@ -304,9 +313,9 @@ class RecordReader:
         for name, values in self._values(objects, lines, prefix):
             column, types = prefix + name, set(map(type, values))
             if not types <= {float, int}:
-                values = plain_members(values)
+                values = to_plain_members(values)
                 types = set(map(type, values))
-            if types <= {float, int} and not is_of_sentence(column) and column != TEXT:
+            if types <= {float, int} and not belongs_to_sentence(column) and column != TEXT:
                 self._add(columns, column, self._numbers(values), lines)
                 continue
             if dict in types and not column.startswith(OF_SENTENCE):
@@ -338,7 +347,7 @@ class RecordReader:
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""
     ) -> Iterator[tuple[str, list[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
-        columns = _columns_of_alike(objects) if self._used is None else {}
+        columns = _read_alike(objects) if self._used is None else {}
         for name in columns or dict.fromkeys(chain.from_iterable(objects)):
             if self._used is not None and f"{prefix}{name}" not in self._used:
                 continue
@@ -369,7 +378,7 @@ class RecordReader:
         columns[name] = values
 
 
-def _columns_of_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:
+def _read_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:
     """Return the columns of objects that have the same fields; nothing if they differ."""
     if len(set(map(len, objects))) > 1:
         return {}
@@ -379,17 +388,17 @@ def _columns_of_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]
         return {}
 
 
-def is_of_sentence(name: str) -> bool:
+def belongs_to_sentence(name: str) -> bool:
     """Return whether a field is one of the sentence where a record is a candidate.
 
-    >>> is_of_sentence("reference[0]"), is_of_sentence("sentence.doc"), is_of_sentence("lm")
-    (True, True, False)
+    >>> [belongs_to_sentence(name) for name in ("reference[0]", "sentence.doc", "lm")]
+    [True, True, False]
     """
     names = (ID, SOURCE, REFERENCES)
     return name in names or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
-def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = None) -> Block:
+def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = None) -> Block:
     """Return the columns of a table; a file has one or several, with the same columns.
 
     Args:
@@ -402,7 +411,7 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
-    >>> block_of_table(ReadOptions("dev.parquet"), table).candidates
+    >>> parse_table(ReadOptions("dev.parquet"), table).candidates
     {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
     """
     import pyarrow as pa
@@ -410,21 +419,21 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     flat = table
     while any(pa.types.is_struct(kind) for kind in flat.schema.types):
         flat = flat.flatten()  # fields of objects have names with dots
-    if twice := repeated(flat.column_names):
-        raise _repeated_column(options, twice)
+    if twice := find_repeated(flat.column_names):
+        raise _repetition_error(options, twice)
     for field in table.schema:
-        if "period" in _extension_of(field):
+        if "period" in _find_extension(field):
             problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
             raise options.error(f"{problem}numbers with a unit", code="wrong-type")
     lines = np.arange(1, len(table) + 1) if lines is None else lines
     columns_of_both = (*table.schema, *flat.schema)
     has_id = ID in options.names.names or ID in table.column_names
-    index = _index_of(table.schema) if has_id else ()
+    index = _find_index(table.schema) if has_id else ()
     usual = options.names.usual([field.name for field in columns_of_both], index)
     fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     named = not options.names.names.keys().isdisjoint(SETTINGS)
-    if nested or named or answer_fields(fields, {}):
+    if nested or named or find_answer_fields(fields, {}):
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())
@@ -433,12 +442,12 @@ def block_of_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = 
     candidates: dict[str, Any] = {}
     sentences: dict[str, Any] = {}
     for name in table.column_names:
-        columns = sentences if is_of_sentence(name) else candidates
-        columns[name] = _column(single_array(table[name]), numbers=columns is candidates)
+        columns = sentences if belongs_to_sentence(name) else candidates
+        columns[name] = _column(combine_chunks(table[name]), numbers=columns is candidates)
     return Block(candidates, sentences, np.arange(len(table)), lines)
 
 
-def _index_of(schema: pa.Schema) -> list[str]:
+def _find_index(schema: pa.Schema) -> list[str]:
     """Return the numeric columns that pandas has written as an index, but for ids and the like."""
     import pyarrow as pa
 
@@ -446,18 +455,19 @@ def _index_of(schema: pa.Schema) -> list[str]:
     return [
         field.name
         for field in schema
-        if field.name in index and not (is_of_sentence(field.name) or field.name in (TEXT, TOTAL))
+        if field.name in index
+        and not (belongs_to_sentence(field.name) or field.name in (TEXT, TOTAL))
         if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
     ]
 
 
-def _extension_of(field: pa.Field) -> str:
+def _find_extension(field: pa.Field) -> str:
     """Return the name of the extension type of a column, also of one that is not registered."""
     name = getattr(field.type, "extension_name", "")
     return str(name) or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
 
 
-def _repeated_column(options: ReadOptions, names: Iterable[str]) -> DataError:
+def _repetition_error(options: ReadOptions, names: Iterable[str]) -> DataError:
     return options.error(f"two columns {min(names)}: rename one", code="duplicate")
 
 
@@ -476,9 +486,9 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     if numbers and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         floats = types.is_float32(kind) or types.is_float64(kind)
-        return values_of(column.cast(kind if floats else pa.float64(), safe=False))
+        return to_numpy(column.cast(kind if floats else pa.float64(), safe=False))
     if types.is_integer(kind) and not column.null_count:
-        return list(values_of(column.cast(kind)).tolist())
+        return list(to_numpy(column.cast(kind)).tolist())
     if types.is_string_view(kind):
         if types.is_dictionary(column.type):
             texts = column.dictionary.cast(pa.string())
@@ -488,4 +498,4 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
         return list(column.to_pylist())
     encoded = column.cast(kind).dictionary_encode()
     strings = [*encoded.dictionary.to_pylist(), None]
-    return [strings[i] for i in values_of(encoded.indices, missing=-1).tolist()]
+    return [strings[i] for i in to_numpy(encoded.indices, missing=-1).tolist()]

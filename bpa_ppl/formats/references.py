@@ -24,12 +24,12 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arrays import members, to_texts
-from bpa_ppl._runtime.messages import counted, log_info, warn_user
+from bpa_ppl._runtime.arrays import to_members, to_texts
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
-from bpa_ppl.formats.values import strict_values
+from bpa_ppl.formats.values import parse_strictly
 from bpa_ppl.names import (
     id_key,
     natural_order,
@@ -72,22 +72,22 @@ class SentenceLines(NamedTuple):
         return cls(to_references(value), "the text")
 
 
-def references_of(references: AnyReferences) -> SentenceLines:
+def load_references(references: AnyReferences) -> SentenceLines:
     """Return references: those of files, or as they are.
 
     Raises:
         DataError: as `read_references`.
         UsageError: if they are neither files nor references.
 
-    >>> references_of([("the cat",), ["a dog", "one dog"]]).lines
+    >>> load_references([("the cat",), ["a dog", "one dog"]]).lines
     (('the cat',), ('a dog', 'one dog'))
-    >>> references_of({"7": "the cat"}).lines
+    >>> load_references({"7": "the cat"}).lines
     {7: ('the cat',)}
     """
     if isinstance(references, Mapping):
         return SentenceLines.of_references(references)
     single = isinstance(references, str | PurePath)
-    files: list[Any] = [references] if single else members(references, "references")
+    files: list[Any] = [references] if single else to_members(references, "references")
     if not all(isinstance(path, str | PurePath) for path in files):
         return SentenceLines.of_references(files)
     texts = isinstance(references, list | tuple) and all(isinstance(path, str) for path in files)
@@ -95,17 +95,17 @@ def references_of(references: AnyReferences) -> SentenceLines:
         problem = f"there is no file of references {files[0]}"
         advice = "check the name, or give the references as one tuple for each sentence"
         raise UsageError(f"{problem}: {advice}", parameter="references", code="missing-file")
-    return SentenceLines(_references_in(files), ", ".join(map(origin_name, files)))
+    return SentenceLines(_read_entries(files), ", ".join(map(origin_name, files)))
 
 
-def sources_of(sources: AnySources) -> SentenceLines:
+def load_sources(sources: AnySources) -> SentenceLines:
     """Return source sentences: those of a file, or as they are.
 
     Raises:
         DataError: if the file cannot be read, or its lines have ids or markup.
         UsageError: if they are neither.
 
-    >>> sources_of(["un chat"]).lines
+    >>> load_sources(["un chat"]).lines
     ('un chat',)
     """
     if not isinstance(sources, str | PurePath):
@@ -132,14 +132,14 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
     [('a cat sat', 'a cat sat')]
     """
     files = [paths] if isinstance(paths, str) or not isinstance(paths, Sequence) else list(paths)
-    references = _references_in(files)
+    references = _read_entries(files)
     if isinstance(references, dict):
         problem = "its lines begin with ids: give the file itself as the references of lists"
         raise DataError(problem, origin_name(files[0]), code="mismatch")
     return references
 
 
-def _references_in(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tuple[str, ...]]:
+def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tuple[str, ...]]:
     """Return the references of each sentence, or by id if the files have ids."""
     if not paths:
         problem = "no file of references: give at least one"
@@ -243,7 +243,7 @@ class _File:
         like = len(list(filter(_LIKE_OBJECT.match, self.texts)))
         if self.texts[0] in ("{", "[") or 2 * max(objects, like) >= len(self.texts):
             block = "\n".join([*self.lines, ""]).encode()
-            records, numbers = strict_values(block, self.origin, 1, REFERENCES)
+            records, numbers = parse_strictly(block, self.origin, 1, REFERENCES)
             return list(map(self._of_record, records, numbers))
         for number, of_line in zip(self.numbers, keys, strict=True):
             if not _FIELDS.isdisjoint(of_line or ()):
@@ -311,11 +311,11 @@ class _File:
         if 2 * len(list(filter(_MARKUP.match, texts))) > len(texts):
             problem = "segments of SGML or XML: give the texts without the markup, one a line"
             raise self.error(problem, first)
-        if (note := _numbers_before(texts)) and is_reference:
+        if (note := _find_numbers(texts)) and is_reference:
             advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
             advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"
             raise self.error(f"{note}: {advice}", first)
-        if note := note or _labels_in(texts):
+        if note := note or _find_labels(texts):
             advice = "write `id<TAB>text`" if is_reference else "remove them"
             warn_user(f"{self.origin}: {note}: if these are ids, {advice}")
         self._check_quotes(texts, first)
@@ -355,7 +355,7 @@ _ITEM = re.compile(r"([0-9]{1,18})\.(?:\s|$)")
 _AFTER_ID = re.compile(r"[\s,;|]+")
 
 
-def _numbers_before(texts: Sequence[str]) -> str:
+def _find_numbers(texts: Sequence[str]) -> str:
     """Return which lines begin with what looks like ids; an empty text if they do not."""
     matches = [match for text in texts if (match := _NUMBERED.match(text))]
     numbers, prefixes = [int(match[2]) for match in matches], {match[1] for match in matches}
@@ -368,7 +368,7 @@ def _numbers_before(texts: Sequence[str]) -> str:
     return ""
 
 
-def _labels_in(texts: Sequence[str]) -> str:
+def _find_labels(texts: Sequence[str]) -> str:
     """Return which words of the lines may be ids, since they have digits and are different."""
     before = [text.split(None, 1)[0] for text in texts if " " in text]
     after = [f"({word})" for text in texts if (word := _id_after(text))]
@@ -519,7 +519,7 @@ class Pairing:
         if self._least == self.first_id + 1:
             yield f"no list for the first {self.what}, id {self.first_id}: {self._if_counted}"
         elif not self._names and len(entries) > count > 0:
-            lists = f"lists for {counted(count, 'sentence')}, but {origin} has {len(entries)}"
+            lists = f"lists for {format_count(count, 'sentence')}, but {origin} has {len(entries)}"
             yield f"{lists} {self.what}s: the others are not used"
         if not self._names:
             return
@@ -656,7 +656,9 @@ class ReferenceNotes:
             three = slice(place - 1, place + 2)
             if all(references[three]) and len(set(references[three])) == 3:
                 own = words[place]
-                fits = [max(_overlap(own, ref) for ref in refs) for refs in of_references[three]]
+                fits = [
+                    max(_measure_overlap(own, ref) for ref in refs) for refs in of_references[three]
+                ]
                 self._fits += [fits] if len(set(fits)) > 1 else []
 
     def notes(self) -> Iterator[str]:
@@ -669,10 +671,10 @@ class ReferenceNotes:
             problem = "every reference is blank: give those of this text"
             raise DataError(problem, self.origin, parameter="references", code="missing-references")
         if self._without and self._lists:
-            absent = f"no reference for {counted(len(self._without), 'sentence')}"
+            absent = f"no reference for {format_count(len(self._without), 'sentence')}"
             yield f"{absent}, the first of id {self._without[0]}: `adapt` leaves such lists out"
         if self._blank:
-            blank = f"{counted(len(self._blank), 'sentence')} with a blank reference"
+            blank = f"{format_count(len(self._blank), 'sentence')} with a blank reference"
             yield f"{blank}, the first of id {self._blank[0]}: a translation without words"
         if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
             strange = f"{self._strange} of {self._lists} lists have no word in common with their "
@@ -696,7 +698,7 @@ class ReferenceNotes:
             yield f"{differ}: convert both to NFC"
 
 
-def _overlap(words: set[str], other: set[str]) -> float:
+def _measure_overlap(words: set[str], other: set[str]) -> float:
     """Return the share of words in common."""
     return 2 * len(words & other) / max(len(words) + len(other), 1)
 

@@ -183,20 +183,21 @@ class Line(msgspec.Struct, gc=False):
         return None if error is None else str(error)
 
 
-def line_of(value: Any) -> Line:
+def parse_line(value: Any) -> Line:
     """Return what a line of any server or batch says, with its answers as choices.
 
     Raises:
         msgspec.ValidationError: if a field is of another type.
 
-    >>> line_of({"response": "a cat", "done": True, "done_reason": "stop"}).choices[0].message.text
+    >>> line = {"response": "a cat", "done": True, "done_reason": "stop"}
+    >>> parse_line(line).choices[0].message.text
     'a cat'
-    >>> line_of({"key": "r-1", "error": {"message": "too slow"}}).custom_id
+    >>> parse_line({"key": "r-1", "error": {"message": "too slow"}}).custom_id
     'r-1'
     >>> [choice.answer.text for choice in line_of([{"generated_text": t} for t in "ab"]).choices]
     ['a', 'b']
     """
-    if value and isinstance(value, list) and all(answers := list(map(choices_of, value))):
+    if value and isinstance(value, list) and all(answers := list(map(find_choices, value))):
         prompts = {f"{_get(of, 'prompt')} {_get(of, 'meta_info', 'prompt_tokens')}" for of in value}
         shared = {name: _get(value[0], name) for name in ("model", "prompt")}
         value = {**shared, "choices": list(chain(*answers)), "array": len(prompts)}
@@ -205,13 +206,13 @@ def line_of(value: Any) -> Line:
         for name in filter(fields.__contains__, names):
             fields.setdefault(usual, fields.pop(name))
     for name in ("body", "request"):
-        fields[name] = _request_of(fields.get(name))
+        fields[name] = _find_request(fields.get(name))
     response = fields.get("response")
     bodies: tuple[Any, ...] = (value, response, _get(response, "body"), _get(response, "message"))
     if any("choices" in body for body in bodies[:3] if isinstance(body, dict)):
         return msgspec.convert(fields, Line)
     for body in bodies:
-        if (choices := choices_of(body)) is not None:
+        if (choices := find_choices(body)) is not None:
             shared = {n: body[n] for n in ("error", "prompt", "usage") if body.get(n) is not None}
             shared["model"] = _get(body, "model") or _get(body, "model_version")
             answered = {"response": None, "body": None, "choices": choices}
@@ -226,17 +227,17 @@ def line_of(value: Any) -> Line:
     return msgspec.convert(fields if isinstance(value, dict) else value, Line)
 
 
-def choices_of(body: Any) -> Any:
+def find_choices(body: Any) -> Any:
     """Return the answers in a response as objects of choices; None if it is no response.
 
-    >>> choices_of({"content": " a cat", "stop": True, "stop_type": "eos"})[0]["message"]
+    >>> find_choices({"content": " a cat", "stop": True, "stop_type": "eos"})[0]["message"]
     {'content': ' a cat'}
     """
     if not isinstance(body, dict):
         return None
     parts = [_get(one, "content", "parts") for one in _list(body, "candidates")]
     if any(parts) or _get(body, "usage_metadata") is not None:
-        return _of_candidates(body)
+        return _parse_candidates(body)
     if body.keys() == {"generated_text"}:
         return _of_generated(body)
     shapes = [of for names, of in _SHAPES if body.keys() >= names]
@@ -245,7 +246,7 @@ def choices_of(body: Any) -> Any:
     return shapes[0](body) if shapes else None
 
 
-def _of_output(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_output(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of the Responses API, without its items of reasoning and tools."""
     messages = [item for item in _list(body, "output") if _get(item, "type") == "message"]
     content = [part for message in messages for part in _list(message, "content")]
@@ -254,7 +255,7 @@ def _of_output(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [_choice(content, reason, tokens)]
 
 
-def _of_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers of Gemini; its packages write names in snake case."""
     choices = []
     for one in _list(body, "candidates"):
@@ -264,14 +265,14 @@ def _of_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
     return choices
 
 
-def _of_message(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_message(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of Ollama, to a chat or to a prompt."""
     message = body.get("message") or {**body, "content": body.get("response")}
     choice = _choice(None, body.get("done_reason"), body.get("logprobs"))
     return [{**choice, "message": message} if body["done"] else {"delta": body}]
 
 
-def _of_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of llama.cpp to a prompt."""
     tokens = list(map(_token, _list(body, "completion_probabilities")))
     reason = "limit" if body.get("stopped_limit") else body.get("stop_type")
@@ -332,12 +333,12 @@ def _of_cohere(body: dict[str, Any]) -> list[dict[str, Any]]:
 #: What returns the answers of a server, by the fields that show it.
 _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"choices"}, itemgetter("choices")),
-    ({"output", "object"}, _of_output),
-    ({"output", "status"}, _of_output),
+    ({"output", "object"}, _parse_output),
+    ({"output", "status"}, _parse_output),
     ({"content", "stop_reason"}, lambda of: [_choice(of["content"], of["stop_reason"])]),
-    ({"message", "done"}, _of_message),
-    ({"response", "done"}, _of_message),
-    ({"content", "stop"}, _of_completion),
+    ({"message", "done"}, _parse_message),
+    ({"response", "done"}, _parse_message),
+    ({"content", "stop"}, _parse_completion),
     ({"message", "finish_reason", "usage"}, _of_cohere),
 )
 #: The same for those without an id, by the path of a field.
@@ -368,7 +369,7 @@ def _token(one: Any) -> dict[str, Any]:
     return {"token": token, "logprob": logprob}
 
 
-def _request_of(body: Any) -> Any:
+def _find_request(body: Any) -> Any:
     """Return a request with messages or a prompt, of the Responses API or Gemini too."""
     given = _get(body, "input")
     if isinstance(given, str):
@@ -407,12 +408,12 @@ def without_reasoning(text: str) -> str:
     return text
 
 
-def start_of(answer: str, tokens: Sequence[str]) -> int | None:
+def find_start(answer: str, tokens: Sequence[str]) -> int | None:
     """Return the place of the first token of an answer, before which a model may have reasoned.
 
     None if the tokens do not show it.
 
-    >>> start_of("42", ["42", "?", "</think>", "4", "2", "<|end|>"]), start_of("42", ["4"])
+    >>> find_start("42", ["42", "?", "</think>", "4", "2", "<|end|>"]), find_start("42", ["4"])
     (3, None)
     """
     marks = [place for place, token in enumerate(tokens, 1) if token.strip() in _THOUGHT]

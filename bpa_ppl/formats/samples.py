@@ -22,13 +22,13 @@ from bpa_ppl._runtime.arrays import (
     Float64,
     Int32,
     Int64,
-    flat,
+    flatten,
     intern,
-    members,
     to_floats,
+    to_members,
     to_texts,
 )
-from bpa_ppl._runtime.messages import counted, log_info, warn_user
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.nbest import NBest
@@ -57,17 +57,17 @@ def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
     return total, total / len(logprobs), min(logprobs), len(logprobs)
 
 
-def block_of_samples(texts: Any, logprobs: Any) -> Block:
+def build_block(texts: Any, logprobs: Any) -> Block:
     """Return the columns of samples in memory; the arguments are those of `from_samples`.
 
-    >>> block_of_samples([["a", "a"]], [[[-0.5], [-0.5]]]).candidates["count"]
+    >>> build_block([["a", "a"]], [[[-0.5], [-0.5]]]).candidates["count"]
     array([2.])
     """
-    lists = [to_texts(group, "texts", "sample") for group in members(texts, "texts")]
+    lists = [to_texts(group, "texts", "sample") for group in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     if not sum(sizes):
         raise UsageError("there are no texts: give at least one", parameter="texts", code="no-data")
-    tokens = [()] * sum(sizes) if logprobs is None else flat(logprobs, sizes, "logprobs")
+    tokens = [()] * sum(sizes) if logprobs is None else flatten(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):
         samples.add_prompt(number + 1)
@@ -194,9 +194,11 @@ class Samples:
         missing = (np.nan,) * len(statistics)
         table = np.array([missing if of is None else of for of in numbers], np.float64)
         _warn_about(dict(zip(statistics, table.T, strict=True)), file)
-        rows, counts = _merged(table[:, 0], parents, index, origin)
+        rows, counts = _merge(table[:, 0], parents, index, origin)
         if repeats := len(index) - len(rows):
-            repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
+            repeated = (
+                f"{repeats:,} of {format_count(len(index), 'answer')} repeat another one of their"
+            )
             log_info(f"{file}: {repeated} prompt: they are merged, and {COUNT} is their number")
         candidates: dict[str, Any] = {TEXT: index[rows]}
         for name, column in zip(statistics, table[rows].T, strict=True):
@@ -223,7 +225,9 @@ class Samples:
         if not self._left_out:
             return
         reasons = self._left_out.items()
-        parts = [f"{reason}: {named(of)}{self._details.get(reason, '')}" for reason, of in reasons]
+        parts = [
+            f"{reason}: {name_prompts(of)}{self._details.get(reason, '')}" for reason, of in reasons
+        ]
         if self._bad == "drop":
             warn_user(f"{self._file}: left out: {'; '.join(parts)}")
             return
@@ -232,19 +236,19 @@ class Samples:
         raise DataError(message, self._file, self._first, parameter="bad", code=code)
 
 
-def unfinished(reason: object) -> str:
+def explain_unfinished(reason: object) -> str:
     """Return why an answer that ended for some reason, such as its length, is left out.
 
-    >>> unfinished("length")
+    >>> explain_unfinished("length")
     "answers whose finish_reason is 'length'"
     """
     return f"answers whose finish_reason is {quote(str(reason))}"
 
 
-def named(labels: Sequence[str]) -> str:
+def name_prompts(labels: Sequence[str]) -> str:
     """Return a number of prompts with the names of the first ones.
 
-    >>> named(["a", "b"]), named(list("abcdefg"))
+    >>> name_prompts(["a", "b"]), name_prompts(list("abcdefg"))
     ('2 (a, b)', '7 (a, b, c, d, e, …)')
     """
     distinct = list(dict.fromkeys(labels))
@@ -253,7 +257,7 @@ def named(labels: Sequence[str]) -> str:
     return f"{len(labels):,} ({', '.join([*shown, *more])})"
 
 
-def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str | None]:
+def make_extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str | None]:
     """Return a function that finds the wanted part of a text; None if it is not there.
 
     Args:
@@ -264,7 +268,7 @@ def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str |
     Raises:
         UsageError: if it is not a regular expression.
 
-    >>> extractor("<t>(.*)</t>")("Here you are: <t>a cat</t>"), extractor("")(" a cat ")
+    >>> make_extractor("<t>(.*)</t>")("Here you are: <t>a cat</t>"), make_extractor("")(" a cat ")
     ('a cat', 'a cat')
     """
     if not pattern:
@@ -288,7 +292,7 @@ def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:
     """Warn about log-probabilities that cannot be, or that stand for an unknown one."""
     none = np.empty(0)
     sums, minima = (columns.get(STATISTICS[place], none) for place in (0, 2))
-    answers = counted(len(sums), "answer")
+    answers = format_count(len(sums), "answer")
     if number := np.count_nonzero(sums > _ROUNDING):
         problem = f"the log-probabilities of {number:,} of {answers} are positive"
         warn_user(f"{origin}: {problem}: check whether the server writes costs in their place")
@@ -298,7 +302,7 @@ def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:
         warn_user(f"{origin}: {problem}, which servers write for an unknown one: {remedy}")
 
 
-def _merged(logprobs: Float64, parents: Int64, index: Int32, origins: Int32) -> tuple[Int64, Int64]:
+def _merge(logprobs: Float64, parents: Int64, index: Int32, origins: Int32) -> tuple[Int64, Int64]:
     """Return the most probable of equal answers to each prompt, and the number of equal ones.
 
     Args:

@@ -62,11 +62,11 @@ from bpa_ppl.formats.values import (
     NUMBER,
     OBJECT,
     WORDS,
+    abbreviate,
     kind_of,
     looks_numeric,
     means_missing,
     number_or_inf,
-    shown,
 )
 from bpa_ppl.names import id_key, label_of, one_number, other_form
 from bpa_ppl.nbest import Which, take
@@ -114,13 +114,13 @@ class Rows(NamedTuple):
         return self._replace(**{name: take(getattr(self, name), rows) for name in names})
 
 
-def checked_first_id(first_id: Any) -> int:
+def check_first_id(first_id: Any) -> int:
     """Return the id of the first sentence, if it is an integer that ids of 64 bits can follow.
 
     Raises:
         UsageError: if it is not.
 
-    >>> checked_first_id(1)
+    >>> check_first_id(1)
     1
     """
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
@@ -268,7 +268,7 @@ class Schema:
             details = {"parameter": "bad"}
         elif not number:
             what, details = "a number: correct it", {"code": "missing-feature"}
-        return self._error_at(block, name, row, f"is {shown(value)}, not {what}", **details)
+        return self._error_at(block, name, row, f"is {abbreviate(value)}, not {what}", **details)
 
     def _candidates(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -281,7 +281,9 @@ class Schema:
                     if value is None:
                         raise self._error_at(block, TEXT, row, "is missing")
                     if not isinstance(value, str):
-                        raise self._error_at(block, TEXT, row, f"is {shown(value)}, not a text")
+                        raise self._error_at(
+                            block, TEXT, row, f"is {abbreviate(value)}, not a text"
+                        )
                 continue
             self._kinds[name] = kind = self._kind(block, name, values)
             if kind == NUMBER:
@@ -322,14 +324,14 @@ class Schema:
                 in_bytes = isinstance(value, bytes) and looks_numeric(value)
                 if in_bytes or isinstance(value, complex | np.complexfloating):
                     what = "a number as bytes" if in_bytes else "a complex number: give a real one"
-                    raise self._error_at(block, name, row, f"is {shown(value)}, {what}")
+                    raise self._error_at(block, name, row, f"is {abbreviate(value)}, {what}")
                 if kind == WORDS:
                     self._note_numbers(block, name, row, values)
                 current = kind
                 self._no_number[name] = self._value_at(block, name, row)
             elif kind == NUMBER:
                 other = self._no_number.get(name, "the candidates before have none")
-                problem = f"is {shown(value)}, a number, and {other}"
+                problem = f"is {abbreviate(value)}, a number, and {other}"
                 problem += ": give the field one type" + self.options.names.or_exclude(name)
                 raise self._error_at(block, name, row, problem)
             elif kind != current:
@@ -375,7 +377,7 @@ class Schema:
     def _value_at(self, block: Block, name: str, row: int) -> str:
         """Return what a field of one candidate is, for messages."""
         record = int(block.line[block.parent[row]])
-        value = shown(block.candidates[name][row])
+        value = abbreviate(block.candidates[name][row])
         return f"{self._place(block, name, row)} of record {record} is {value}"
 
     def _place(self, block: Block, name: str, row: int) -> str:
@@ -450,7 +452,7 @@ class Schema:
             if name == SOURCE:
                 for value, line in zip(values, block.line, strict=True):
                     if not (value is None or isinstance(value, str)):
-                        raise self._error(f"{name} is {shown(value)}, not a text", line)
+                        raise self._error(f"{name} is {abbreviate(value)}, not a text", line)
                 columns[name] = values
             elif name == REFERENCES or label_of(name) == REFERENCE:
                 references[name] = self._texts(block, name, values)
@@ -474,7 +476,9 @@ class Schema:
             absent = value is None or (value == "" and not self._typed)
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-                raise self._error(f"{name} is {shown(value)}, not a text or a list of texts", line)
+                raise self._error(
+                    f"{name} is {abbreviate(value)}, not a text or a list of texts", line
+                )
             lists.append(tuple(texts))
         return lists
 

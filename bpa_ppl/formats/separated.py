@@ -24,26 +24,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl._runtime.messages import counted, warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, is_name
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, answer_fields, lists_in
-from bpa_ppl.formats.records import block_of_table, is_of_sentence
-from bpa_ppl.formats.streams import InputFile, decoded, line_count
+from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_fields, lists_in
+from bpa_ppl.formats.records import belongs_to_sentence, parse_table
+from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
     DECIMAL_COMMA,
     NO_NUMBER,
     TOO_LARGE,
-    csv_table,
+    combine_chunks,
+    format_numbers,
     looks_numeric,
     means_missing,
-    printed,
-    single_array,
-    values_of,
+    read_csv_table,
+    to_numpy,
 )
-from bpa_ppl.formats.writing import all_texts, sentence_columns, written
-from bpa_ppl.names import repeated
+from bpa_ppl.formats.writing import are_texts, expand_sentence_columns, select_writable
+from bpa_ppl.names import find_repeated
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Csv(TableFormat, frozen=True):
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
-        return _header_cells(first_line, _separator_of(first_line, self.separators))
+        return _header_cells(first_line, _find_separator(first_line, self.separators))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
@@ -107,9 +107,9 @@ class Csv(TableFormat, frozen=True):
         id,text,reference,lm
         0,"a, b",the cat,-1.5
         """
-        columns = written(nbest, True, _fits, all_texts, typed=self.typed)
-        of_sentences = sentence_columns(nbest, columns, lists=False)
-        numbers = [printed(values, missing="") for values in columns.numbers.values()]
+        columns = select_writable(nbest, True, _fits, are_texts, typed=self.typed)
+        of_sentences = expand_sentence_columns(nbest, columns, lists=False)
+        numbers = [format_numbers(values, missing="") for values in columns.numbers.values()]
         of_rows = [*numbers, *columns.extras.values()]
         ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
         for sentence in range(len(nbest)):
@@ -149,10 +149,10 @@ class Tsv(Csv, frozen=True):
     quoted: bool = False
 
 
-def _separator_of(first_line: bytes, separators: str) -> str:
+def _find_separator(first_line: bytes, separators: str) -> str:
     """Return the separator by which a header has the most cells; the first in case of a tie.
 
-    >>> _separator_of(b"id;text;lm", ",;")
+    >>> _find_separator(b"id;text;lm", ",;")
     ';'
     """
     return max(separators, key=lambda mark: len(_header_cells(first_line, mark)))
@@ -191,7 +191,7 @@ class _Reader:
             if not (self._header or self._begun):
                 self._choose_separator(block.partition(b"\n")[0])
             data, self._begun = self._begun + block, b""
-            decoded(data, self.options.origin, self._line)
+            decode(data, self.options.origin, self._line)
             self._note_quotes(data)
             data = self._without_returns(data)
             if not self._header:
@@ -199,7 +199,7 @@ class _Reader:
             if self._header:
                 table, lines = self._rows(data)
                 if len(lines):
-                    yield block_of_table(self.options, self._converted(table, lines), lines)
+                    yield parse_table(self.options, self._converted(table, lines), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
@@ -207,7 +207,7 @@ class _Reader:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _choose_separator(self, first_line: bytes) -> None:
-        self.separator = _separator_of(first_line, self._separators)
+        self.separator = _find_separator(first_line, self._separators)
         self._quoted = self._quoted or first_line.startswith(b'"')
         if self.separator != self._separators[0]:
             self._decimal = ""
@@ -255,7 +255,7 @@ class _Reader:
         while not any(header := next(reader)):
             begin, start = reader.line_num, file.tell()
         self._line += begin
-        if reader.line_num > line_count(data):
+        if reader.line_num > count_lines(data):
             self._begun = data[start:]
             return b""
         self._check_header(header, self._line)
@@ -273,14 +273,14 @@ class _Reader:
         invalid: list[Any] = []
         types = dict.fromkeys(names, pa.string())
         options: dict[str, Any] = {"quoted": self._quoted, "invalid": invalid}
-        table = csv_table(data + end.encode(), self.separator, types, **options)
+        table = read_csv_table(data + end.encode(), self.separator, types, **options)
         wrong = np.array([row.number - 1 for row in invalid], np.int64)
-        count, newlines = len(table) + len(invalid), line_count(data)
+        count, newlines = len(table) + len(invalid), count_lines(data)
         right = np.delete(np.arange(count), wrong)
         breaks = np.zeros(count, np.int64)  # inside the cells of each record
         if count <= newlines:
             for column in table.columns:
-                breaks[right] += values_of(compute.count_substring(column, "\n"))
+                breaks[right] += to_numpy(compute.count_substring(column, "\n"))
             breaks[wrong] = [row.text.count("\n") for row in invalid]
         begins = np.arange(count) + np.cumsum(breaks) - breaks
         lines, last = self._line + begins, int(begins[-1])
@@ -289,7 +289,7 @@ class _Reader:
             cells = row.text.rstrip("\r").split(self.separator)
             if line == lines[-1] or empty.issuperset(cells):
                 continue
-            problem = f"{counted(row.actual_columns, 'cell')}, but the header has {len(names)}"
+            problem = f"{format_count(row.actual_columns, 'cell')}, but the header has {len(names)}"
             mark = quote(self.separator)
             remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
             if not self._quoted:
@@ -300,7 +300,7 @@ class _Reader:
         if last < newlines:
             self._begun = b"\n".join(data.split(b"\n")[last:])
         self._line += last
-        lengths = [values_of(compute.binary_length(column)) for column in table.columns]
+        lengths = [to_numpy(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
         # Arrow imports pandas where it converts a value of Python, as `pa.array` does.
         bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
@@ -310,11 +310,13 @@ class _Reader:
     def _check_header(self, header: list[str], line: int) -> None:
         names = self.options.names
         named = not set(names.names.values()).isdisjoint(header)
-        if not (named or answer_fields(header, names.names)) and (problem := missing_names(header)):
+        if not (named or find_answer_fields(header, names.names)) and (
+            problem := missing_names(header)
+        ):
             raise self.options.error(problem, line, "missing-column", "format")
         if not header[0]:
             header[0] = _INDEX_NAME + ".1" * sum(name.startswith(_INDEX_NAME) for name in header)
-        for odd in [*([""] if "" in header else []), *repeated(header)]:
+        for odd in [*([""] if "" in header else []), *find_repeated(header)]:
             problem = f"two columns {odd} in the header: rename one"
             if not odd:
                 problem = "a column without a name in the header: name or remove it (pandas: "
@@ -322,7 +324,7 @@ class _Reader:
             raise self.options.error(problem, line, "bad-name")
         self._header, self._usual = header, names.usual(header)
         columns = self._usual.values()
-        self._answers = answer_fields(columns, names.names) or ()
+        self._answers = find_answer_fields(columns, names.names) or ()
         pairs = self._answers or not names.names.keys().isdisjoint(SETTINGS)
         names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
@@ -333,8 +335,8 @@ class _Reader:
 
         columns = {}
         for name, usual in self._usual.items():
-            column = single_array(table[name])
-            as_it_is = usual == TEXT or is_of_sentence(usual)
+            column = combine_chunks(table[name])
+            as_it_is = usual == TEXT or belongs_to_sentence(usual)
             if self._numeric.get(name) is None:
                 first = self._with_point(_first(map(str, column)))
                 number = looks_numeric(first) and "_" not in first
@@ -364,7 +366,7 @@ class _Reader:
                 self._note_missing(name, column, lines, missing)
             with suppress(pa.ArrowInvalid):
                 numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
-                if self._decimal and np.all(np.abs(values_of(numbers, missing=0)) < TOO_LARGE):
+                if self._decimal and np.all(np.abs(to_numpy(numbers, missing=0)) < TOO_LARGE):
                     return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
         values = [
@@ -431,7 +433,7 @@ def missing_names(cells: Sequence[str]) -> str | None:
 
 def _fits(values: Sequence[Any]) -> bool:
     """Return whether a column of candidates reads back as texts."""
-    texts = all_texts(values) and _MISSING not in values
+    texts = are_texts(values) and _MISSING not in values
     return texts and bool(_first(values)) and not looks_numeric(_first(values))
 
 

@@ -41,10 +41,10 @@ from typing import Any
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
-from bpa_ppl.formats.format import NBestFormat, blocks_of_records
-from bpa_ppl.formats.streams import InputFile, read_chunks, text_lines, unpacked_name
+from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
+from bpa_ppl.formats.streams import InputFile, read_chunks, strip_compression, text_lines
 from bpa_ppl.formats.values import looks_numeric
-from bpa_ppl.names import repeated
+from bpa_ppl.names import find_repeated
 
 _SCORE, _TOKEN = "score", "token"
 _BLANKS = " \t\r\f\v"
@@ -92,8 +92,8 @@ class Kaldi(NBestFormat, frozen=True):
         """
         files = [self.scores] if isinstance(self.scores, str) and self.scores else self.scores
         has_score = not files if self.score is None else self.score
-        names = [unpacked_name(path).name for path in files]
-        if doubled := repeated([*names, *[_SCORE] * has_score]):
+        names = [strip_compression(path).name for path in files]
+        if doubled := find_repeated([*names, *[_SCORE] * has_score]):
             problem = f"two columns would have the name {quote(doubled[0])}: rename a file"
             raise UsageError(problem, parameter="scores", code="duplicate")
         tables: dict[str, dict[str, float]] = {}
@@ -171,7 +171,7 @@ class Espnet(NBestFormat, frozen=True):
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
             raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
-        return blocks_of_records(
+        return iter_record_blocks(
             chain.from_iterable(_records(part, options) for part in parts), options
         )
 

@@ -44,7 +44,7 @@ _BOM = b"\xef\xbb\xbf"
 _PART = ".bpa-"  # begins the names of temporary files
 
 
-class Codec(NamedTuple):
+class _Codec(NamedTuple):
     """One kind of compression.
 
     Attributes:
@@ -61,21 +61,21 @@ class Codec(NamedTuple):
 
 
 #: By the ending of the names of such files.
-CODECS = {
-    ".gz": Codec(
+_CODECS = {
+    ".gz": _Codec(
         "gzip",
         b"\x1f\x8b",
         lambda: isal_zlib.decompressobj(31),
         # Without name and time, so that equal content gives equal files.
         lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
     ),
-    ".xz": Codec("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
-    ".zst": Codec(
+    ".xz": _Codec("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
+    ".zst": _Codec(
         "zstd", b"\x28\xb5\x2f\xfd", zstd.ZstdDecompressor, partial(zstd.ZstdFile, mode="wb")
     ),
 }
 _CORRUPT: Any = (isal_zlib.error, lzma.LZMAError, zstd.ZstdError)
-_MAGICS = tuple(codec.magic for codec in CODECS.values())
+_MAGICS = tuple(codec.magic for codec in _CODECS.values())
 
 
 def origin_name(source: AnyInput) -> str:
@@ -100,17 +100,17 @@ def file_suffix(path: AnyPath) -> str:
     >>> file_suffix("dev.CSV"), file_suffix("dev.jsonl.gz"), file_suffix("dev.gz"), file_suffix("-")
     ('.csv', '.jsonl', '', '')
     """
-    return unpacked_name(path).suffix.lower()
+    return strip_compression(path).suffix.lower()
 
 
-def unpacked_name(path: AnyPath) -> PurePath:
+def strip_compression(path: AnyPath) -> PurePath:
     """Return the name of a file without the ending of compression.
 
-    >>> str(unpacked_name("dev.txt.gz"))
+    >>> str(strip_compression("dev.txt.gz"))
     'dev.txt'
     """
     name = PurePath(path)
-    return name.with_suffix("") if name.suffix in CODECS else name
+    return name.with_suffix("") if name.suffix in _CODECS else name
 
 
 class InputFile:
@@ -174,7 +174,7 @@ class InputFile:
         Raises:
             DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
         """
-        return _chunks_of_text(self._all_chunks(), self.origin, size)
+        return _iter_text_chunks(self._all_chunks(), self.origin, size)
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
@@ -216,22 +216,22 @@ def read_chunks(path: AnyInput) -> Iterator[bytes]:
     ...     print(b"".join(read_chunks(file.name)))
     b'one\ntwo\n'
     """
-    return _chunks_of_text(_plain_bytes(path), origin_name(path))
+    return _iter_text_chunks(_plain_bytes(path), origin_name(path))
 
 
-def beginning_of(path: AnyInput) -> bytes:
+def read_beginning(path: AnyInput) -> bytes:
     r"""Return the first bytes of a file, unpacked as by `read_chunks`, text or not.
 
-    >>> beginning_of([b"a cat"])
+    >>> read_beginning([b"a cat"])
     b'a cat\n'
     """
     return next(_plain_bytes(path), b"")
 
 
-def line_count(block: bytes) -> int:
+def count_lines(block: bytes) -> int:
     r"""Return the number of newlines, five times as fast as `bytes.count`.
 
-    >>> line_count(b"a cat\na dog\n")
+    >>> count_lines(b"a cat\na dog\n")
     2
     """
     import numpy as np
@@ -239,14 +239,14 @@ def line_count(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
 
-def _chunks_of_text(
+def _iter_text_chunks(
     chunks: Iterator[bytes], origin: str, size: int | None = None
 ) -> Iterator[bytes]:
     before = 0
     for block in _whole_lines(chunks, size or _BLOCK):
         _check_text(block, origin, before)
         yield block
-        before += line_count(block)
+        before += count_lines(block)
 
 
 def _check_text(block: bytes, origin: str, before: int = 0) -> None:
@@ -298,7 +298,7 @@ def read_text(path: AnyInput) -> str:
     café
     """
     data = b"".join(_plain_bytes(path, _WHOLE_GIB))
-    text = decoded(data, path, 1)
+    text = decode(data, path, 1)
     _check_text(data, origin_name(path))
     return text
 
@@ -320,13 +320,13 @@ def read_lines(path: AnyInput) -> list[str]:
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
-def decoded(data: bytes, path: AnyInput, line: int) -> str:
+def decode(data: bytes, path: AnyInput, line: int) -> str:
     r"""Return bytes as text; they begin in the given line of the file.
 
     Raises:
         DataError: naming the line, if they are not UTF-8.
 
-    >>> decoded(b"caf\xc3\xa9", "dev.ref", 1)
+    >>> decode(b"caf\xc3\xa9", "dev.ref", 1)
     'café'
     """
     try:
@@ -342,14 +342,14 @@ def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
     r"""Yield the lines of blocks of whole lines, without their ends (`\n` or `\r\n`).
 
     Raises:
-        DataError: as `decoded`.
+        DataError: as `decode`.
 
     >>> list(text_lines([b"a cat\r\na dog\n"], "dev"))
     ['a cat', 'a dog']
     """
     first = 1
     for block in blocks:
-        lines = decoded(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
+        lines = decode(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
         yield from lines
         first += len(lines)
 
@@ -424,7 +424,7 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
     ...     print((Path(folder) / "a.txt").read_text(), len(os.listdir(folder)))
     done 1
     """
-    with _named_errors(path), _part(path) as (temporary, finish):
+    with _name_errors(path), _part(path) as (temporary, finish):
         yield temporary
         finish()
 
@@ -439,7 +439,7 @@ def require_writable(path: AnyPath) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: /no/such/folder/posterior.nc: no such folder: check the path
     """
-    with _named_errors(path), _part(path):
+    with _name_errors(path), _part(path):
         pass
 
 
@@ -524,7 +524,7 @@ def _print_file(file: Path) -> None:
 
 
 @contextmanager
-def _named_errors(*paths: AnyPath) -> Iterator[None]:
+def _name_errors(*paths: AnyPath) -> Iterator[None]:
     """Convert errors of the system about outputs into ours, which name them."""
     try:
         yield
@@ -535,7 +535,7 @@ def _named_errors(*paths: AnyPath) -> Iterator[None]:
         if name is not None and _PART not in str(name) and str(name) not in map(str, paths):
             raise  # the error is about another file
         names = ("<standard output>" if _is_standard(path) else str(path) for path in paths)
-        raise denied(", ".join(names), error, "written") from error
+        raise access_error(", ".join(names), error, "written") from error
 
 
 @contextmanager
@@ -588,7 +588,7 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
     ...     print(sorted(os.listdir(folder)))
     ['a', 'b']
     """
-    with _named_errors(*paths), ExitStack() as parts:
+    with _name_errors(*paths), ExitStack() as parts:
         temporaries = [parts.enter_context(_part(path)) for path in paths]
         with ExitStack() as files:
             pairs = zip(temporaries, paths, strict=True)
@@ -600,7 +600,7 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
 @contextmanager
 def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
     """Open a file to write text, compressed as the suffix of `path` says."""
-    codec = CODECS.get(Path(path).suffix)
+    codec = _CODECS.get(Path(path).suffix)
     with temporary.open("wb") as raw:
         binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
@@ -616,10 +616,10 @@ def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
     """
     chunks = _raw_chunks(path)
     first = next(chunks, b"")
-    codec = next((c for c in CODECS.values() if first.startswith(c.magic)), None)
+    codec = next((c for c in _CODECS.values() if first.startswith(c.magic)), None)
     chunks = chain([first], chunks)
     if codec is not None:
-        chunks = _unpacked(chunks, codec, origin_name(path), gib or _STREAM_GIB)
+        chunks = _unpack(chunks, codec, origin_name(path), gib or _STREAM_GIB)
     yield next(chunks, b"").removeprefix(_BOM)
     yield from chunks
 
@@ -630,17 +630,17 @@ def _raw_chunks(source: Any) -> Iterator[bytes]:
         source = io.BytesIO(source)
     if isinstance(source, str | Path) or hasattr(source, "read"):
         try:
-            with _opened(source) as file:
+            with _open(source) as file:
                 while chunk := file.read(_CHUNK):
-                    yield _encoded(chunk)
+                    yield _encode(chunk)
         except (OSError, ValueError) as error:  # ValueError: no file can have this name
-            raise denied(source, error, "read") from error
+            raise access_error(source, error, "read") from error
     else:
-        for line in map(_encoded, source if isinstance(source, Iterable) else [source]):
+        for line in map(_encode, source if isinstance(source, Iterable) else [source]):
             yield line if line.endswith(b"\n") else line + b"\n"
 
 
-def _opened(source: Any) -> Any:
+def _open(source: Any) -> Any:
     if not isinstance(source, str | Path):
         return nullcontext(source)
     if str(source) != STANDARD:
@@ -650,7 +650,7 @@ def _opened(source: Any) -> Any:
     return nullcontext(sys.stdin.buffer)
 
 
-def _encoded(text: Any) -> bytes:
+def _encode(text: Any) -> bytes:
     if isinstance(text, str):
         return text.encode(errors="surrogatepass")
     if isinstance(text, bytes):
@@ -659,7 +659,7 @@ def _encoded(text: Any) -> bytes:
     raise UsageError(problem, parameter="path", code="wrong-type")
 
 
-def _unpacked(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) -> Iterator[bytes]:
+def _unpack(chunks: Iterator[bytes], codec: _Codec, origin: str, gib: float) -> Iterator[bytes]:
     """Decompress one or several concatenated streams, up to a number of GiB."""
     decoder, left = codec.decoder(), gib * 2**30
     problem = f"the {codec.name} data end too early: download or create the file again"
@@ -683,7 +683,7 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, origin: str, gib: float) ->
         raise DataError(problem, origin, code="damaged")
 
 
-def denied(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
+def access_error(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
     """Return the error for a file that the system refuses; `done` is read or written."""
     reading = done == "read"
     code = "cannot-read" if reading else "cannot-write"

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.streams import arrow_file, decoded
-from bpa_ppl.names import repeated
+from bpa_ppl.formats.streams import arrow_file, decode
+from bpa_ppl.names import find_repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,16 +41,16 @@ _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 
 
-def finite(token: str | bytes) -> float:
+def parse_finite(token: str | bytes) -> float:
     """Return the number that a token prints.
 
     Raises:
         ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
             says which, for a message that names file and line.
 
-    >>> finite("-3.98253"), finite(b"1e-05")
+    >>> parse_finite("-3.98253"), parse_finite(b"1e-05")
     (-3.98253, 1e-05)
-    >>> finite("1_000")
+    >>> parse_finite("1_000")
     Traceback (most recent call last):
     ValueError: '1_000' is not a number
     """
@@ -65,10 +65,10 @@ def finite(token: str | bytes) -> float:
     raise ValueError(f"{quote(printed)} is not {wrong}")
 
 
-def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
-    """Return the numbers that some tokens print; None if `finite` refuses one of them.
+def parse_all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
+    """Return the numbers that some tokens print; None if `parse_finite` refuses one of them.
 
-    >>> all_finite([b"-1.5", b"2"]), all_finite([b"1_0"])
+    >>> parse_all_finite([b"-1.5", b"2"]), parse_all_finite([b"1_0"])
     (array([-1.5,  2. ]), None)
     """
     try:
@@ -79,37 +79,37 @@ def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
     return values if sound else None
 
 
-def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
+def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
     r"""Return (lines, width) the numbers in lines of text, read by PyArrow.
 
     None if they are not separated by single spaces, or one is not a finite 32-bit number.
 
-    >>> lines_of_numbers(b"-1.5 2\n3 1e-05\n", 2)
+    >>> read_number_lines(b"-1.5 2\n3 1e-05\n", 2)
     array([[-1.5e+00,  2.0e+00],
            [ 3.0e+00,  1.0e-05]])
     """
     import pyarrow as pa
 
     try:
-        columns = csv_columns(data, [pa.float64()] * width)
+        columns = read_csv_columns(data, [pa.float64()] * width)
     except (pa.ArrowException, ValueError):
         return None
-    values = np.stack(list(map(values_of, columns)), axis=1)
+    values = np.stack(list(map(to_numpy, columns)), axis=1)
     return values if np.all(np.abs(values) < TOO_LARGE) else None
 
 
-def csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
-    r"""Return the columns of a table separated by spaces, in types of Arrow; see `csv_table`.
+def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
+    r"""Return the columns of a table separated by spaces, in types of Arrow; see `read_csv_table`.
 
     >>> import pyarrow as pa
-    >>> csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
+    >>> read_csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
     [2]
     """
     named = {str(place): kind for place, kind in enumerate(types)}
-    return [column.combine_chunks() for column in csv_table(data, " ", named).columns]
+    return [column.combine_chunks() for column in read_csv_table(data, " ", named).columns]
 
 
-def csv_table(
+def read_csv_table(
     data: Any,
     delimiter: str,
     types: Mapping[str, Any],
@@ -160,16 +160,16 @@ def csv_table(
     )
 
 
-def shortest(value: float | np.float32) -> str:
+def format_shortest(value: float | np.float32) -> str:
     """Return the shortest decimal that reads back as the same number of the same width.
 
-    >>> shortest(np.float32(0.1)), shortest(0.1), shortest(-6.0)
+    >>> format_shortest(np.float32(0.1)), format_shortest(0.1), format_shortest(-6.0)
     ('0.1', '0.1', '-6')
     """
     return str(value).removesuffix(".0")
 
 
-def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
+def format_numbers(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
     """Return the shortest decimals that read back as the same 32-bit floats.
 
     Args:
@@ -177,14 +177,14 @@ def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> l
         missing: the text for NaN.
         json: whether −0 must keep its sign in JSON, which reads `-0` as an integer.
 
-    >>> printed(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
+    >>> format_numbers(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
     ['0.1', '-6', '0.0', '-0.0', 'null']
     """
     # As integers, so that −0 keeps its sign.
     single = np.ascontiguousarray(values, np.float32)
     distinct, index = np.unique(single.view(np.int32), return_inverse=True)
     texts = [
-        missing if np.isnan(value) else str(value) if json and not value else shortest(value)
+        missing if np.isnan(value) else str(value) if json and not value else format_shortest(value)
         for value in distinct.view(np.float32)
     ]
     return [texts[i] for i in index.tolist()]
@@ -233,10 +233,10 @@ def means_missing(text: str) -> bool:
     return _NO_NUMBER.fullmatch(text) is not None
 
 
-def shown(value: Any) -> str:
+def abbreviate(value: Any) -> str:
     """Return a value as JSON writes it, abbreviated.
 
-    >>> shown(True), shown("word")
+    >>> abbreviate(True), abbreviate("word")
     ('true', "'word'")
     """
     if value is None or isinstance(value, bool):
@@ -245,11 +245,11 @@ def shown(value: Any) -> str:
     return reprlib.repr(value)
 
 
-def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column as one array.
 
     >>> import pyarrow as pa
-    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
+    >>> combine_chunks(pa.chunked_array([[1], [2]])).to_pylist()
     [1, 2]
     """
     import pyarrow as pa
@@ -261,7 +261,7 @@ def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
-def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
+def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
     """Return (rows,) the numbers of a column; read-only.
 
     Args:
@@ -269,12 +269,12 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
         missing: the value for null.
 
     >>> import pyarrow as pa
-    >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
+    >>> to_numpy(pa.array([1.5, None])), to_numpy(pa.array([2, None])[:1])
     (array([1.5, nan]), array([2]))
     """
     import pyarrow as pa
 
-    array = single_array(column)
+    array = combine_chunks(column)
     if array.null_count:
         if np.isnan(missing) and pa.types.is_integer(array.type):
             array = array.cast(pa.float64(), safe=False)
@@ -282,7 +282,7 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     return np.from_dlpack(array)
 
 
-def strict_values(
+def parse_strictly(
     block: bytes, origin: str, first: int, parameter: str = "format"
 ) -> tuple[list[Any], list[int]]:
     r"""Return what each line says, and its number; NaN and Infinity are numbers.
@@ -296,20 +296,20 @@ def strict_values(
     Raises:
         DataError: with file and line, if one is not JSON, or an object has a key twice.
 
-    >>> strict_values(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
+    >>> parse_strictly(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
     """
     lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
-    values = [_strict_value(line, origin, n, parameter) for n, line in lines]
+    values = [_parse_strictly(line, origin, n, parameter) for n, line in lines]
     return values, [n for n, _ in lines]
 
 
-def _strict_value(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
-    text = decoded(line, origin, number)
+def _parse_strictly(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
+    text = decode(line, origin, number)
     code, parameter = "bad-line", None
     try:
-        value = json.loads(text, object_pairs_hook=unique_fields)
+        value = json.loads(text, object_pairs_hook=check_pairs)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
         return value
@@ -327,18 +327,18 @@ def _strict_value(line: bytes, origin: str, number: int, parameter_of_lines: str
     raise DataError(message, origin, number, parameter=parameter, code=code)
 
 
-def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, for `json.loads`.
 
     Raises:
         DataError: with a key that occurs twice.
 
-    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=unique_fields)
+    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=check_pairs)
     {'a': 1, 'b': 2}
     """
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        name = quote(repeated(name for name, _ in pairs)[0])
+        name = quote(find_repeated(name for name, _ in pairs)[0])
         problem = f"the field {name} occurs twice in one object: rename one"
         raise DataError(problem, code="duplicate")
     return fields
@@ -362,7 +362,7 @@ def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> N
     """
     if not has_all_keys(data, values):
         for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):
-            json.loads(text, object_pairs_hook=unique_fields)
+            json.loads(text, object_pairs_hook=check_pairs)
 
 
 def has_all_keys(data: bytes, values: Any) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
@@ -18,8 +18,8 @@ from bpa_ppl.formats.streams import (
     origin_name,
     read_text,
 )
-from bpa_ppl.formats.values import finite, shortest
-from bpa_ppl.names import expand, grouped, printed_labels, repeated
+from bpa_ppl.formats.values import format_shortest, parse_finite
+from bpa_ppl.names import count_by_label, expand, find_repeated, group_by_label
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending
@@ -51,16 +51,16 @@ def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     ...     print(read_weights(file.name))
     Weights({'LM0': 0.5})
     """
-    reader = _resolved(format)
+    reader = _resolve(format)
     text, origin = read_text(path), origin_name(path)
-    pairs = (reader or _detected(text)).parse(text, origin)
+    pairs = (reader or _detect(text)).parse(text, origin)
     if not pairs:
         problem = "there are no weights in it: write `Name0= value …` lines"
         raise DataError(problem, origin, code="no-data")
     names, values = zip(*pairs, strict=True)
     if not any(names):
         return unnamed_weights(values, origin)
-    for name in repeated(names):
+    for name in find_repeated(names):
         raise DataError(f"two weights of {name}: remove one", origin, code="duplicate")
     return Weights(pairs, origin)
 
@@ -92,30 +92,30 @@ def write_weights(
     LM0= 0.5
     TM0= 1 2
     """
-    chosen = _resolved(format) or _for_file(path, template)
+    chosen = _resolve(format) or _for_file(path, template)
     text = ""
     if template is not None:
         if not isinstance(chosen, MosesIni):
             name = WEIGHT_FORMATS.name_of(chosen)
             problem = f"a template is a moses.ini, so the format cannot be {name}"
             raise UsageError(problem, parameter="template", code="not-supported")
-        text = chosen.renewed(read_text(template), weights, origin_name(template))
+        text = chosen.update_template(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
         if template is None:
             chosen.write(weights, file)
         file.write(text)
 
 
-def _resolved(format: str | WeightFormat) -> WeightFormat | None:
+def _resolve(format: str | WeightFormat) -> WeightFormat | None:
     """Return a format; None for "auto"."""
     if isinstance(format, str):
-        one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind, "format")
+        require_one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind, "format")
     return None if format == AUTO else WEIGHT_FORMATS.resolve(format)
 
 
-def _detected(text: str) -> WeightFormat:
+def _detect(text: str) -> WeightFormat:
     """Return the first format that detects the content of a file, or that of lines."""
-    formats = (kind() for name, kind in WEIGHT_FORMATS.loaded() if name != _ANY)
+    formats = (kind() for name, kind in WEIGHT_FORMATS.load() if name != _ANY)
     detected = next((format for format in formats if format.detect(text)), None)
     return detected or WEIGHT_FORMATS.resolve(_ANY)
 
@@ -124,7 +124,7 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
     suffix = file_suffix(path)
     if template is not None or not suffix:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
-    names = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
+    names = {end: name for name, kind in WEIGHT_FORMATS.load() for end in kind.suffixes}
     if suffix not in names:
         problem = f"{path}: no format of weights has the ending {suffix}"
         advice = f"choose one of {', '.join(names)}, or name the format"
@@ -163,7 +163,7 @@ class JsonWeights(WeightFormat, frozen=True):
             try:
                 if not all(isinstance(number, float) for number in values):
                     raise ValueError("it must be a number or a list of numbers")
-                numbers = list(map(finite, map(repr, values)))
+                numbers = list(map(parse_finite, map(repr, values)))
             except ValueError as error:
                 at = text.rfind(f'"{name}"')  # not found if the name is written with escapes
                 line = None if at < 0 else text.count("\n", 0, at) + 1
@@ -248,9 +248,9 @@ class DenseWeights(WeightFormat, frozen=True):
             if not _NAME.fullmatch(name):
                 problem = f"the name {quote(name)} has =, # or a space: write JSON"
                 raise DataError(problem, code="bad-name")
-        ordered = [names[i] for _, positions in grouped(names) for i in positions]
-        values = iter([shortest(float(weights[name])) for name in ordered])
-        for label, count in printed_labels(ordered):
+        ordered = [names[i] for _, positions in group_by_label(names) for i in positions]
+        values = iter([format_shortest(float(weights[name])) for name in ordered])
+        for label, count in count_by_label(ordered):
             file.write(f"{label}= {' '.join(next(values) for _ in range(count))}\n")
 
 
@@ -293,7 +293,7 @@ class MosesIni(WeightFormat, frozen=True):
         file.write("[weight]\n")
         DenseWeights().write(weights, file)
 
-    def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
+    def update_template(self, template: str, weights: Mapping[str, float], origin: str) -> str:
         r"""Return a moses.ini with new weights, and everything else unchanged.
 
         Args:
@@ -305,7 +305,7 @@ class MosesIni(WeightFormat, frozen=True):
             DataError: as `parse`, and if the file has no weight of that name to renew.
 
         >>> old = "[weight]\nLM0= 0.5 # mine\nTM0= 1.0 2"
-        >>> MosesIni().renewed(old, {"TM0[1]": 3}, "moses.ini")
+        >>> MosesIni().update_template(old, {"TM0[1]": 3}, "moses.ini")
         '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
         """
         template_names = {name for name, _ in self.parse(template, origin)}
@@ -315,7 +315,7 @@ class MosesIni(WeightFormat, frozen=True):
             advice = "add it to the [weight] section"
             raise DataError(f"{problem}: {advice}", origin, code="missing-weight")
         return "\n".join(
-            _renewed_line(line, weights, origin, number) if weighs else line
+            _replace_in_line(line, weights, origin, number) if weighs else line
             for number, line, weighs in _lines(template)
         )
 
@@ -334,7 +334,7 @@ def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str
         label, tokens = _split_line(line, origin, number)
         if label:
             try:
-                values = [finite(token) for token in tokens]
+                values = [parse_finite(token) for token in tokens]
             except ValueError as error:
                 problem = f"{error}: correct the weight"
                 raise DataError(problem, origin, number, code="bad-number") from error
@@ -373,12 +373,14 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
         yield number, line, inside and not section
 
 
-def _renewed_line(line: str, weights: Mapping[str, float], origin: str, number: int) -> str:
+def _replace_in_line(line: str, weights: Mapping[str, float], origin: str, number: int) -> str:
     label, tokens = _split_line(line, origin, number)
     if not label:
         return line
     new = iter(
-        token if weights.get(name, finite(token)) == finite(token) else shortest(weights[name])
+        token
+        if weights.get(name, parse_finite(token)) == parse_finite(token)
+        else format_shortest(weights[name])
         for name, token in zip(expand(label, len(tokens)), tokens, strict=True)
     )
     start = line.index(tokens[0], line.index(label) + len(label))

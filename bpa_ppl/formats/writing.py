@@ -28,8 +28,8 @@ from bpa_ppl.formats.block import (
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.streams import AnyPath, file_suffix
 from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
-from bpa_ppl.names import expand, id_key, repeated
-from bpa_ppl.nbest import Column, NBest, candidate_at
+from bpa_ppl.names import expand, find_repeated, id_key
+from bpa_ppl.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def write_nbest(
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
     writer = _format_for(path) if format == AUTO else resolve_format(format)
-    if twice := repeated(nbest.ids):
+    if twice := find_repeated(nbest.ids):
         problem = f"two lists have the id {quote(twice[0])}, and would be one when they are read"
         remedy = "give them others, as concatenate([lists], renumber=True) does"
         raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
@@ -99,7 +99,7 @@ def _format_for(path: AnyPath) -> NBestFormat:
     if not suffix:
         return resolve_format(_USUAL)
     suffixes: list[str] = []
-    for _, kind in NBEST_FORMATS.loaded():
+    for _, kind in NBEST_FORMATS.load():
         if suffix in kind.suffixes:
             return kind()
         suffixes += kind.suffixes
@@ -110,7 +110,7 @@ def _format_for(path: AnyPath) -> NBestFormat:
     raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
-class Written(NamedTuple):
+class Writable(NamedTuple):
     """The columns of a table that can be written.
 
     Attributes:
@@ -125,9 +125,9 @@ class Written(NamedTuple):
     extras: Mapping[str, Any]
 
 
-def written(
+def select_writable(
     nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits, *, typed: bool = True
-) -> Written:
+) -> Writable:
     """Return the columns of lists that can be written; warn about those that are left out.
 
     Args:
@@ -156,7 +156,7 @@ def written(
     if "" in nbest.ids:
         problem = "the id of a list is an empty text, which no file has: give it another one"
         raise DataError(problem, nbest.origin, code="not-supported")
-    if printed and (numbers_of_ids := _numbers_of_ids(nbest, typed)) is not None:
+    if printed and (numbers_of_ids := _find_numbers(nbest, typed)) is not None:
         of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
@@ -171,10 +171,10 @@ def written(
             note += "; numbers of candidates are written as features (with_features)"
         warn_user(locate(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
-    return Written(of_sentences, {**numbers, **totals, **judged}, extras)
+    return Writable(of_sentences, {**numbers, **totals, **judged}, extras)
 
 
-def _numbers_of_ids(nbest: NBest, typed: bool) -> list[int] | None:
+def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:
     """Return the integers of ids that are texts; None if they are counted where they are read.
 
     In a file that does not distinguish numbers from texts, ids of digits would be integers.
@@ -214,7 +214,9 @@ def require_plain_texts(nbest: NBest, *, blanks: bool = True) -> None:
             problem = "a blank at its beginning or end"
         rows = np.flatnonzero(nbest.string_index == place if problem else [])
         if len(rows):
-            problem = f"the text of {candidate_at(nbest, int(rows[0]))} has {problem}: write jsonl"
+            problem = (
+                f"the text of {describe_candidate(nbest, int(rows[0]))} has {problem}: write jsonl"
+            )
             raise DataError(problem, nbest.origin, code="not-supported")
 
 
@@ -225,16 +227,16 @@ def warn_about_ids(nbest: NBest) -> None:
         warn_user(f"{locate(nbest.origin)}{problem}are numbered")
 
 
-def all_texts(values: Sequence[Any]) -> bool:
+def are_texts(values: Sequence[Any]) -> bool:
     """Return whether all values are texts.
 
-    >>> all_texts(("a", "b")), all_texts((1, "b"))
+    >>> are_texts(("a", "b")), are_texts((1, "b"))
     (True, False)
     """
     return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
 
 
-def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
+def to_table(nbest: NBest, everything: bool = False) -> pa.Table:
     """Return lists as a table of Arrow with one row per candidate.
 
     Args:
@@ -252,18 +254,18 @@ def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
         numeric = numeric or (isinstance(first, str) and looks_numeric(first))
         return _fits(values) and (everything or not numeric)
 
-    columns = written(nbest, True, fits, _fits)
+    columns = select_writable(nbest, True, fits, _fits)
     parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
     texts = pa.DictionaryArray.from_arrays(nbest.string_index, pa.array(nbest.strings, pa.string()))
     named: dict[str, Any] = {ID: pa.array(nbest.ids).take(pa.array(parents))}
     named[TEXT] = texts.cast(pa.string())
-    for name, values in sentence_columns(nbest, columns).items():
+    for name, values in expand_sentence_columns(nbest, columns).items():
         named[name] = pa.array(values).take(pa.array(parents))
     others = {**columns.numbers, **columns.extras}
     return pa.table(named | {name: pa.array(values) for name, values in others.items()})
 
 
-def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict[str, Any]:
+def expand_sentence_columns(nbest: NBest, columns: Writable, lists: bool = True) -> dict[str, Any]:
     """Return what belongs to the sentences as columns of a table: (sentences,) each.
 
     There is a column for each reference if all sentences have the same number of them.
@@ -279,7 +281,7 @@ def sentence_columns(nbest: NBest, columns: Written, lists: bool = True) -> dict
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
-    >>> sentence_columns(lists, Written({"doc": ("d",)}, {}, {}))
+    >>> expand_sentence_columns(lists, Writable({"doc": ("d",)}, {}, {}))
     {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """
     named: dict[str, Any] = {} if nbest.sources is None else {SOURCE: nbest.sources}
@@ -299,7 +301,7 @@ def _check_names(
     nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     fields = {ID, SOURCE, REFERENCE, REFERENCES}
-    reserved = {TEXT, *repeated(names), *((*fields, CANDIDATES) if long else ())}
+    reserved = {TEXT, *find_repeated(names), *((*fields, CANDIDATES) if long else ())}
     reserved.update({ID}.intersection(nbest.feature_names))
     # Totals of which some are missing are an extra; so are such sources.
     if TOTAL in nbest.feature_names or nbest.totals is not None:

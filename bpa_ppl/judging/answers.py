@@ -24,8 +24,14 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.priors.prior import log_density_of_scale
-from bpa_ppl.models.probabilities import normalised
-from bpa_ppl.sampling.newton import Point, laplace_covariance, laplace_evidence, maximise, mixture
+from bpa_ppl.models.probabilities import normalise
+from bpa_ppl.sampling.newton import (
+    Point,
+    combine_components,
+    laplace_covariance,
+    laplace_evidence,
+    maximise,
+)
 
 #: Values of the logarithm of the scale that are tried, 0 for the typical one.
 LOG_SCALES = np.arange(-1.0, 4.01, 0.25)
@@ -123,7 +129,7 @@ class Gaussian(NamedTuple):
         return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
 
 
-def density_at(theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0) -> Point:
+def evaluate_density(theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0) -> Point:
     """Return the log posterior density of λ and log ν at a point, up to a constant.
 
     Its curvature is that of expectation maximisation, in which an answer counts as much as it is
@@ -137,13 +143,13 @@ def density_at(theta: Float64, answers: Answers, prior: Gaussian, slip: float = 
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
-    >>> round(density_at(np.zeros(2), (pair, np.array([0])), prior).value, 3)  # log ⅓
+    >>> round(evaluate_density(np.zeros(2), (pair, np.array([0])), prior).value, 3)  # log ⅓
     -1.099
     """
     (features, base), chosen = answers
     rows = np.arange(len(base))
     scores = features @ theta + base
-    log_total, p = normalised(scores, axis=1)
+    log_total, p = normalise(scores, axis=1)
     log_own = np.log1p(-slip) + scores[rows, chosen] - log_total[:, 0]
     with np.errstate(divide="ignore"):  # without slips it is −∞
         log_p = np.logaddexp(log_own, np.log(slip / 3))
@@ -160,7 +166,7 @@ def density_at(theta: Float64, answers: Answers, prior: Gaussian, slip: float = 
     return Point(value, weight @ lead + pull, curvature - lost, curvature)
 
 
-def posterior(
+def fit_posterior(
     answers: Answers, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
 ) -> Gaussian:
     """Return Laplace's approximation of the posterior of λ and log ν.
@@ -173,11 +179,11 @@ def posterior(
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
-    >>> posterior((pair, np.array([0])), prior).mean.round(2).tolist()
+    >>> fit_posterior((pair, np.array([0])), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
     mode, point = maximise(
-        lambda theta: density_at(theta, answers, prior, slip),
+        lambda theta: evaluate_density(theta, answers, prior, slip),
         prior.mean if start is None else start,
         tolerance=_TOLERANCE,
         iterations=_STEPS,
@@ -195,7 +201,7 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
     Args:
         answers: so far.
         prior: of λ and log ν.
-        weights: their posterior, from `posterior`.
+        weights: their posterior, from `fit_posterior`.
         slip: ε, from 0 to below 1.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
@@ -203,12 +209,12 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
     >>> log_evidence(none, prior, prior)
     0.0
     """
-    value = density_at(weights.mean, answers, prior, slip).value
+    value = evaluate_density(weights.mean, answers, prior, slip).value
     # The density has the prior without its constant.
     return laplace_evidence(value, weights.covariance) - laplace_evidence(0.0, prior.covariance)
 
 
-def over_scales(
+def integrate_scales(
     answers: Answers,
     prior_of: Callable[[float], Gaussian],
     degrees: float,
@@ -231,17 +237,17 @@ def over_scales(
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
     >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
-    >>> weights, probability = over_scales((pairs, np.zeros(20, int)), prior_of, 3)
+    >>> weights, probability = integrate_scales((pairs, np.zeros(20, int)), prior_of, 3)
     >>> bool(weights.mean[0] > 0.5), bool(LOG_SCALES @ probability > 1)
     (True, True)
     """
     found, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
     for number, log_scale in enumerate(log_scales):
         prior = prior_of(float(np.exp(log_scale)))
-        found.append(posterior(answers, prior, slip, start))
+        found.append(fit_posterior(answers, prior, slip, start))
         log_p[number] = log_evidence(answers, prior, found[-1], slip)
         start = found[-1].mean  # the next mode is near
     log_p += log_density_of_scale(degrees, log_scales)
     means, covariances = map(np.array, zip(*found, strict=True))
-    probability, mean, covariance = mixture(log_p, means, covariances)
+    probability, mean, covariance = combine_components(log_p, means, covariances)
     return Gaussian(mean, covariance), probability

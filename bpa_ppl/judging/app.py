@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.judging.session import Session
-from bpa_ppl.judging.view import panel, question_view
+from bpa_ppl.judging.view import show_panel, show_question
 from bpa_ppl.serving.web import Refused, read_body, static_routes, web_application
 
 #: Bytes of the body of a request; corrections are the only long part.
@@ -56,20 +56,20 @@ def application(
 
     def question(request: Request) -> Response:
         with lock:
-            return reply(question_view(session))
+            return reply(show_question(session))
 
     def state(request: Request) -> Response:
         with lock:
-            return reply(panel(session) if shown else {"hidden": True})
+            return reply(show_panel(session) if shown else {"hidden": True})
 
     def change(number: int, work: Callable[[], object]) -> Response:
         """Change the session if its question is still the one of a request."""
         with lock:
             if number == session.next().number:
                 work()
-                return reply(question_view(session))
+                return reply(show_question(session))
             error = {"error": "the question was answered in another window", "code": "stale"}
-            return reply({**error, "question": question_view(session)}, 409)
+            return reply({**error, "question": show_question(session)}, 409)
 
     async def answer(request: Request) -> Response:
         body = await _read(request)

@@ -25,10 +25,10 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.streams import denied
+from bpa_ppl.formats.streams import access_error
 
 FORMAT, VERSION = "judgements", 1
 #: The possible answers: the better candidate by its place, no difference, and none.
@@ -74,7 +74,7 @@ class Judgement:
     def __post_init__(self) -> None:
         if not len(self.candidates) == len(set(self.candidates)) == 2:
             raise UsageError("candidates must be two different ones", parameter="candidates")
-        one_of(self.answer, ANSWERS, "answer")
+        require_one_of(self.answer, ANSWERS, "answer")
 
     @property
     def chosen(self) -> int | None:
@@ -124,11 +124,11 @@ def read_journal(path: str | Path) -> Journal:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise denied(path, error, "read") from error
-    return _parsed(content, path)[0]
+        raise access_error(path, error, "read") from error
+    return _parse(content, path)[0]
 
 
-def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
+def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
     """Return a file of judgements, and the length of its complete lines without the last end."""
     *lines, last = content.split(b"\n")
     if last:
@@ -184,7 +184,7 @@ class JournalFile:
         content = self.path.read_bytes() if self.path.is_file() else b""
         self._size = len(content)
         if content:
-            self.journal, self._end = _parsed(content, path)
+            self.journal, self._end = _parse(content, path)
         for name, what in (("sha256", "lists"), ("rater", "rater")):
             if name in header and (old := self.journal.header.get(name)) != header[name]:
                 problem = f"judgements of another {what} ({quote(old)}): continue with that one, "
@@ -215,6 +215,6 @@ class JournalFile:
                     file.truncate(self._end)
                     raise
         except OSError as error:
-            raise denied(self.path, error, "written") from error
+            raise access_error(self.path, error, "written") from error
         self._size += len(lines)
         self._end = self._size - 1

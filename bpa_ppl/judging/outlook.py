@@ -54,7 +54,7 @@ class Outlook(NamedTuple):
     agreed: int
 
 
-def expected(
+def estimate_outlook(
     table: Candidates, weights: Gaussian, rng: np.random.Generator
 ) -> tuple[float, float, float, float]:
     """Return P(best), the share of the headroom, its low quantile, and its growth by answers.

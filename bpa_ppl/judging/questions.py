@@ -75,7 +75,7 @@ class Candidates(NamedTuple):
         return np.asarray(order[np.sort(first)[:2]])
 
 
-def informative(
+def choose_informative(
     candidates: Candidates,
     pool: Int64,
     weights: Gaussian,
@@ -104,14 +104,14 @@ def informative(
     if about == "choices":
         others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
         best = others.best(others.scores(draws[:, :-1]))
-        information = information_about_choices(p, best)
+        information = measure_information(p, best)
     if not information.any():  # also if no choice of these lists is in doubt
         information = entropy(p.mean(axis=-1)) - entropy(p).mean(axis=-1)
     chosen = int(np.argmax(information))
     return int(lists[chosen]), questions[chosen]
 
 
-def information_about_choices(p: Float64, best: Int64) -> Float64:
+def measure_information(p: Float64, best: Int64) -> Float64:
     """Return the mutual information of an answer and the best candidate, summed over lists.
 
     It is H[answer] − E H[answer | best candidate of the list], over draws of the weights.
@@ -121,7 +121,7 @@ def information_about_choices(p: Float64, best: Int64) -> Float64:
         best: (S, D) the best candidate of each list given each draw.
 
     >>> p = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]])  # one pair, two draws
-    >>> information_about_choices(p, np.array([[0, 1], [0, 0]])).round(3).tolist()  # log 2
+    >>> measure_information(p, np.array([[0, 1], [0, 0]])).round(3).tolist()  # log 2
     [0.693]
     """
     doubtful = best[(best != best[:, :1]).any(axis=1)]

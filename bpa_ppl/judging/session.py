@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from bpa_ppl._runtime.arguments import checked_seed, require
+from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.prepared import prepare_lists
-from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, over_scales, posterior
+from bpa_ppl.features.recipe import Recipe, recipe_for
+from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.judging.journal import (
     INFORMATION,
     PLACES,
@@ -31,13 +31,13 @@ from bpa_ppl.judging.journal import (
     Judgement,
 )
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import Outlook, expected
-from bpa_ppl.judging.questions import ABOUT, Candidates, informative
-from bpa_ppl.metrics.gains import default_metric, resolve
+from bpa_ppl.judging.outlook import Outlook, estimate_outlook
+from bpa_ppl.judging.questions import ABOUT, Candidates, choose_informative
+from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, content_hash
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
@@ -151,7 +151,7 @@ class Session:
         add: AnySource | Iterable[AnySource] = (),
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
-        self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
+        self.lists, self.rater, self.seed, self.slip = lists, rater, check_seed(seed), slip
         header = {"lists": Path(lists.origin).name, "sha256": content_hash(lists), "seed": seed}
         header |= {} if rater is None else {"rater": rater}
         self._file = None if journal is None else JournalFile(journal, header)
@@ -254,7 +254,7 @@ class Session:
         number = max(self._judgements)
         self._append({"undo": number})
         undone = self._judgements.pop(number)
-        self._question = self._asked(undone.id, undone.candidates, undone.asked)
+        self._question = self._ask(undone.id, undone.candidates, undone.asked)
         self._update()
         return undone
 
@@ -274,7 +274,7 @@ class Session:
         """Return what the answers so far have changed, and what further ones would."""
         rng, pool = np.random.default_rng(0), self._pool
         table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-        best, headroom, least, further = expected(table, self.weights, rng)
+        best, headroom, least, further = estimate_outlook(table, self.weights, rng)
         changed = self.choices() != self._candidates.choices(self.start)
         answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
         random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0.0, 0.0
@@ -351,13 +351,13 @@ class Session:
         """
         answers = self._candidates.alternatives(rows), chosen
         if self.prior.degrees is None:
-            return posterior(answers, _gaussian(self.prior), self.slip)
+            return fit_posterior(answers, _gaussian(self.prior), self.slip)
 
         def prior_of(scale: float) -> Gaussian:
             return _gaussian(self.prior.with_scale(scale))
 
         degrees = float(np.max(self.prior.degrees))
-        weights, probability = over_scales(answers, prior_of, degrees, self._scales, self.slip)
+        weights, probability = integrate_scales(answers, prior_of, degrees, self._scales, self.slip)
         if keep:
             kept = np.flatnonzero(probability > _NEGLIGIBLE)
             self._scales = self._scales[kept[0] : kept[-1] + 1]
@@ -387,7 +387,7 @@ class Session:
         earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
         if lines % _REPEAT_EVERY == 0 and earlier:
             repeated = earlier[rng.integers(len(earlier))]
-            return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
+            return self._ask(repeated.id, repeated.candidates[::-1], REPEAT)
         table, pool = self._candidates, self._pool
         if self.rater is None:  # raters with names get the same random questions
             pairs = [s for j in earlier if self.lists.sizes[s := self._position[j.id]] == 2]
@@ -395,18 +395,18 @@ class Session:
             pool = left if len(left) else pool
         if self._is_informative(lines):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
-            sentence, rows = informative(table, pool, self.weights, rng, self.slip, about)
+            sentence, rows = choose_informative(table, pool, self.weights, rng, self.slip, about)
         else:
             asked, sentence = RANDOM, int(rng.choice(pool))
             rows = table.random_pair(sentence, rng)
         first, second = (rng.permutation(rows) - table.offsets[sentence]).tolist()
-        return self._asked(self.lists.ids[sentence], (first, second), asked)
+        return self._ask(self.lists.ids[sentence], (first, second), asked)
 
     def _is_informative(self, lines: int) -> bool:
         """Return whether a question is one of those that tell most; the others are random."""
         return lines % 2 == 1
 
-    def _asked(self, identifier: int | str, shown: tuple[int, int], asked: str) -> Question:
+    def _ask(self, identifier: int | str, shown: tuple[int, int], asked: str) -> Question:
         """Return the next question."""
         sentence = self._position[identifier]
         texts, sources = self.lists.texts(sentence), self.lists.sources
@@ -431,8 +431,8 @@ def _prepare(
     if named:  # as initial weights: the prior of canonical ones is narrower
         initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
         start = replace(start, weights=None, defaults=initial)
-    gain = resolve(default_metric(lists, canonical=False))
-    prepared = prepare_lists(lists, start, gain, **options)
+    gain = resolve(default_gain(lists, canonical=False))
+    prepared = prepare_lists(lists, start, recipe_for(lists, gain, **options))
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
@@ -459,7 +459,7 @@ def _gaussian(prior: Prior) -> Gaussian:
 def _candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
     """Return the weighted features of all candidates, and the score of the fixed ones."""
     table = recipe.apply(lists)
-    columns = places_of(recipe.free, table.feature_names)
+    columns = find_positions(recipe.free, table.feature_names)
     base = np.array([fixed.get(name, 0.0) for name in table.feature_names])
     numbers: dict[str, int] = {}
     text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]

@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 )
 
 
-def question_view(session: Session) -> dict[str, Any]:
+def show_question(session: Session) -> dict[str, Any]:
     """Return the question of a session as the page shows it.
 
     Returns:
@@ -46,7 +46,7 @@ def question_view(session: Session) -> dict[str, Any]:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
-    >>> view = question_view(Session(lists))
+    >>> view = show_question(Session(lists))
     >>> view["number"], view["answers"], sorted(view["candidates"])
     (2, 0, [[('a ', False), ('red', True), (' cat', False)], [('a cat', False)]])
     """
@@ -56,18 +56,18 @@ def question_view(session: Session) -> dict[str, Any]:
         "number": question.number,
         "answers": len(judgements),
         "last": judgements[-1].answer if judgements else None,
-        "context": context(session.lists, question.sentence),
+        "context": find_context(session.lists, question.sentence),
         "source": question.source,
-        "candidates": differences(question.texts),
+        "candidates": mark_differences(question.texts),
     }
 
 
-def context(lists: NBest, sentence: int) -> list[str]:
+def find_context(lists: NBest, sentence: int) -> list[str]:
     """Return the texts before a source: the extra `context`, or sources of the same `doc`.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]] * 3, [[[1.0]]] * 3, ["lm"], sources=["x", "y", "z"])
-    >>> context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
+    >>> find_context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
     ['y']
     """
     extras = lists.sentence_extras
@@ -83,17 +83,17 @@ def context(lists: NBest, sentence: int) -> list[str]:
     return list(lists.sources[start:sentence])
 
 
-def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
+def mark_differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     """Split two texts into parts, each with whether the other text does not have it.
 
     Words are compared, punctuation marks, and single characters of scripts without blanks. Texts
     that share less than half of them are not split.
 
-    >>> differences(["a red cat", "a cat!"])
+    >>> mark_differences(["a red cat", "a cat!"])
     [[('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)]]
-    >>> differences(["我爱猫", "我爱狗"])[1]
+    >>> mark_differences(["我爱猫", "我爱狗"])[1]
     [('我爱', False), ('狗', True)]
-    >>> differences(["a cat sat", "one dog"])
+    >>> mark_differences(["a cat sat", "one dog"])
     [[('a cat sat', False)], [('one dog', False)]]
     >>> _TOKEN.findall(" a cat's  hat"), _TOKEN.findall("สวัสดี")
     ([' ', 'a ', 'cat', "'", 's  ', 'hat'], ['ส', 'วั', 'ส', 'ดี'])
@@ -121,7 +121,7 @@ def _parts(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
     return [part for part in parts if part[0]]
 
 
-def panel(session: Session) -> dict[str, Any]:
+def show_panel(session: Session) -> dict[str, Any]:
     """Return the state of a session as the page shows it.
 
     Returns:
@@ -132,7 +132,7 @@ def panel(session: Session) -> dict[str, Any]:
     >>> from bpa_ppl import from_lists
     >>> texts, table = [["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2
     >>> lists = from_lists(texts, table, ["a", "b"])
-    >>> state = panel(Session(lists, {"b": 0.0}))
+    >>> state = show_panel(Session(lists, {"b": 0.0}))
     >>> state["answers"], state["lists"], state["advice"][0], state["weights"]
     (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])
     """
@@ -149,13 +149,13 @@ def panel(session: Session) -> dict[str, Any]:
     ]
     return {
         **state._asdict(),
-        "advice": advice(state),
+        "advice": advise(state),
         "weights": weights,
         "more_weights": len(mean) - len(weights),
     }
 
 
-def advice(state: Outlook) -> tuple[str, str]:
+def advise(state: Outlook) -> tuple[str, str]:
     """Return whether further answers are worth it: a code, and a sentence.
 
     The code is `no-help` if the answers to 20 random questions or more are predicted no better
@@ -165,11 +165,11 @@ def advice(state: Outlook) -> tuple[str, str]:
     by a standard deviation of chance. Else it is `continue`.
 
     >>> state = Outlook(30, 100, 40, 0.6, 0.9, 0.8, 0.002, 12.0, 8.0, 15, 2, 2)
-    >>> advice(state)[0], advice(state._replace(further=0.02))[0]
+    >>> advise(state)[0], advise(state._replace(further=0.02))[0]
     ('stop', 'continue')
-    >>> advice(state._replace(least=0.3))[1]
+    >>> advise(state._replace(least=0.3))[1]
     'Worth going on: the share of the achievable gain may be only 30 %.'
-    >>> advice(state._replace(random=20, predicted=9.5))[1]
+    >>> advise(state._replace(random=20, predicted=9.5))[1]
     'Of 20 answers to random questions 9.5 were predicted, no better than by chance: ...'
     """
     by_chance = state.random / 2

@@ -57,15 +57,15 @@ class BLEU(Metric, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 9) matches, n-grams and reference lengths."""
-        from bpa_ppl.metrics.pairwise_compiled import bags_of, matches_between
+        from bpa_ppl.metrics.pairwise_compiled import count_matches, count_ngrams
 
         split, rows = self._splitter(), [np.zeros((0, self.width))]
         for texts, refs in zip(lists, references, strict=True):
             text = Vocabulary().number([split(text) for text in (*texts, *refs)])
             hyps, others = np.split(np.arange(len(text[1]) - 1), [len(texts)])
             lengths = np.diff(text[1])
-            bags = bags_of(*text, ORDER)
-            matches = matches_between(bags, ORDER, hyps, others, True)[:, 0]
+            bags = count_ngrams(*text, ORDER)
+            matches = count_matches(bags, ORDER, hyps, others, True)[:, 0]
             totals = np.maximum(lengths[hyps, None] - np.arange(ORDER), 0)
             shortest = np.sort(lengths[others])  # of two that are equally near the shorter
             nearest = shortest[np.abs(shortest - lengths[hyps, None]).argmin(axis=1)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import checked_seed
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import Metric
@@ -39,21 +39,21 @@ class ScoreDifference:
     high: float
 
 
-def resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> Resamples:
+def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> Resamples:
     """Draw B = `count` bootstrap samples of sentences and draws.
 
-    >>> occurrences, chosen = resamples(3, sentences=4, draws=2)
+    >>> occurrences, chosen = draw_resamples(3, sentences=4, draws=2)
     >>> occurrences.sum(axis=1).tolist(), chosen.shape
     ([4.0, 4.0, 4.0], (3, 2))
     """
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     uniform = np.full(sentences, 1 / sentences)
     occurrences = rng.multinomial(sentences, uniform, size=count).astype(np.float64)
     chosen = rng.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)
     return occurrences, chosen
 
 
-def replicates(
+def score_resamples(
     counts: Float64, metric: str | Metric, new: Resamples
 ) -> tuple[Float64, Float64, Float64]:
     """Return the corpus score, averaged over draws of A, of each resample.
@@ -70,7 +70,7 @@ def replicates(
         original draws; and (B,) those of resampled draws with the original sentences.
 
     >>> counts = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]]])
-    >>> _, of_sentences, _ = replicates(counts, "ter", resamples(2, 2, 2))
+    >>> _, of_sentences, _ = score_resamples(counts, "ter", draw_resamples(2, 2, 2))
     >>> of_sentences.tolist()
     [37.5, 37.5]
     """
@@ -80,7 +80,7 @@ def replicates(
     return both, values.mean(axis=1), all_values[draws].mean(axis=1)
 
 
-def score_difference(
+def compare_scores(
     first: Float64,
     second: Float64,
     metric: str | Metric,
@@ -100,13 +100,13 @@ def score_difference(
         seed: of the bootstrap.
 
     >>> better, worse = np.array([[1.0, 4.0]] * 9), np.array([[2.0, 4.0]] * 9)
-    >>> result = score_difference(better, worse, "ter")
+    >>> result = compare_scores(better, worse, "ter")
     >>> result.score, result.difference, result.high
     (25.0, -25.0, -25.0)
     """
     config, counts = resolve(metric), np.stack([first, second])
     score, other = config.value(counts.sum(axis=1))
-    values = _values(counts, config, resamples(samples, len(first), seed=seed)[0])
+    values = _values(counts, config, draw_resamples(samples, len(first), seed=seed)[0])
     tail = (1 - probability) / 2
     low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail))
     return ScoreDifference(config.key, float(score), float(score - other), float(low), float(high))

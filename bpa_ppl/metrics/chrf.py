@@ -108,11 +108,11 @@ def _ngrams(units: Sequence[Sequence[str]], count: int, longest: int) -> Float64
         count: the number of texts.
         longest: the number of orders.
     """
-    from bpa_ppl.metrics.pairwise_compiled import bags_of, matches_between
+    from bpa_ppl.metrics.pairwise_compiled import count_matches, count_ngrams
 
     text = Vocabulary().number([list(sequence) for sequence in units])
     rows, columns = np.arange(count), np.arange(count, len(units))
-    matches = matches_between(bags_of(*text, longest), longest, rows, columns, False)
+    matches = count_matches(count_ngrams(*text, longest), longest, rows, columns, False)
     totals = np.maximum(np.diff(text[1])[:, None] - np.arange(longest), 0)
     both = np.broadcast_arrays(matches, totals[:count, None], totals[None, count:])
     result = np.stack(both, axis=-1).astype(np.float64)

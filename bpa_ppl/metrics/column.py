@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import means_missing
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
-from bpa_ppl.nbest import NBest, feature_of
+from bpa_ppl.nbest import NBest, find_feature
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
@@ -117,32 +117,32 @@ def as_verdicts(values: Any) -> Float64 | None:
     return np.array([_VERDICTS[words[v]] if v in words else np.nan for v in values])
 
 
-def judgement_note(nbest: NBest, name: str) -> str:
+def describe_judgements(nbest: NBest, name: str) -> str:
     """Return what to do with a column that is named like human judgements, else an empty text.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
-    >>> judgement_note(lists, "human_score"), judgement_note(lists, "lm")
+    >>> describe_judgements(lists, "human_score"), describe_judgements(lists, "lm")
     ('human_score is a feature: if people judged so, name it as the gain', '')
     >>> lists = from_lists([["a", "b"]], [[[4.5], [3.0]]], ["score"])
-    >>> judgement_note(lists, "score")
+    >>> describe_judgements(lists, "score")
     'score is a feature: if people judged so, name it as the gain'
     """
     words = set(re.findall("[a-z]+", name.lower()))
     if not words & _JUDGEMENTS and not (words & _SCORES and _is_on_a_scale(nbest, name)):
         return ""
-    use = "not used" if feature_of(nbest, name) is None else "a feature"
+    use = "not used" if find_feature(nbest, name) is None else "a feature"
     return f"{name} is {use}: if people judged so, name it as the gain"
 
 
 def _is_on_a_scale(nbest: NBest, name: str) -> bool:
     """Return whether a column has few values that are whole or half, as ratings have."""
-    values = column_of(nbest, name)
+    values = read_column(nbest, name)
     values = np.unique(values[np.isfinite(values)])
     return len(values) <= _HALVES and bool((2 * values == np.round(2 * values)).all())
 
 
-def column_of(nbest: NBest, name: str) -> Float64:
+def read_column(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature or an extra, (candidates,); NaN where one is missing.
 
     Raises:
@@ -151,12 +151,12 @@ def column_of(nbest: NBest, name: str) -> Float64:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
-    >>> column_of(lists, "LM0").tolist()
+    >>> read_column(lists, "LM0").tolist()
     [1.0, 0.5]
-    >>> column_of(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
+    >>> read_column(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
     [-5.0, nan]
     """
-    if (feature := feature_of(nbest, name)) is not None:
+    if (feature := find_feature(nbest, name)) is not None:
         return feature.astype(np.float64)
     if name not in nbest.extras:
         names = ", ".join(numeric_columns(nbest)) or "none"
@@ -183,7 +183,7 @@ def column_of(nbest: NBest, name: str) -> Float64:
     return values
 
 
-def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
+def select_marked(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
     """Return the lists of the marked candidates; those with fewer than two are left out.
 
     Args:
@@ -196,7 +196,7 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
-    >>> kept, rows = with_judged(lists, np.array([True, False, True, True, False]))
+    >>> kept, rows = select_marked(lists, np.array([True, False, True, True, False]))
     >>> kept.texts(0), rows.tolist()
     (['a', 'c'], [0, 2])
     """
@@ -208,10 +208,10 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
     return nbest.regroup(np.flatnonzero(several), rows, sizes[several]), rows
 
 
-def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
-    """Return the lists of the candidates that the metric has a value for, and their rows.
+def select_judged(nbest: NBest, gain: Metric) -> tuple[NBest, Int64]:
+    """Return the lists of the candidates that a gain has a value for, and their rows.
 
-    Of a column, lists with fewer than two of them are left out; of a metric that needs references,
+    Of a column, lists with fewer than two of them are left out; of a gain that needs references,
     lists without any, if others have some.
 
     Raises:
@@ -219,21 +219,21 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> metric = Column(column="mqm", negative=True)
-    >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), metric)
+    >>> gain = Column(column="mqm", negative=True)
+    >>> kept, rows = select_judged(lists.with_extras(mqm=[-5, None, 0]), gain)
     >>> kept.sizes.tolist(), rows.tolist()
     ([2], [0, 2])
     """
     lists, rows = nbest, np.arange(len(nbest.features))
     having = [bool(references) for references in nbest.references or ()]
-    if "references" in metric.needs and any(having) and not all(having):
+    if "references" in gain.needs and any(having) and not all(having):
         rows = rows[np.repeat(having, nbest.sizes)]
         lists = nbest.select(np.flatnonzero(having))
-    for name in metric.columns:
-        lists, kept = with_judged(lists, np.isfinite(column_of(lists, name)))
+    for name in gain.columns:
+        lists, kept = select_marked(lists, np.isfinite(read_column(lists, name)))
         rows = rows[kept]
     if len(nbest) and not len(lists):
-        names = ", ".join(metric.columns)
+        names = ", ".join(gain.columns)
         message = f"no list has two candidates with a value of {names}: judge two or more of a list"
         raise DataError(message, nbest.origin, code="no-data")
     return lists, rows
@@ -254,7 +254,7 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
     [1.0, -1.0]
     """
-    values = np.asarray(column_of(lists, column), np.float64)
+    values = np.asarray(read_column(lists, column), np.float64)
     if not np.isfinite(values).all():
         problem = f"{column} is missing for some candidates: give lists that are fully judged"
         raise DataError(problem, lists.origin, code="no-data")
@@ -266,14 +266,14 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     return float((values[starts + choices].mean() - average) / (best - average))
 
 
-def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
+def is_choice_of_two(gain: Metric, nbest: NBest) -> bool:
     """Return whether a gain says which of two candidates was chosen, such as 1 and 0.
 
     There are two lists or more, each with two judged candidates, and two values in all of them; in
     a tie both candidates have the same one.
 
     Args:
-        metric: the gain.
+        gain: its column.
         nbest: the adaptation sentences.
 
     >>> from bpa_ppl import from_lists
@@ -284,8 +284,8 @@ def is_choice_of_two(metric: Metric, nbest: NBest) -> bool:
     [True, False]
     """
     columns = {*nbest.feature_names, *nbest.extras}
-    if not isinstance(metric, Column) or metric.column not in columns:
+    if not isinstance(gain, Column) or gain.column not in columns:
         return False
-    gains = column_of(nbest, metric.column)
-    judged, rows = with_judged(nbest, np.isfinite(gains))
+    gains = read_column(nbest, gain.column)
+    judged, rows = select_marked(nbest, np.isfinite(gains))
     return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

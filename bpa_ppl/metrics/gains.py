@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64, Int64, members
+from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl._runtime.workers import parallel_workers, worker_count
+from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.metrics.column import Column, as_verdicts, column_of, numeric_columns
+from bpa_ppl.metrics.column import Column, as_verdicts, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
 from bpa_ppl.nbest import NBest
@@ -28,14 +28,14 @@ _CHUNK = 16  # sentences between two reports of progress, and handed to a worker
 AnyGain = str | Metric | Callable[..., Any]
 
 
-def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
+def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
     """Return a metric by its name in upper or lower case, with settings after it or defaults.
 
     A name that is not registered may be that of a column of the lists: a feature, or an extra of
     numbers; `-NAME` is a column for which lower is better. `column:column=NAME` always is a column.
 
     Args:
-        metric: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
+        gain: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
             equal length, that returns one number each, higher is better.
         nbest: lists whose columns may be named.
 
@@ -51,18 +51,18 @@ def resolve(metric: AnyGain, nbest: NBest | None = None) -> Metric:
     >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
     (Column(column='comet', negative=False), True)
     """
-    if isinstance(metric, str):
-        written = read_name(metric)
+    if isinstance(gain, str):
+        written = read_name(gain)
         for name in (written, written.lower()):
             if name in METRICS:
-                return METRICS.resolve(name + metric.removeprefix(written))
-        return _named_column(metric, nbest)
-    if callable(metric) and not isinstance(metric, type | Metric):
-        return Function(function=metric)
-    return METRICS.resolve(cast("Metric", metric))
+                return METRICS.resolve(name + gain.removeprefix(written))
+        return _find_column(gain, nbest)
+    if callable(gain) and not isinstance(gain, type | Metric):
+        return Function(function=gain)
+    return METRICS.resolve(cast("Metric", gain))
 
 
-def _named_column(name: str, nbest: NBest | None = None) -> Metric:
+def _find_column(name: str, nbest: NBest | None = None) -> Metric:
     """Return the metric of a column by its name, or by `-NAME` if lower is better.
 
     Args:
@@ -74,7 +74,7 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
-    >>> _named_column("-comet", lists)
+    >>> _find_column("-comet", lists)
     Column(column='comet', negative=True)
     """
     names = () if nbest is None else (*numeric_columns(nbest), *_verdict_columns(nbest))
@@ -82,7 +82,7 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
     if column in names:
         return Column(column=column, negative=column != name)
     if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
-        column_of(nbest, column)  # raises an error that names the value that is not a number
+        read_column(nbest, column)  # raises an error that names the value that is not a number
     values = () if nbest is None else nbest.extras.get(column, ())
     if texts := [value for value in values if isinstance(value, str) and value]:
         other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
@@ -98,10 +98,10 @@ def _named_column(name: str, nbest: NBest | None = None) -> Metric:
     raise UsageError(message, parameter=what, code="unknown-name")
 
 
-def by_name(name: str) -> Metric:
+def resolve_without_lists(name: str) -> Metric:
     """Return a metric by its name, without lists: a name that is not registered is a column.
 
-    >>> by_name("-ter"), by_name("ter").key
+    >>> resolve_without_lists("-ter"), resolve_without_lists("ter").key
     (Column(column='ter', negative=True), 'ter')
     """
     if name in METRICS:
@@ -113,7 +113,7 @@ def _verdict_columns(nbest: NBest) -> list[str]:
     return [name for name, values in nbest.extras.items() if as_verdicts(values) is not None]
 
 
-def default_metric(nbest: NBest, *, canonical: bool) -> str:
+def default_gain(nbest: NBest, *, canonical: bool) -> str:
     """Return the name of the gain of lists with references where none is chosen.
 
     TER if there are canonical weights or the lists have the totals of a decoder: they are
@@ -126,7 +126,7 @@ def default_metric(nbest: NBest, *, canonical: bool) -> str:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
-    >>> default_metric(lists, canonical=True), default_metric(lists, canonical=False)
+    >>> default_gain(lists, canonical=True), default_gain(lists, canonical=False)
     ('ter', 'chrf')
     """
     return "ter" if canonical or nbest.totals is not None else "chrf"
@@ -140,13 +140,13 @@ def text_metrics() -> tuple[str, ...]:
     """
     return tuple(
         name
-        for name, kind in METRICS.loaded()
+        for name, kind in METRICS.load()
         if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
     )
 
 
-def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of the metrics that are reported where some metrics are criteria.
+def reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the metrics that are reported where some metrics are gains.
 
     The mean of TER and BLEU is never one of them: both are always reported.
 
@@ -155,11 +155,11 @@ def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
     """
     names = text_metrics()
     always = [name for name in names if METRICS[name].reported]
-    others = set(criteria).intersection(names).difference(always, ["ter+bleu"])
+    others = set(gains).intersection(names).difference(always, ["ter+bleu"])
     return (*sorted(others), *always)
 
 
-def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
+def find_distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
     """Return the distinct texts of each list, or of groups of lists, group by group.
 
     Args:
@@ -172,7 +172,7 @@ def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, In
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
-    >>> [part.tolist() for part in distinct(lists)]
+    >>> [part.tolist() for part in find_distinct(lists)]
     [[0, 0, 1], [0, 1, 1], [0, 1, 0, 2]]
     """
     groups = np.arange(len(nbest)) if group is None else group
@@ -209,17 +209,17 @@ def corpus_score(
     if config.columns:
         message = f"{config.key} is a column of n-best lists: texts have no such score"
         raise UsageError(message, parameter="metric", code="not-supported")
-    texts = members(candidates, "candidates")
+    texts = to_members(candidates, "candidates")
     for text in texts:
         require(text, str, "candidates are one text for each sentence", "candidates")
     features = [np.zeros((1, 1))] * len(texts)
     lists = from_lists(
         [[text] for text in texts], features, ["none"], references=references, sources=sources
     )
-    return choice_score(lists, np.zeros(len(texts), np.int64), config)
+    return score_choice(lists, np.zeros(len(texts), np.int64), config)
 
 
-def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
+def score_choice(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
     """Return the corpus score of one candidate of each list.
 
     The score of a column is the mean over the choices that have a value; their number is the detail
@@ -236,17 +236,17 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.75]]], ["comet"])
-    >>> choice_score(lists, [1], "comet").value
+    >>> score_choice(lists, [1], "comet").value
     0.75
     """
     config = resolve(metric, nbest)
-    counts = statistics(one_each(nbest, choice), config)
+    counts = count_statistics(select_choices(nbest, choice), config)
     references = nbest.references or [()] * len(nbest)
     # Added from left to right, as sacreBLEU does.
     return config.score(np.cumsum(counts, axis=0)[-1], references)
 
 
-def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
+def select_choices(nbest: NBest, choice: npt.ArrayLike) -> NBest:
     """Return lists of one candidate each, at these positions, (sentences,)."""
     rows = nbest.offsets[:-1] + np.asarray(choice)
     return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
@@ -283,7 +283,7 @@ def scores_and_gains(
     """
     from joblib import delayed
 
-    worker_count(jobs)
+    count_workers(jobs)
     lists, inverse = _distinct_lists(nbest, metric)
     references, more = _inputs(metric, nbest)
     # A metric that reads columns gets all of them at once.
@@ -341,7 +341,7 @@ def gains(
     return scores_and_gains(nbest, config, jobs=jobs, progress=progress)[1]
 
 
-def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
+def count_statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     """Return the counts of every candidate, (candidates, S), with sacreBLEU's definitions.
 
     TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
@@ -358,7 +358,7 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     >>> lists = from_lists(
     ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
     ... )
-    >>> statistics(lists, "ter").tolist()
+    >>> count_statistics(lists, "ter").tolist()
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
@@ -401,7 +401,7 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
             raise DataError(message, origin, parameter="sources", code="missing-sources")
         more["sources"] = nbest.sources
     if metric.columns:
-        more["columns"] = {name: column_of(nbest, name) for name in metric.columns}
+        more["columns"] = {name: read_column(nbest, name) for name in metric.columns}
     return references, more
 
 
@@ -419,7 +419,7 @@ def _distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int6
     if metric.columns:
         lists = [list(nbest.texts(sentence)) for sentence in range(len(nbest))]
         return lists, np.arange(len(nbest.features))
-    group, string, inverse = distinct(nbest)
+    group, string, inverse = find_distinct(nbest)
     texts = [nbest.strings[number] for number in string]
     ends = np.searchsorted(group, np.arange(len(nbest) + 1))
     return [texts[start:end] for start, end in pairwise(ends)], inverse

@@ -142,7 +142,7 @@ class Metric(Component, frozen=True):
             sentence: whether single sentences are scored, not a corpus.
         """
         settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
-        return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
+        return f"{self.key}|nrefs:{_count_references(references) or 'var'}{settings}"
 
     def score(self, sums: Float64, references: References) -> Score:
         """Return the corpus score of counts, (S,), summed over the sentences of a text.
@@ -200,11 +200,11 @@ class Averaged(Metric, frozen=True):
 
 def sacrebleu_signature(scorer: Any, references: References) -> str:
     """Return the signature of a metric of sacreBLEU; the number of references is part of it."""
-    scorer.num_refs = _number_of(references) or -1
+    scorer.num_refs = _count_references(references) or -1
     return str(scorer.get_signature())
 
 
-def _number_of(references: References) -> int | None:
+def _count_references(references: References) -> int | None:
     """Return the number of references of each sentence; None if it varies."""
     numbers = {len(refs) for refs in references}
     return numbers.pop() if len(numbers) == 1 else None

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import one_of, require
+from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, text_table
+from bpa_ppl._runtime.messages import format_count, format_table
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.column import judged_lists
+from bpa_ppl.metrics.column import select_judged
 from bpa_ppl.metrics.gains import resolve, scores_and_gains
 from bpa_ppl.metrics.metric import Metric, Score
-from bpa_ppl.metrics.scoreboard import cells, choice_scores
+from bpa_ppl.metrics.scoreboard import score_choices, to_cells
 from bpa_ppl.nbest import NBest
 
 #: Which of several best candidates is the oracle: the one with the highest score, or all.
@@ -41,7 +41,7 @@ class Oracles:
         tied: (sentences,) int64, how many candidates of the list have that score, e* included; 0
             without an oracle.
         ties: the policy that chose e* among them, "canonical" or "shared".
-        metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
+        gain: its name: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for TER, BLEU and chrF.
         share: (candidates,) float64, 1 / k for each of the k best candidates of a list between
             which the policy does not decide; None if it always decides.
@@ -52,7 +52,7 @@ class Oracles:
     ...     references=[("the cat",)],
     ... )
     >>> best = oracles(lists)
-    >>> len(best), lists.chosen(best.index), best.tied.tolist(), best.metric
+    >>> len(best), lists.chosen(best.index), best.tied.tolist(), best.gain
     (1, ['the cat'], [2], 'ter')
     """
 
@@ -60,7 +60,7 @@ class Oracles:
     score: Float64
     tied: Int64
     ties: str
-    metric: str
+    gain: str
     signature: str
     share: Float64 | None = None
 
@@ -112,16 +112,16 @@ class Headroom:
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
-        rows = [[n, *(f"{v:.{d}f}" for _, v, d in cells(s))] for n, s in self.choices.items()]
-        titles = ["", *(title for title, *_ in cells(self.choices[_ORACLE]))]
-        table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
+        rows = [[n, *(f"{v:.{d}f}" for _, v, d in to_cells(s))] for n, s in self.choices.items()]
+        titles = ["", *(title for title, *_ in to_cells(self.choices[_ORACLE]))]
+        table = format_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles) - skipped
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
         notes = [f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"]
         if skipped:
             reason = "fewer than two candidates are judged, or no reference"
-            notes.append(f"{counted(skipped, 'list')} left out: {reason}")
+            notes.append(f"{format_count(skipped, 'list')} left out: {reason}")
         return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
 
 
@@ -177,7 +177,7 @@ def oracles_and_gains(
     preference: npt.ArrayLike | None,
     **options: Any,
 ) -> tuple[Oracles, Float64]:
-    """Return the oracles, and the gain of every candidate that the metric has a value for.
+    """Return the oracles, and the gain of every candidate that it has a value for.
 
     Args:
         nbest: as for `oracles`.
@@ -186,7 +186,7 @@ def oracles_and_gains(
         preference: as for `oracles`.
         options: `jobs` and `progress`, as for `oracles`.
     """
-    one_of(ties, TIES, "tie policy", "ties")
+    require_one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
     best, _, gains = _judge(nbest, resolve(gain, nbest), ranking, ties, **options)
     return best, gains
@@ -229,7 +229,7 @@ def headroom(
     (50.0, 0.0, 100.0)
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
-    one_of(ties, TIES, "tie policy", "ties")
+    require_one_of(ties, TIES, "tie policy", "ties")
     config, ranking = resolve(gain, nbest), _ranking(nbest, scores, "scores")
     best, values, _ = _judge(nbest, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)
@@ -242,23 +242,23 @@ def headroom(
     }
     kept = np.flatnonzero(~np.isnan(best.score))
     lists = nbest.select(kept) if best.skipped else nbest
-    corpus_scores = {n: choice_scores(lists, c[kept], config) for n, c in choices.items()}
+    corpus_scores = {n: score_choices(lists, c[kept], config) for n, c in choices.items()}
     return Headroom(corpus_scores, best)
 
 
 def _judge(
-    nbest: NBest, metric: Metric, ranking: Float64, ties: str, **options: Any
+    nbest: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
 ) -> tuple[Oracles, Float64, Float64]:
-    """Score the lists that have values of the metric, and choose oracles.
+    """Score the lists that have values of the gain, and choose oracles.
 
     Returns:
         the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
         not compete; and the gain of each of the others.
     """
-    lists, rows = judged_lists(nbest, metric)
+    lists, rows = select_judged(nbest, gain)
     values = np.full(len(ranking), np.nan)
-    scores, gains = scores_and_gains(lists, metric, **options)
-    values[rows] = metric.signed(scores)
+    scores, gains = scores_and_gains(lists, gain, **options)
+    values[rows] = gain.signed(scores)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(values)
     highest, is_best = _highest(nbest, np.where(is_judged, values, -np.inf))
@@ -278,11 +278,11 @@ def _judge(
     shares = is_oracle / np.repeat(np.maximum(remaining, 1), nbest.sizes)
     best = Oracles(
         index=index,
-        score=np.where(tied > 0, metric.signed(highest), np.nan),
+        score=np.where(tied > 0, gain.signed(highest), np.nan),
         tied=tied,
         ties=ties,
-        metric=metric.key,
-        signature=metric.signature(lists.references or [()] * len(lists), sentence=True),
+        gain=gain.key,
+        signature=gain.signature(lists.references or [()] * len(lists), sentence=True),
         share=shares if (remaining > 1).any() else None,
     )
     return best, values, gains

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.text.words import Ragged, Vocabulary
 
@@ -23,7 +23,7 @@ TIE = 1e-7
 _FIRST = 16  # the first references that a text is compared with; then twice as many, and so on
 
 
-def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
+def make_pairs(texts: Sequence[str], metric: str = "ter") -> Pairs:
     """Return the pairs of some texts.
 
     Args:
@@ -34,12 +34,12 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
         UsageError: if the metric cannot compare the texts of a list, or its package is missing.
 
     >>> texts = ["a cat sat", "the cat sat", "the cat sat down"]
-    >>> pairs_of(texts).best(np.array([0.4, 0.3, 0.3]))
+    >>> make_pairs(texts).best(np.array([0.4, 0.3, 0.3]))
     (1, -20.833333333333332)
-    >>> pairs_of(texts).scores(np.array([1]), np.array([0, 2])).round(1).tolist()
+    >>> make_pairs(texts).scores(np.array([1]), np.array([0, 2])).round(1).tolist()
     [[-33.3, -25.0]]
     """
-    one_of(metric, PAIRED, "metric of pairs of texts", "metric")
+    require_one_of(metric, PAIRED, "metric of pairs of texts", "metric")
     if metric in ("wer", "cer"):
         from bpa_ppl.metrics.wer import CER, WER
 
@@ -47,23 +47,23 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     if metric == "ter":
         return Edited(texts)
     if metric == "chrf":
-        return NgramPairs(characters_of(texts), 6)
+        return NgramPairs(split_characters(texts), 6)
     return NgramPairs([text.split() for text in texts], 4)
 
 
-def characters_of(texts: Sequence[str]) -> list[str]:
+def split_characters(texts: Sequence[str]) -> list[str]:
     """Return the characters of each text that chrF compares: all but blanks.
 
-    >>> characters_of(["a cat  sat", ""])
+    >>> split_characters(["a cat  sat", ""])
     ['acatsat', '']
     """
     return ["".join(text.split()) for text in texts]
 
 
-def most_probable(p: Float64) -> Int64:
+def sort_by_probability(p: Float64) -> Int64:
     """Return the texts of positive probability, the most probable first.
 
-    >>> most_probable(np.array([0.2, 0.0, 0.8])).tolist()
+    >>> sort_by_probability(np.array([0.2, 0.0, 0.8])).tolist()
     [2, 0]
     """
     order = np.argsort(-p, kind="stable")
@@ -103,7 +103,7 @@ class Edited:
         Args:
             p: (U,) the probability that each is right.
         """
-        references = most_probable(p)
+        references = sort_by_probability(p)
         weights = p[references]
         bounds = self._percent(self._lower_bounds(references), references)
         risks = bounds @ weights
@@ -165,32 +165,32 @@ class NgramPairs:
 
     Attributes:
         lengths: (U,) in words or characters.
-        bags: the n-grams of each text, from `bags_of`.
+        bags: the n-grams of each text, from `count_ngrams`.
     """
 
     def __init__(self, units: Sequence[Sequence[str]], longest: int):
-        from bpa_ppl.metrics.pairwise_compiled import bags_of
+        from bpa_ppl.metrics.pairwise_compiled import count_ngrams
 
         self._longest = longest
         text = Vocabulary().number(units)
         self.lengths: Int64 = np.diff(text[1])
-        self.bags = bags_of(*text, longest)
+        self.bags = count_ngrams(*text, longest)
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Edited`."""
-        from bpa_ppl.metrics.pairwise_compiled import most_similar
+        from bpa_ppl.metrics.pairwise_compiled import find_most_similar
 
-        order = most_probable(p)
-        best, score = most_similar(self.bags, self.lengths, self._longest, p, order, TIE)
+        order = sort_by_probability(p)
+        best, score = find_most_similar(self.bags, self.lengths, self._longest, p, order, TIE)
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return BLEU or chrF; see `Edited`."""
-        from bpa_ppl.metrics.pairwise_compiled import matches_between, scores_between
+        from bpa_ppl.metrics.pairwise_compiled import count_matches, score_matches
 
         columns = np.ascontiguousarray(columns)
-        matches = matches_between(self.bags, self._longest, rows, columns, False)
-        return np.asarray(scores_between(matches, self.lengths[rows], self.lengths[columns]))
+        matches = count_matches(self.bags, self._longest, rows, columns, False)
+        return np.asarray(score_matches(matches, self.lengths[rows], self.lengths[columns]))
 
     def f_scores(self, orders: Sequence[int], beta: float = 2.0) -> Float64:
         """Return F-scores in percent, (orders, U, U), of texts with all of them as references.
@@ -205,10 +205,10 @@ class NgramPairs:
         >>> NgramPairs(["abc", "abd"], 3).f_scores([1, 3]).round(1).tolist()
         [[[100.0, 66.7], [66.7, 100.0]], [[100.0, 38.9], [38.9, 100.0]]]
         """
-        from bpa_ppl.metrics.pairwise_compiled import f_scores_between_all
+        from bpa_ppl.metrics.pairwise_compiled import score_all_pairs
 
         longest = np.asarray(orders, np.int64)
-        return np.asarray(f_scores_between_all(self.bags, self.lengths, longest, float(beta)))
+        return np.asarray(score_all_pairs(self.bags, self.lengths, longest, float(beta)))
 
 
 class UnitPairs:
@@ -224,7 +224,7 @@ class UnitPairs:
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Edited`."""
-        references = most_probable(p)
+        references = sort_by_probability(p)
         expected = self.scores(np.arange(len(p)), references) @ p[references]
         tied = np.flatnonzero(expected >= expected.max() - TIE)
         best = int(tied[np.argmax(p[tied])])

@@ -16,14 +16,14 @@ from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.text.hashing import FREE, find_slot
 
-UInt64 = npt.NDArray[np.uint64]
+_UInt64 = npt.NDArray[np.uint64]
 #: N-grams that occur equally often in the same texts are one kind. The kinds in each text, their
 #: counts, and where each text begins; then n − 1 of each kind, and its number of n-grams.
 Bags = tuple[Int32, Int32, Int64, Int32, Int32]
 
 
 @njit
-def _hashed(value: np.uint64) -> np.uint64:
+def _hash(value: np.uint64) -> np.uint64:
     """Return a hash of 64 bits (SplitMix64, Steele et al. 2014)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -31,7 +31,7 @@ def _hashed(value: np.uint64) -> np.uint64:
 
 
 @compiled
-def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
+def count_ngrams(units: Int32, starts: Int64, longest: int) -> Bags:
     """Return the kinds of n-grams of some texts.
 
     Hypotheses of a list share most n-grams: there are far fewer kinds than n-grams. The occurrences
@@ -44,7 +44,7 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
         longest: the longest n-grams.
 
     >>> units, starts = np.array([0, 1, 0, 0, 1], np.int32), np.array([0, 3, 5])
-    >>> kinds, counts, begins, order_of, size_of = bags_of(units, starts, 2)
+    >>> kinds, counts, begins, order_of, size_of = count_ngrams(units, starts, 2)
     >>> kinds.tolist(), counts.tolist(), begins.tolist()  # a; b and a b have one kind an order; b a
     ([0, 1, 2, 3, 0, 1, 2], [2, 1, 1, 1, 1, 1, 1], [0, 4, 7])
     >>> order_of.tolist(), size_of.tolist()
@@ -82,13 +82,13 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
                 counts[slot[gram]] += 1
         for k in range(begins[t], entries):
             occurrence = np.uint64(t + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(counts[k])
-            sign[grams[k]] += _hashed(_hashed(occurrence))
+            sign[grams[k]] += _hash(_hash(occurrence))
         begins[t + 1] = entries
     return _kinds(grams[:entries], counts[:entries], begins, order[:number], sign[:number])
 
 
 @njit
-def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt64) -> Bags:
+def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: _UInt64) -> Bags:
     """Return bags of kinds from bags of n-grams; a kind is an order and a hash."""
     size = 1
     while size < 2 * len(sign):
@@ -102,7 +102,7 @@ def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt6
         for k in range(begins[t], begins[t + 1]):
             gram = grams[k]
             if kind_of[gram] < 0:
-                key: Any = np.int64(_hashed(sign[gram] + np.uint64(order[gram])))
+                key: Any = np.int64(_hash(sign[gram] + np.uint64(order[gram])))
                 slot = find_slot(slots, keys, key)
                 if slots[slot] == FREE:
                     slots[slot], keys[number], order_of[number] = number, key, order[gram]
@@ -179,13 +179,13 @@ def _score(matches: Int64, hyp: int, ref: int) -> float:
 
 
 @compiled
-def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
+def score_all_pairs(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
     """Return F_β for some maximum orders, (orders, texts, texts), with each text as the reference.
 
     Matches of two texts are the same in both directions, and are counted once for all orders.
 
     Args:
-        bags: the n-grams of all texts, from `bags_of`, up to the longest of `orders`.
+        bags: the n-grams of all texts, from `count_ngrams`, up to the longest of `orders`.
         lengths: (texts,) in words or characters.
         orders: the lengths of the longest n-grams.
         beta: the weight of recall relative to precision.
@@ -205,13 +205,13 @@ def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float)
 
 
 @compiled
-def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64, together: bool) -> Int64:
+def count_matches(bags: Bags, longest: int, rows: Int64, columns: Int64, together: bool) -> Int64:
     """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
 
     An n-gram matches as often as it occurs in both texts.
 
     Args:
-        bags: the n-grams of all texts, from `bags_of`.
+        bags: the n-grams of all texts, from `count_ngrams`.
         longest: the length of the longest n-grams.
         rows: the texts.
         columns: the others.
@@ -220,9 +220,9 @@ def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64, toget
 
     >>> units, starts = np.array([0, 1, 0, 0, 1], np.int32), np.array([0, 3, 5])
     >>> both = np.arange(2)
-    >>> matches_between(bags_of(units, starts, 2), 2, both, both, False).tolist()
+    >>> count_matches(count_ngrams(units, starts, 2), 2, both, both, False).tolist()
     [[[3, 2], [2, 1]], [[2, 1], [2, 1]]]
-    >>> matches_between(bags_of(units, starts, 2), 2, both, both, True).tolist()
+    >>> count_matches(count_ngrams(units, starts, 2), 2, both, both, True).tolist()
     [[[3, 2]], [[2, 1]]]
     """
     kinds, counts, begins, order_of, _ = bags
@@ -241,11 +241,11 @@ def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64, toget
 
 
 @compiled
-def scores_between(matches: Int64, hypotheses: Int64, references: Int64) -> Float64:
+def score_matches(matches: Int64, hypotheses: Int64, references: Int64) -> Float64:
     """Return BLEU or chrF, (rows, columns), of some texts with others as references.
 
     Args:
-        matches: from `matches_between`: of n-grams up to 4 for BLEU, up to 6 for chrF.
+        matches: from `count_matches`: of n-grams up to 4 for BLEU, up to 6 for chrF.
         hypotheses: (rows,) the lengths of the texts in words or characters.
         references: (columns,) those of the references.
     """
@@ -257,7 +257,7 @@ def scores_between(matches: Int64, hypotheses: Int64, references: Int64) -> Floa
 
 
 @compiled
-def most_similar(
+def find_most_similar(
     bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64, tie: float
 ) -> tuple[int, float]:
     """Return the text with the highest expected BLEU or chrF, and this score.
@@ -266,7 +266,7 @@ def most_similar(
     references.
 
     Args:
-        bags: the n-grams of all texts, from `bags_of`.
+        bags: the n-grams of all texts, from `count_ngrams`.
         lengths: (texts,) in words or characters.
         longest: the length of the longest n-grams: 4 for BLEU, 6 for chrF.
         p: (texts,) their probabilities.

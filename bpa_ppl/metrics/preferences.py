@@ -35,14 +35,14 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, log_info
+from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.nbest import NBest
 
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 #: The text of the row that means "no difference".
-NO_DIFFERENCE = "(no difference)"
+_NO_DIFFERENCE = "(no difference)"
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.
@@ -132,7 +132,7 @@ class Comparisons(NamedTuple):
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
-    >>> _, pairs = compared_lists(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
+    >>> _, pairs = select_compared(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
     >>> pairs.better.tolist(), pairs.worse.tolist(), pairs.weight.round(2).tolist()
     ([2, 2, 0], [0, 1, 1], [0.33, 0.33, 0.33])
     >>> pairs.accuracy(np.array([1.0, 1.0, 2.0])).round(3).tolist()  # (1 + 1 + 1/2) / 3
@@ -184,7 +184,7 @@ def has_preferences(nbest: NBest) -> bool:
     (False, True)
     """
     columns = [nbest.sentence_extras.get(name, ()) for name in (PREFERENCES, TIES, RANKINGS)]
-    return any(map(_listed, chain.from_iterable(columns)))
+    return any(map(_to_list, chain.from_iterable(columns)))
 
 
 def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
@@ -212,7 +212,7 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     [['c', 'a', 'b'], ['a', 'b']]
     """
     require(nbest, NBest, "preferences are extras of n-best lists (NBest)", "nbest")
-    choices = list(all_choices(nbest))
+    choices = list(iter_choices(nbest))
     if not choices and len(nbest):
         example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
         message = f"no sentence has preferences: give {example}, ties or rankings"
@@ -231,19 +231,19 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
         log_info(
-            f"{locate(nbest.origin)}{counted(both, 'pair')} of candidates preferred in both "
+            f"{locate(nbest.origin)}{format_count(both, 'pair')} of candidates preferred in both "
             "directions; all judgements are kept, because contradictions are evidence too"
         )
-    return _laid_out(nbest, choices, ties or tied > 0, counts)
+    return _lay_out(nbest, choices, ties or tied > 0, counts)
 
 
-def compared_lists(nbest: NBest) -> tuple[NBest, Comparisons]:
+def select_compared(nbest: NBest) -> tuple[NBest, Comparisons]:
     """Return the lists in which a candidate is preferred to another one, and these pairs.
 
     Raises:
         DataError: as `choice_sets`, for an entry that is not valid.
     """
-    answers = list(all_choices(nbest))
+    answers = list(iter_choices(nbest))
     choices = [choice for choice in answers if choice.chosen == 0]
     undecided = len(answers) - len(choices)
     sizes = np.array([len(choice.candidates) - 1 for choice in choices], np.int64)
@@ -258,7 +258,7 @@ def compared_lists(nbest: NBest) -> tuple[NBest, Comparisons]:
     return lists, pairs
 
 
-def all_choices(nbest: NBest) -> Iterator[Choice]:
+def iter_choices(nbest: NBest) -> Iterator[Choice]:
     """Yield the choices of all preferences, then of all ties, then of all rankings.
 
     Raises:
@@ -266,25 +266,23 @@ def all_choices(nbest: NBest) -> Iterator[Choice]:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> list(all_choices(lists.with_sentence_extras(preferences=[[[1, 0]]])))[0].candidates
+    >>> list(iter_choices(lists.with_sentence_extras(preferences=[[[1, 0]]])))[0].candidates
     (1, 0)
     """
     ids = nbest.sentence_extras.get("id", nbest.sentence_ids)
     for name in (PREFERENCES, TIES, RANKINGS):
         for sentence, entries in enumerate(nbest.sentence_extras.get(name, ())):
             where, path = f"of sentence {ids[sentence]}", nbest.origin
-            listed = _listed(entries)
+            listed = _to_list(entries)
             if entries is not None and listed is None:
                 problem = f"{name} {where} is {quote(entries)}, not a list"
                 raise DataError(problem, path, code="bad-line")
             for index, entry in enumerate(listed or ()):
                 wrong = partial(_wrong, f"{name}[{index}] {where}", path)
-                yield from _choices_of(nbest, sentence, name, entry, wrong)
+                yield from _parse_entry(nbest, sentence, name, entry, wrong)
 
 
-def _laid_out(
-    nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, int]
-) -> ChoiceSets:
+def _lay_out(nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, int]) -> ChoiceSets:
     """Return choices as lists: the candidates, then the row of "no difference" for a pair."""
     rows, sizes, tie = list[int](), list[int](), list[bool]()
     for choice in choices:
@@ -304,7 +302,7 @@ def _laid_out(
         lists = replace(
             lists,
             features=features.astype(np.float32),
-            strings=(*lists.strings, NO_DIFFERENCE),
+            strings=(*lists.strings, _NO_DIFFERENCE),
             string_index=texts,
         )
     raters = tuple(sorted({choice.rater for choice in choices}))
@@ -325,7 +323,7 @@ def _wrong(entry: str, path: str, problem: str, code: str = "bad-line") -> DataE
     return DataError(f"{entry} {problem}", path, code=code)
 
 
-def _choices_of(
+def _parse_entry(
     nbest: NBest, sentence: int, name: str, entry: Any, wrong: Callable[..., DataError]
 ) -> Iterator[Choice]:
     """Yield the choices that one entry represents; of a ranking, the best among all first."""
@@ -334,7 +332,7 @@ def _choices_of(
         if field not in (_CANDIDATES, _WEIGHT, _RATER):
             allowed = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
             raise wrong(f"has a field {quote(field)}: its fields are {allowed}", "bad-name")
-    members = _listed(fields.get(_CANDIDATES))
+    members = _to_list(fields.get(_CANDIDATES))
     if members is None:
         raise wrong(f"is {quote(fields.get(_CANDIDATES))}, not a list of candidates")
     weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHTS
@@ -353,11 +351,11 @@ def _choices_of(
         positions = _positions(nbest, sentence, members, wrong)
         yield choice(sentence, positions, 2 if name == TIES else 0, pair=True)
         return
-    rest = _listed(members[-1]) if members else None
+    rest = _to_list(members[-1]) if members else None
     ordered = members if rest is None else members[:-1]
     if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
         raise wrong(f"is {quote(members)}, not a ranking of two candidates or more")
-    if any(_listed(candidate) is not None for candidate in ordered):
+    if any(_to_list(candidate) is not None for candidate in ordered):
         raise wrong(f"is {quote(members)}: only the last of a ranking may be a list")
     candidates = _positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
     steps = range(len(ordered) - (rest is None))
@@ -387,7 +385,7 @@ def _positions(
     return tuple(positions)
 
 
-def _listed(values: Any) -> list[Any] | None:
+def _to_list(values: Any) -> list[Any] | None:
     """Return the members of a list, tuple or array as Python objects; None for other objects."""
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     if not isinstance(listed, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.metrics.preferences import UNNAMED, all_choices
+from bpa_ppl.metrics.preferences import UNNAMED, iter_choices
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
 
@@ -36,7 +36,7 @@ def agreement(nbest: NBest) -> Agreement:
     """
     table: dict[tuple[int, int, int], dict[str, int]] = {}
     raters: set[str] = set()
-    for choice in all_choices(nbest):
+    for choice in iter_choices(nbest):
         if choice.rater == UNNAMED:
             continue
         raters.add(choice.rater)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from bpa_ppl._runtime.messages import decimals_for, has_width, text_table
-from bpa_ppl.metrics.gains import choice_score, resolve
+from bpa_ppl._runtime.messages import choose_decimals, format_table, has_width
+from bpa_ppl.metrics.gains import resolve, score_choice
 from bpa_ppl.metrics.metric import METRICS, Metric, Score
 from bpa_ppl.nbest import NBest
 
@@ -35,7 +35,7 @@ class Scoreboard:
     titles: tuple[str, str] = ("canonical", "adapted")
 
     def __str__(self) -> str:
-        table = text_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
+        table = format_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
         lines = [table, f"{self.changed} of {self.sentences} choices changed"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
@@ -43,7 +43,7 @@ class Scoreboard:
             if min(counts) < self.sentences:
                 old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
                 of = f"{old} and {new} of {self.sentences}"
-                lines.append(f"{title_of(after)}: means of the choices that are judged, {of}")
+                lines.append(f"{metric_title(after)}: means of the choices that are judged, {of}")
         return "\n".join([*lines, *(score.signature for score in self.after)])
 
     @property
@@ -54,46 +54,49 @@ class Scoreboard:
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """Return name, both values, and their difference, as text."""
         rows = []
-        for (name, old, n), (_, new, _) in zip(cells(self.before), cells(self.after), strict=False):
+        for (name, old, n), (_, new, _) in zip(
+            to_cells(self.before), to_cells(self.after), strict=False
+        ):
             change = new - old
             if name.lower() not in (*METRICS, "length") and has_width(abs(change), new):
-                n = decimals_for(abs(change), n)  # a column of any scale
+                n = choose_decimals(abs(change), n)  # a column of any scale
             rows.append((name, f"{old:.{n}f}", f"{new:.{n}f}", f"{change:+.{n}f}"))
         return rows
 
 
-def cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
+def to_cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
     """Return name, value and decimals of scores, the length ratio at the end."""
-    rows = [(title_of(score), score.value, score.decimals) for score in scores]
+    rows = [(metric_title(score), score.value, score.decimals) for score in scores]
     ratios = (score.details.get("length_ratio") for score in scores)
     return rows + [("length", ratio, 3) for ratio in ratios if isinstance(ratio, float)]
 
 
-def title_of(score: Score) -> str:
+def metric_title(score: Score) -> str:
     """Return the name of a metric in tables."""
     return score.metric.upper() if score.metric in METRICS else score.name
 
 
-def metrics_of(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:
-    """Return the metrics that choices are scored with: the criterion comes first.
+def choose_metrics(gain: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:
+    """Return the metrics that choices are scored with: the gain comes first.
 
     TER and BLEU come together, because a choice by one of them may lower the other, and with every
     criterion if lists with references are given.
 
     >>> from bpa_ppl import from_lists
-    >>> [[one.key for one in metrics_of(resolve(name))] for name in ("chrf", "bleu", "ter+bleu")]
+    >>> chosen = (choose_metrics(resolve(name)) for name in ("chrf", "bleu", "ter+bleu"))
+    >>> [[one.key for one in metrics] for metrics in chosen]
     [['chrf'], ['bleu', 'ter'], ['ter+bleu', 'ter', 'bleu']]
     >>> lists = from_lists([["a"]], [[[0.5]]], ["comet"], references=["a"])
-    >>> [one.key for one in metrics_of(resolve("comet", lists), lists)]
+    >>> [one.key for one in choose_metrics(resolve("comet", lists), lists)]
     ['comet', 'ter', 'bleu']
     """
     has_references = nbest is not None and nbest.references and all(nbest.references)
-    together = has_references or criterion.key in ("ter", "bleu", "ter+bleu")
+    together = has_references or gain.key in ("ter", "bleu", "ter+bleu")
     others = ("ter", "bleu") if together else ()
-    return criterion, *(resolve(name) for name in others if name != criterion.key)
+    return gain, *(resolve(name) for name in others if name != gain.key)
 
 
-def choice_scores(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
+def score_choices(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
     """Return the corpus scores of one candidate of each list: the metric, TER and BLEU.
 
     Args:
@@ -105,10 +108,12 @@ def choice_scores(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tu
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
     """
-    return tuple(choice_score(nbest, choice, m) for m in metrics_of(resolve(gain, nbest), nbest))
+    return tuple(
+        score_choice(nbest, choice, m) for m in choose_metrics(resolve(gain, nbest), nbest)
+    )
 
 
-def compared(
+def compare_choices(
     nbest: NBest,
     before: npt.ArrayLike,
     after: npt.ArrayLike,
@@ -121,7 +126,7 @@ def compared(
         nbest: the lists, with references, sources or columns if the metric needs them.
         before: (sentences,) the position of a candidate in each list.
         after: likewise.
-        gain: the first of the scores; see `choice_scores`.
+        gain: the first of the scores; see `score_choices`.
         titles: the names of the two choices.
 
     Raises:
@@ -132,9 +137,9 @@ def compared(
     >>> lists = from_lists(
     ...     [["a b c d e", "a b"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d e"]]
     ... )
-    >>> compared(lists, [1], [0]).changes
+    >>> compare_choices(lists, [1], [0]).changes
     ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
     """
-    first, second = (choice_scores(nbest, choice, gain) for choice in (before, after))
+    first, second = (score_choices(nbest, choice, gain) for choice in (before, after))
     texts = zip(nbest.chosen(before), nbest.chosen(after), strict=True)
     return Scoreboard(first, second, sum(a != b for a, b in texts), len(nbest), titles)

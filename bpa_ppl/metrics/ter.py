@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.metrics.metric import Lists, Metric, References, sacrebleu_signature
-from bpa_ppl.text.words import Vocabulary, starts_of
+from bpa_ppl.text.words import Vocabulary, find_starts
 
 
 class TER(Metric, frozen=True):
@@ -55,9 +55,9 @@ class TER(Metric, frozen=True):
         hypotheses = [split(text) for text in chain.from_iterable(lists)]
         # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
         refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
-        vocabulary, refs_of = Vocabulary(), starts_of(references)
+        vocabulary, refs_of = Vocabulary(), find_starts(references)
         text = vocabulary.number(hypotheses + refs)
-        sentences = starts_of(lists), refs_of + len(hypotheses)
+        sentences = find_starts(lists), refs_of + len(hypotheses)
         edits = tercom.count_edits(*text, *sentences, len(vocabulary))
         total_lengths = np.add.reduceat([len(words) for words in refs], refs_of[:-1])
         lengths = np.repeat(total_lengths / np.diff(refs_of), [len(texts) for texts in lists])

@@ -48,7 +48,11 @@ class WER(Metric, frozen=True):
         """Return the sequences that are compared: each word is an integer."""
         number: dict[str, int] = {}
         return [
-            [number.setdefault(word, len(number)) for word in self._folded(text).split(" ") if word]
+            [
+                number.setdefault(word, len(number))
+                for word in self._fold_case(text).split(" ")
+                if word
+            ]
             for text in (_BLANKS.sub(" ", text).strip() for text in texts)
         ]
 
@@ -81,7 +85,7 @@ class WER(Metric, frozen=True):
         """Return minus the edits, (n, 2) ↦ (n,)."""
         return 0.0 - counts[..., 0]  # 0, not −0, for no edits
 
-    def _folded(self, text: str) -> str:
+    def _fold_case(self, text: str) -> str:
         return text if self.case_sensitive else text.lower()
 
 
@@ -101,4 +105,4 @@ class CER(WER, frozen=True):
 
     def units(self, texts: Sequence[str]) -> list[Any]:
         """Return the sequences that are compared: the texts without blanks at their ends."""
-        return [self._folded(text).strip() for text in texts]
+        return [self._fold_case(text).strip() for text in texts]

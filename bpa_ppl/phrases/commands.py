@@ -9,22 +9,22 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from bpa_ppl._runtime.messages import text_table
+from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Phrases and language models"
 #: A box of the help of a command.
-MODEL = Group("Model of the counts", sort_key=1)
-TableOutput = Annotated[
+_MODEL = Group("Model of the counts", sort_key=1)
+_TableOutput = Annotated[
     str,
     Parameter(
         alias="-o", help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed."
     ),
 ]
-Inner = Annotated[str, Parameter(name="IN")]
-Outer = Annotated[str, Parameter(name="OUT")]
+_Inner = Annotated[str, Parameter(name="IN")]
+_Outer = Annotated[str, Parameter(name="OUT")]
 
 
 def extract(
@@ -33,7 +33,7 @@ def extract(
     alignment: str,
     /,
     *,
-    output: TableOutput,
+    output: _TableOutput,
     max_length: int = 5,
     like: str | None = None,
     keep: float | None = None,
@@ -54,14 +54,14 @@ def extract(
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.phrases.extraction import extract_phrases, select_lines
     from bpa_ppl.phrases.table_files import write_counts
-    from bpa_ppl.text.model_files import model_of
+    from bpa_ppl.text.model_files import read_or_train
 
     require_writable(output)
     if (like is None) != (keep is None):
         raise UsageError("give both --like and --keep", parameter="like", code="conflict")
     selected = None
     if like is not None and keep is not None:
-        selected = select_lines(model_of([like]), target, keep)
+        selected = select_lines(read_or_train([like]), target, keep)
     table = extract_phrases(
         source, target, alignment, max_length=max_length, keep=selected, progress=not quiet
     )
@@ -70,11 +70,11 @@ def extract(
 
 
 def mix(
-    inner: Inner,
-    outer: Outer,
+    inner: _Inner,
+    outer: _Outer,
     /,
     *,
-    output: TableOutput,
+    output: _TableOutput,
     dev: str | None = None,
     method: str = "map",
     value: float | None = None,
@@ -111,20 +111,20 @@ def mix(
 
 
 def weigh(
-    inner: Inner,
-    outer: Outer,
+    inner: _Inner,
+    outer: _Outer,
     /,
     *,
-    output: TableOutput,
+    output: _TableOutput,
     dev: str,
     in_corpus: tuple[str, str],
     out_corpus: tuple[str, str],
-    form: Annotated[str, Parameter(group=MODEL)] = "weighted",
-    mixture: Annotated[str, Parameter(group=MODEL)] = "map",
-    scale: Annotated[Literal["plain", "log"] | None, Parameter(group=MODEL)] = None,
-    negatives: Annotated[Literal["no-common", "source"], Parameter(group=MODEL)] = "no-common",
-    prior_deviation: Annotated[float | None, Parameter(group=MODEL)] = None,
-    published: Annotated[bool, Parameter(group=MODEL)] = False,
+    form: Annotated[str, Parameter(group=_MODEL)] = "weighted",
+    mixture: Annotated[str, Parameter(group=_MODEL)] = "map",
+    scale: Annotated[Literal["plain", "log"] | None, Parameter(group=_MODEL)] = None,
+    negatives: Annotated[Literal["no-common", "source"], Parameter(group=_MODEL)] = "no-common",
+    prior_deviation: Annotated[float | None, Parameter(group=_MODEL)] = None,
+    published: Annotated[bool, Parameter(group=_MODEL)] = False,
     best: int | None = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
@@ -197,7 +197,7 @@ def weigh(
         [feature, *(f"{value:.2f}" for value in values)]
         for feature, *values in zip(fits["direct"].names, *weights, strict=True)
     ]
-    shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
+    shared.echo_status(format_table(rows, ("weight", *fits), align="lrr"), quiet)
     table = table if best is None else table.best(best)
     write_table(table, output)
     shared.echo_status(f"{len(table):,} phrase pairs", quiet)
@@ -238,7 +238,7 @@ def subdomains(
         seed: Seed of the start.
     """
     from bpa_ppl.formats.streams import STANDARD, require_writable
-    from bpa_ppl.phrases.induction import induce, induction_settings
+    from bpa_ppl.phrases.induction import induce, parse_settings
 
     settings: dict[str, Any] = dict(setting or {})
     settings |= {"k": k, "seed": seed}
@@ -246,7 +246,7 @@ def subdomains(
         settings["em"] = "soft"
     if iterations is not None:
         settings["iterations"] = iterations
-    induction_settings(induction, settings)
+    parse_settings(induction, settings)
     if output == STANDARD:
         raise UsageError("subdomains are written to a file: name one", parameter="output")
     require_writable(output)
@@ -268,4 +268,4 @@ def subdomains(
         subdomains.typical_words("source"), subdomains.typical_words("target"), strict=True
     )
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(typical)]
-    shared.echo_status(text_table(rows, ("z", "typical source words", "target words")), quiet)
+    shared.echo_status(format_table(rows, ("z", "typical source words", "target words")), quiet)

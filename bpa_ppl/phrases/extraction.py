@@ -14,12 +14,12 @@ import pyarrow as pa
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_chunks
+from bpa_ppl.formats.streams import AnyPath, decode, origin_name, read_chunks
 from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
-from bpa_ppl.phrases.tables import PhraseCounts, summed
+from bpa_ppl.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.text.language_model import TextModel
-from bpa_ppl.text.words import Ragged, sentences_of
+from bpa_ppl.text.words import Ragged, iter_sentences
 
 _SENTENCES = 20_000  # per batch
 _MAX_PENDING = 1 << 24  # occurrences of pairs that are counted at once
@@ -79,31 +79,31 @@ def extract_phrases(
             head = trees[0].numbers(sides[0], starts, *columns[:2]).astype(np.int64)
             pending.append((head << _HALF) + trees[1].numbers(sides[1], starts, *columns[2:]))
             if sum(map(len, pending)) > _MAX_PENDING:
-                pairs, counts = merged(pairs, counts, pending)
+                pairs, counts = _merge_counts(pairs, counts, pending)
                 pending = []
             report(done, done, "sentence pairs")
     if not done:
         raise DataError("the file is empty", origin_name(source), code="no-data")
-    pairs, counts = merged(pairs, counts, pending)
+    pairs, counts = _merge_counts(pairs, counts, pending)
     if not len(pairs):
         message = "no phrase pair is consistent with the alignment: give that of these sentences"
         raise DataError(message, origin_name(alignment), code="mismatch")
     sources, first = trees[0].texts(pairs >> _HALF)
     targets, second = trees[1].texts(pairs & ((1 << _HALF) - 1))
-    return PhraseCounts.numbered(sources, targets, first, second, counts.astype(np.float64))
+    return PhraseCounts.from_numbers(sources, targets, first, second, counts.astype(np.float64))
 
 
-def merged(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[Int64, Int64]:
+def _merge_counts(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[Int64, Int64]:
     """Return distinct numbers, ascending, and their counts, after some more occurrences.
 
     >>> more = [np.array([7, 5]), np.array([7])]
-    >>> pairs, counts = merged(np.array([3, 7]), np.array([2, 1]), more)
+    >>> pairs, counts = _merge_counts(np.array([3, 7]), np.array([2, 1]), more)
     >>> pairs.tolist(), counts.tolist()
     ([3, 5, 7], [2, 1, 3])
     """
     new, more = np.unique(np.concatenate([pairs[:0], *occurrences]), return_counts=True)
     together = np.concatenate([pairs, new])
-    rows, sums = summed(together, np.concatenate([counts, more]))
+    rows, sums = sum_equal(together, np.concatenate([counts, more]))
     return together[rows], sums
 
 
@@ -147,7 +147,7 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
 def _lines(path: AnyPath) -> Iterator[bytes]:
     first = 1
     for block in read_chunks(path):
-        decoded(block, path, first)
+        decode(block, path, first)
         lines = block.split(b"\n")[:-1]
         first += len(lines)
         yield from lines
@@ -179,9 +179,9 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
         message = f"the share of lines to keep must be above 0 and up to 1, not {keep:g}"
         raise UsageError(message, parameter="keep")
     parts = [np.zeros(0)]
-    for sentences in sentences_of(path):
+    for sentences in iter_sentences(path):
         lengths = np.array([len(sentence) + 1 for sentence in sentences], np.float64)
-        parts.append(np.exp(-model.scored(sentences)[0] / lengths))
+        parts.append(np.exp(-model.score(sentences)[0] / lengths))
     perplexities = np.concatenate(parts)
     chosen = np.zeros(len(perplexities), bool)
     # 0.07 of 100 lines are 7: the product of floats is a little more.

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.errors import DataError
-from bpa_ppl.text.words import NumberedText, Ragged, numbered, segment_sums
+from bpa_ppl.text.words import NumberedText, Ragged, number_words, sum_segments
 
 Sentences = Sequence[Sequence[str]]
 
@@ -89,7 +89,7 @@ class IBM1:
             raise DataError("no pair of sentences has words on both sides", code="no-data")
         source, target = map(NumberedText.of, zip(*pairs, strict=True))
         text = ParallelText.of(source, target)
-        values, every = text.flat(), np.ones(len(pairs))
+        values, every = text.uniform_table(), np.ones(len(pairs))
         for _ in range(iterations):
             text.re_estimate(values, text.sums(values, every), every)
         source_words = {word: number for number, word in enumerate(source.words, _EMPTY + 1)}
@@ -109,8 +109,8 @@ class IBM1:
 
     def unknown(self, sources: Sentences) -> Int64:
         """Return (sentences,) the number of unknown source tokens in each sentence."""
-        words, starts = numbered(sources, self.source_words)
-        return segment_sums((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
+        words, starts = number_words(sources, self.source_words)
+        return sum_segments((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
 
     def log_probabilities(
         self,
@@ -141,7 +141,10 @@ class IBM1:
         >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], *pairs).round(4).tolist()
         [0.0, -16.1181]
         """
-        source, target = numbered(sources, self.source_words), numbered(targets, self.target_words)
+        source, target = (
+            number_words(sources, self.source_words),
+            number_words(targets, self.target_words),
+        )
         first, second = np.asarray(source_of, np.int64), np.asarray(target_of, np.int64)
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
         pairs = source, target, first, second, starts
@@ -153,7 +156,7 @@ class IBM1:
             words = np.unique(source[0], return_inverse=True)
             longest = int(np.diff(target[1]).max(initial=0))
             scores = _score_by_target(table, *words, pairs, longest)
-        return segment_sums(np.log(np.maximum(scores, floor)), starts)
+        return sum_segments(np.log(np.maximum(scores, floor)), starts)
 
 
 class ParallelText(NamedTuple):
@@ -197,7 +200,7 @@ class ParallelText(NamedTuple):
         lengths = np.diff(starts)
         return cls(_rows(pairs), _rows(by_word), lengths, target.sentences, len(target.words))
 
-    def flat(self) -> Float64:
+    def uniform_table(self) -> Float64:
         """Return the table in which all target words are equally probable."""
         # A start must not prefer source words with few partners.
         return np.full(len(self.rows[1]), 1 / self.size)
@@ -222,7 +225,7 @@ class ParallelText(NamedTuple):
         tokens = np.diff(self.target[1])
         with np.errstate(divide="ignore"):
             logs = np.log(np.where(np.repeat(weights > 0, tokens), sums, 1.0))
-        return segment_sums(logs, self.target[1]) - (weights > 0) * tokens * np.log(self.lengths)
+        return sum_segments(logs, self.target[1]) - (weights > 0) * tokens * np.log(self.lengths)
 
     def re_estimate(
         self, values: Float64, sums: Float64, weights: Float64, pseudo: Float64 | None = None

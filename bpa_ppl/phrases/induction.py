@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -93,8 +93,8 @@ def induce(
     >>> winners == winners[:2] * 4, winners[0] != winners[1]
     (True, True)
     """
-    one_of(side, get_args(DocumentSide), "side")
-    chosen = induction_settings(induction, {"k": k, **settings})
+    require_one_of(side, get_args(DocumentSide), "side")
+    chosen = parse_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
         texts = _text(source), _text(target)
@@ -118,7 +118,7 @@ def induce(
     return Subdomains(*texts, last.posteriors, last.weights, record)
 
 
-def induction_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | LDASettings:
+def parse_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | LDASettings:
     """Return the settings of an induction.
 
     Args:
@@ -128,11 +128,11 @@ def induction_settings(induction: str, settings: Mapping[str, Any]) -> EMSetting
     Raises:
         UsageError: if one does not exist, or is invalid.
 
-    >>> induction_settings("lda", {"k": 4, "alpha": 0.1}).passes
+    >>> parse_settings("lda", {"k": 4, "alpha": 0.1}).passes
     20
     """
     kinds: dict[str, type[EMSettings | LDASettings]] = {"em": EMSettings, "lda": LDASettings}
-    kind = kinds[one_of(induction, kinds, "induction")]
+    kind = kinds[require_one_of(induction, kinds, "induction")]
     return kind.configured(f"induction of subdomains by {induction.upper()}", settings)
 
 

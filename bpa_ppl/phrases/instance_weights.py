@@ -34,21 +34,21 @@ import numpy as np
 import pyarrow as pa
 from scipy.optimize import OptimizeResult, minimize
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError
-from bpa_ppl.names import places_of
-from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, pairs_of_both
+from bpa_ppl.names import find_positions
+from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.phrases.tables import (
     PhraseCounts,
     PhrasePairs,
     PhraseTable,
     Side,
-    index_in,
-    sums,
+    find_index,
+    sum_by_number,
 )
 
 #: The mixtures of IN and OUT (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
@@ -115,7 +115,7 @@ class MixtureData(NamedTuple):
         return float(self.weight[self.supported].sum() / max(self.weight.sum(), 1e-300))
 
 
-def mixture_data(
+def collect_data(
     inside: PhraseCounts,
     outside: PhraseCounts,
     pairs: PhrasePairs,
@@ -141,7 +141,7 @@ def mixture_data(
     # Only pairs with a queried y matter.
     y, query_group = np.unique(pairs.number(condition), return_inverse=True)
     phrases = pairs.phrases(condition).take(pa.array(y))
-    group_of_pair = index_in(outside.phrases(condition), phrases)[outside.number(condition)]
+    group_of_pair = find_index(outside.phrases(condition), phrases)[outside.number(condition)]
     rows = np.flatnonzero(group_of_pair >= 0)
     rows = rows[np.argsort(group_of_pair[rows], kind="stable")]
     values = np.ascontiguousarray(features[rows], np.float32)
@@ -149,9 +149,9 @@ def mixture_data(
         message = "a feature of a phrase pair is not a finite number"
         raise DataError(message, code="bad-number")
     group, count = group_of_pair[rows], outside.count[rows]
-    of_rows = sums(group, count, len(y))
-    marginals = np.maximum(outside.marginals_of(condition, phrases), of_rows)
-    in_total = inside.marginals_of(condition, phrases)
+    of_rows = sum_by_number(group, count, len(y))
+    marginals = np.maximum(outside.find_marginals(condition, phrases), of_rows)
+    in_total = inside.find_marginals(condition, phrases)
     # The rows of OUT's pairs in the data, and −1 for a pair that OUT does not have.
     position = np.full(len(outside) + 1, -1)
     position[rows] = np.arange(len(rows))
@@ -163,8 +163,8 @@ def mixture_data(
         missing=np.divide(marginals, of_rows, out=np.ones_like(of_rows), where=of_rows > 0),
         in_total=in_total,
         query_group=query_group,
-        query_row=position[outside.rows_of(pairs)],
-        query_in=inside.counts_of(pairs) / np.maximum(in_total, 1e-300)[query_group],
+        query_row=position[outside.find_rows(pairs)],
+        query_in=inside.find_counts(pairs) / np.maximum(in_total, 1e-300)[query_group],
         weight=pairs.count if isinstance(pairs, PhraseCounts) else np.ones(len(pairs)),
         names=tuple(names),
     )
@@ -196,7 +196,7 @@ class Variant:
         """Return data with the counts and features that the variant uses."""
         names = data.names if self.features is None else self.features
         if names != data.names:
-            columns = data.features[:, places_of(names, data.names)]
+            columns = data.features[:, find_positions(names, data.names)]
             data = data._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
         return data._replace(count=np.ones_like(data.count)) if self.flat else data
 
@@ -232,8 +232,8 @@ def variant_named(form: str, mixture: str = "map") -> Variant:
     >>> variant_named("gamma-0").smoothed
     False
     """
-    settings = FORMS[one_of(form, FORMS, "form of instance weighting", "form")]
-    return Variant(mixture=one_of(mixture, MIXTURES, "mixture"), **settings)  # type: ignore[arg-type]
+    settings = FORMS[require_one_of(form, FORMS, "form of instance weighting", "form")]
+    return Variant(mixture=require_one_of(mixture, MIXTURES, "mixture"), **settings)  # type: ignore[arg-type]
 
 
 class Phi(NamedTuple):
@@ -260,7 +260,7 @@ def on_device(data: MixtureData) -> Iterator[MixtureData]:
 
 
 @partial(jax.jit, static_argnums=1)  # compiled as a whole, because single operations take long
-def probabilities(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
+def compute_probabilities(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
     """Return p(x | y; φ) of each queried pair (D,); 0 without support.
 
     Args:
@@ -289,7 +289,7 @@ def probabilities(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=(1, 2))
-def log_densities(
+def compute_log_densities(
     data: MixtureData, variant: Variant, deviation: float | None, z: Any
 ) -> tuple[jax.Array, jax.Array]:
     """Return the log posterior density of z, up to a constant, and log p(dev | φ) in it.
@@ -304,7 +304,7 @@ def log_densities(
         z: (d,).
     """
     used = data.supported & (data.weight > 0)
-    probability = jnp.maximum(probabilities(data, variant, constrain(variant, z)), _LEAST)
+    probability = jnp.maximum(compute_probabilities(data, variant, constrain(variant, z)), _LEAST)
     total = likelihood = (data.weight * jnp.log(jnp.where(used, probability, 1.0))).sum()
     if deviation is not None:
         linear, free = variant.mixture == "linear", 1 + variant.smoothed
@@ -315,9 +315,9 @@ def log_densities(
     return total, likelihood
 
 
-#: `log_densities` and the gradient of the first of them, (d,).
+#: `compute_log_densities` and the gradient of the first of them, (d,).
 value_and_gradient = jax.jit(
-    jax.value_and_grad(log_densities, argnums=3, has_aux=True), static_argnums=(1, 2)
+    jax.value_and_grad(compute_log_densities, argnums=3, has_aux=True), static_argnums=(1, 2)
 )
 
 
@@ -397,7 +397,7 @@ class FittedWeights:
         """
         data = self.variant.apply(data)
         with on_device(data) as arrays:
-            return np.asarray(probabilities(arrays, self.variant, self.phi))
+            return np.asarray(compute_probabilities(arrays, self.variant, self.phi))
 
 
 def fit_weights(
@@ -427,7 +427,7 @@ def fit_weights(
     >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
     >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
     >>> features = np.array([[1.0], [-1.0]], np.float32)
-    >>> data = mixture_data(inside, outside, dev, features, ("like-IN",))
+    >>> data = collect_data(inside, outside, dev, features, ("like-IN",))
     >>> fitted = fit_weights(data, Variant("linear", smoothed=False), prior_deviation=1.0)
     >>> fitted.converged, bool(fitted.phi.weights[0] > 0)
     (True, True)
@@ -529,16 +529,16 @@ def weigh_tables(
     """
     check_tables(inside, outside, dev)
     variant, fitted, columns = variant or Variant(), {}, {}
-    pairs = pairs_of_both(inside, outside)
+    pairs = join_pairs(inside, outside)
     for name, side in DIRECTIONS.items():
-        data = mixture_data(inside, outside, dev, features, names, side)
+        data = collect_data(inside, outside, dev, features, names, side)
         fitted[name] = fit_weights(data, variant, prior_deviation=prior_deviation)
         columns[name] = np.zeros(len(pairs))
         for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
-            query = mixture_data(inside, outside, part, features, names, side)
+            query = collect_data(inside, outside, part, features, names, side)
             columns[name][rows] = fitted[name].probabilities(query)
-    return PhraseTable.on(pairs, columns), fitted
+    return PhraseTable.from_pairs(pairs, columns), fitted
 
 
 def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:

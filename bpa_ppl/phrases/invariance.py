@@ -8,26 +8,26 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.source import Features, FeatureSource, unknown_check
+from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
+from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.subdomains import (
     Subdomains,
     chebyshev,
     hellinger,
     kullback_leibler,
-    posteriors,
+    phrase_posteriors,
     renyi_entropy,
 )
 from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.phrases.tree import PhraseTree
 
 #: The measures of a phrase pair, in the order of the columns.
-MEASURES = ("specificity", "coherence")
+_MEASURES = ("specificity", "coherence")
 #: Distances for coherence.
 _DISTANCES: dict[str, Any] = {
     "chebyshev": chebyshev,
@@ -42,9 +42,9 @@ class Invariance(FeatureSource, frozen=True):
 
     The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The sentence
     pairs of the corpus that contain a phrase give P(z | phrase), its distribution over the
-    subdomains z; see `bpa_ppl.phrases.subdomains.posteriors`. A pair counts once in its subdomain
-    if these are hard; if they are soft, it counts P(z | e, f) for each occurrence of the phrase.
-    Measures, after Cuong, Sima'an and Titov (2016):
+    subdomains z; see `bpa_ppl.phrases.subdomains.phrase_posteriors`. A pair counts once in its
+    subdomain if these are hard; if they are soft, it counts P(z | e, f) for each occurrence of the
+    phrase. Measures, after Cuong, Sima'an and Titov (2016):
 
     * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain, so a positive
@@ -94,7 +94,7 @@ class Invariance(FeatureSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for measure in self.measures:
-            one_of(measure, MEASURES, f"measure of {self.name}", "features")
+            require_one_of(measure, _MEASURES, f"measure of {self.name}", "features")
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -118,10 +118,12 @@ class Invariance(FeatureSource, frozen=True):
         shares, repeated = subdomains.posteriors(), not subdomains.hard
         trees = PhraseTree(), PhraseTree()
         counted = [np.zeros((0, subdomains.k))] * len(SIDES)
-        check = unknown_check("phrase pairs of the candidates", f"the corpus of {self.subdomains}")
+        check = make_unknown_check(
+            "phrase pairs of the candidates", f"the corpus of {self.subdomains}"
+        )
 
         def compute(nbest: NBest) -> Features:
-            first, second, owner = numbered_pairs(nbest, *trees)
+            first, second, owner = number_pairs(nbest, *trees)
             for n, (side, tree) in enumerate(zip(SIDES, trees, strict=True)):
                 if len(tree) > len(counted[n]):
                     counted[n] = tree.count(subdomains.text(side), shares, repeated=repeated)
@@ -133,14 +135,14 @@ class Invariance(FeatureSource, frozen=True):
             # Each candidate is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
-                for column, values in self._measured(counts, subdomains.weights).items()
+                for column, values in self._measure(counts, subdomains.weights).items()
             }
 
         return compute
 
-    def _measured(self, counts: tuple[Float64, Float64], weights: Float64) -> dict[str, Float64]:
+    def _measure(self, counts: tuple[Float64, Float64], weights: Float64) -> dict[str, Float64]:
         """Return the columns, (pairs,) each, from the counts of both sides, (pairs, K) each."""
-        source, target = (posteriors(c, weights) for c in counts)
+        source, target = (phrase_posteriors(c, weights) for c in counts)
         if self.z is not None:
             p, q, name = source[:, self.z], target[:, self.z], f"z{self.z}"
             values = {"source": p, "target": q, "difference": np.abs(p - q)}
@@ -151,6 +153,6 @@ class Invariance(FeatureSource, frozen=True):
             columns["specificity.target"] = renyi_entropy(target, self.alpha)
         if "coherence" in self.measures:
             if self.distance == "kullback-leibler":
-                source, target = (posteriors(c + weights, weights) for c in counts)
+                source, target = (phrase_posteriors(c + weights, weights) for c in counts)
             columns["coherence"] = _DISTANCES[self.distance](source, target)
         return columns

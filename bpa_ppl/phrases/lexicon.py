@@ -13,9 +13,9 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.source import SELF, TextSource, unknown_check
+from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
-from bpa_ppl.metrics.gains import distinct
+from bpa_ppl.metrics.gains import find_distinct
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
@@ -94,18 +94,18 @@ class Lexicon(TextSource, frozen=True):
         self, texts: Sequence[tuple[str, str]], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
         """Return the function that computes columns by models of some pairs, or of the files."""
-        from bpa_ppl.text.words import words_of
+        from bpa_ppl.text.words import split_words
 
         direct, inverse = self._models(texts or self.read())
-        check_unknown = unknown_check("words of the source sentences", self.pairs[0])
+        check_unknown = make_unknown_check("words of the source sentences", self.pairs[0])
 
         def score(nbest: NBest) -> dict[str, Float64]:
             numbers = {text: n for n, text in enumerate(dict.fromkeys(nbest.sources or ()))}
-            sources, targets = (list(map(words_of, texts)) for texts in (numbers, nbest.strings))
+            sources, targets = (list(map(split_words, texts)) for texts in (numbers, nbest.strings))
             if check:
                 check_unknown(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
             group = np.array([numbers[text] for text in nbest.sources or ()], dtype=np.int64)
-            source, target, rows = distinct(nbest, group)
+            source, target, rows = find_distinct(nbest, group)
             columns = {}
             for side, model, given, texts, place, text in (
                 ("direct", direct, sources, targets, source, target),
@@ -120,9 +120,9 @@ class Lexicon(TextSource, frozen=True):
     def _models(self, pairs: Pairs) -> tuple[IBM1, IBM1]:
         """Return the models of both directions."""
         from bpa_ppl.phrases.ibm1 import IBM1
-        from bpa_ppl.text.words import words_of
+        from bpa_ppl.text.words import split_words
 
-        sources, targets = ([words_of(pair[side]) for pair in pairs] for side in (0, 1))
+        sources, targets = ([split_words(pair[side]) for pair in pairs] for side in (0, 1))
         origin = "the adaptation lists" if self.pairs == SELF else " and ".join(self.pairs)
         if not any(s and t for s, t in zip(sources, targets, strict=True)):
             problem = "no pair of lines with words on both sides"

@@ -13,11 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side, aligned, keys
+from bpa_ppl.phrases.tables import (
+    PhraseCounts,
+    PhrasePairs,
+    PhraseTable,
+    Side,
+    align_phrases,
+    make_keys,
+)
 
 #: Column of a table of probabilities -> the predicted side.
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
@@ -53,7 +60,7 @@ class PairCounts(NamedTuple):
         return _ratio(self.pair_out, self.marginal_out)
 
 
-def concatenated(counts: PairCounts, _: float = 0.0) -> Float64:
+def concatenate(counts: PairCounts, _: float = 0.0) -> Float64:
     """Return relative frequencies in both corpora together."""
     return _ratio(counts.pair_in + counts.pair_out, counts.marginal_in + counts.marginal_out)
 
@@ -89,7 +96,7 @@ def _with_fallback(
 #: p(x|y) of pairs given the value of the parameter, by name on the command line. `log-linear` has
 #: the columns of both tables.
 METHODS: dict[str, Callable[[PairCounts, float], Float64]] = {
-    "concatenate": concatenated,
+    "concatenate": concatenate,
     "linear": linear,
     "map": _maximum_a_posteriori,
     "linear-known": _with_fallback(linear),
@@ -100,7 +107,7 @@ _PARAMETERS = {"linear": ("alpha", expit), "map": ("beta", np.exp)}
 LOG_LINEAR = "log-linear"
 
 
-def parameter_of(method: str) -> str:
+def parameter_name(method: str) -> str:
     """Return the name of the parameter of a method; empty if it has none."""
     return _PARAMETERS.get(method.partition("-")[0], ("", None))[0]
 
@@ -127,14 +134,14 @@ class FittedMixture:
     def __str__(self) -> str:
         """Return a line, as commands print it."""
         condition = "s" if self.side == "target" else "t"
-        parameter = parameter_of(self.method)
+        parameter = parameter_name(self.method)
         parts = [f"p({self.side[0]}|{condition})", self.method]
         parts += [f"{parameter} = {self.value:.6g}"] if parameter else []
         parts += [f"log-likelihood per pair {self.log_likelihood:.4f}"]
         return ", ".join([*parts, f"{self.support:.1%} of the pairs have support"])
 
 
-def counts_of(
+def align_counts(
     inner: PhraseCounts, outer: PhraseCounts, pairs: PhrasePairs, side: Side
 ) -> PairCounts:
     """Return the counts of pairs of a third table in two tables.
@@ -148,8 +155,8 @@ def counts_of(
     condition: Side = "source" if side == "target" else "target"
     counts = []
     for table in (inner, outer):
-        marginals = table.marginals_of(condition, pairs.phrases(condition))
-        counts += [table.counts_of(pairs), marginals[pairs.number(condition)]]
+        marginals = table.find_marginals(condition, pairs.phrases(condition))
+        counts += [table.find_counts(pairs), marginals[pairs.number(condition)]]
     return PairCounts(*counts)
 
 
@@ -171,25 +178,26 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
 
     >>> inner, outer = PhraseCounts.of(["a"], ["x"], [1]), PhraseCounts.of(["a"], ["y"], [1])
     >>> dev = PhraseCounts.of(["a", "a"], ["x", "y"], [3, 1])
-    >>> round(fit("linear", counts_of(inner, outer, dev, "target"), dev.count, "target").value, 6)
+    >>> counts = align_counts(inner, outer, dev, "target")
+    >>> round(fit("linear", counts, dev.count, "target").value, 6)
     0.75
 
     It reaches both ends of the range: pairs that are only in IN, or only in OUT.
 
     >>> for table in (inner, outer):
-    ...     counts = counts_of(inner, outer, table, "target")
+    ...     counts = align_counts(inner, outer, table, "target")
     ...     print(abs(round(fit("linear", counts, table.count, "target").value, 5)))
     1.0
     0.0
     """
     from scipy.optimize import minimize_scalar
 
-    one_of(method, METHODS, "method")
+    require_one_of(method, METHODS, "method")
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
         message = "no development pair is in the other tables: check languages and tokenisation"
         raise DataError(message, code="mismatch")
     value = np.nan
-    if parameter_of(method):
+    if parameter_name(method):
         _, transform = _PARAMETERS[method.partition("-")[0]]
 
         def cost(x: float) -> float:
@@ -199,10 +207,10 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
         bounds = (_GRID[middle - 1], _GRID[middle + 1])
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
         value = float(transform(best))
-    return evaluated(method, value, counts, weights, side)
+    return evaluate(method, value, counts, weights, side)
 
 
-def evaluated(
+def evaluate(
     method: str, value: float, counts: PairCounts, weights: Float64, side: Side
 ) -> FittedMixture:
     """Return the likelihood of pairs under a mixture with a given parameter."""
@@ -248,8 +256,8 @@ def mix(
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: alpha is a number from 0 to 1, not 1.5
     """
-    one_of(method, (*METHODS, LOG_LINEAR), "method")
-    parameter = parameter_of(method)
+    require_one_of(method, (*METHODS, LOG_LINEAR), "method")
+    parameter = parameter_name(method)
     if parameter and dev is None and value is None:
         message = f"{method} needs a value of {parameter}, or a development table to fit it to"
         raise UsageError(message, parameter="value")
@@ -261,23 +269,23 @@ def mix(
         message = f"{parameter} is a number {allowed}, not {value:g}"
         raise UsageError(message, parameter="value")
     check_tables(inner, outer, dev)
-    inner, outer, *others = aligned(inner, outer, *([] if dev is None else [dev]))
+    inner, outer, *others = align_phrases(inner, outer, *([] if dev is None else [dev]))
     dev = others[0] if others else None
-    pairs = pairs_of_both(inner, outer)
+    pairs = join_pairs(inner, outer)
     columns: dict[str, Float64] = {}
     fits = []
     for name, side in DIRECTIONS.items():
-        counts = counts_of(inner, outer, pairs, side)
+        counts = align_counts(inner, outer, pairs, side)
         if method == LOG_LINEAR:
             columns |= {f"{name}.in": counts.p_in, f"{name}.out": counts.p_out}
             continue
         chosen = np.nan if value is None else value
         if dev is not None:
-            of_dev = counts_of(inner, outer, dev, side), dev.count, side
-            fits += [fit(method, *of_dev) if value is None else evaluated(method, value, *of_dev)]
+            of_dev = align_counts(inner, outer, dev, side), dev.count, side
+            fits += [fit(method, *of_dev) if value is None else evaluate(method, value, *of_dev)]
             chosen = fits[-1].value
         columns[name] = METHODS[method](counts, chosen)
-    return PhraseTable.on(pairs, columns), tuple(fits)
+    return PhraseTable.from_pairs(pairs, columns), tuple(fits)
 
 
 def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | None = None) -> None:
@@ -301,7 +309,7 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
         message = "the sides of OUT are swapped, compared with IN: source comes first"
         raise DataError(message, code="mismatch")
     if dev is not None:
-        if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
+        if len(dev) == len(inner) and np.array_equal(inner.find_counts(dev), dev.count):
             message = "the development table is IN itself: give phrase pairs of other text"
             raise UsageError(message, parameter="dev", code="conflict")
         if _is_swapped(dev, [inner, outer]):
@@ -319,16 +327,16 @@ def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:
     """Return whether others have far more of the pairs of a table when its sides are swapped."""
     crossed = PhrasePairs(table.targets, table.sources, table.target, table.source)
     straight_mass, crossed_mass = (
-        table.count @ np.any([other.rows_of(pairs) >= 0 for other in others], axis=0)
+        table.count @ np.any([other.find_rows(pairs) >= 0 for other in others], axis=0)
         for pairs in (table, crossed)
     )
     return bool(crossed_mass > _CLEARLY * straight_mass)
 
 
-def pairs_of_both(a: PhraseCounts, b: PhraseCounts) -> PhrasePairs:
+def join_pairs(a: PhraseCounts, b: PhraseCounts) -> PhrasePairs:
     """Return the pairs that are in at least one of two tables."""
-    a, b = aligned(a, b)
-    both = [keys(table.source, table.target, len(table.targets)) for table in (a, b)]
+    a, b = align_phrases(a, b)
+    both = [make_keys(table.source, table.target, len(table.targets)) for table in (a, b)]
     source, target = np.divmod(np.unique(np.concatenate(both)), max(len(a.targets), 1))
     return PhrasePairs(a.sources, a.targets, source.astype(np.int32), target.astype(np.int32))
 

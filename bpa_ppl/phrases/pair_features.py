@@ -17,16 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.phrases.ibm1 import IBM1
-from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
+from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, find_index, sum_by_number
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import NumberedText, sentences_of
+from bpa_ppl.text.words import NumberedText, iter_sentences
 
 #: Features of OUT: how general a pair is.
 GENERAL = (
@@ -67,7 +67,9 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
     """
     sides = []
     for path in (source, target):
-        sides.append([list(map(sys.intern, line)) for part in sentences_of(path) for line in part])
+        sides.append(
+            [list(map(sys.intern, line)) for part in iter_sentences(path) for line in part]
+        )
         if not any(sides[-1]):
             raise DataError("the file is empty", path, code="no-data")
     if len(sides[0]) != len(sides[1]):
@@ -97,7 +99,7 @@ def _word_statistics(sentences: Sequence[Sequence[str]]) -> tuple[pa.Array, dict
     gaps = np.where(np.diff(word) == 0, np.diff(sentence), np.inf)
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     nearest[np.isinf(nearest)] = length / 2
-    distance, holding = sums(word, nearest, size), np.bincount(word, minlength=size)
+    distance, holding = sum_by_number(word, nearest, size), np.bincount(word, minlength=size)
     documents = np.flatnonzero(np.diff(word * length + sentence // DOCUMENT, prepend=-1))
     return pa.array(text.words, pa.large_string()), {
         "frequency": np.bincount(text.numbers, minlength=size).astype(np.float64),
@@ -145,7 +147,7 @@ def pair_features(
     >>> features.shape, features[:, names.index("tokens")].tolist()
     ((2, 22), [-1.0, 1.0])
     """
-    one_of(scale, ("plain", "log"), "scale")
+    require_one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
     _check_corpora(table, outside, inside)
@@ -155,7 +157,7 @@ def pair_features(
         for done, (name, values) in enumerate(values_by_name, start=1):
             if scale == "log" and any(part in _SCALES for part in name.split(".")):
                 values = np.log1p(values)
-            features[:, PAIR_FEATURES.index(name)] = normalised(values)
+            features[:, PAIR_FEATURES.index(name)] = standardise(values)
             report(done, len(PAIR_FEATURES), name)
     return PAIR_FEATURES, features
 
@@ -200,10 +202,10 @@ def _check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Paralle
         )
 
 
-def normalised(values: Float64) -> Float64:
+def standardise(values: Float64) -> Float64:
     """Return values with mean 0 and variance 1; zeros if they are constant.
 
-    >>> normalised(np.array([1.0, 3.0])).tolist(), normalised(np.array([2.0, 2.0])).tolist()
+    >>> standardise(np.array([1.0, 3.0])).tolist(), standardise(np.array([2.0, 2.0])).tolist()
     ([-1.0, 1.0], [0.0, 0.0])
     """
     deviation = values.std()
@@ -237,7 +239,7 @@ def _raw_features(
     yield "out.count", table.count
     for (side, phrases), sentences in zip(sides.items(), outside, strict=True):
         vocabulary, statistics = _word_statistics(sentences)
-        words = index_in(phrases.flat, vocabulary)
+        words = find_index(phrases.flat, vocabulary)
         starts = np.cumsum(phrases.lengths) - phrases.lengths
         # 0 for an unknown word
         values = {name: np.append(column, 0.0)[words] for name, column in statistics.items()}
@@ -251,7 +253,7 @@ def _raw_features(
     for (side, phrases), sentences in zip(sides.items(), inside, strict=True):
         for order in (1, 2):
             model = NgramModel.estimate(sentences, order)
-            logs, unknown = model.scored(phrases.words)
+            logs, unknown = model.score(phrases.words)
             yield f"in.{order}gram.{side}", np.exp(-logs / (phrases.lengths + 1))[phrases.number]
         yield f"in.unknown.{side}", unknown[phrases.number].astype(np.float64)
     yield from _translation("in", sides, inside, iterations)
@@ -274,7 +276,7 @@ def _translation(
 SVM = "svm"
 _EXAMPLES = 100_000
 #: The published definitions of negative examples, the second one first, which is the default.
-NEGATIVES = ("no-common", "source")
+_NEGATIVES = ("no-common", "source")
 
 
 def svm_feature(
@@ -315,14 +317,14 @@ def svm_feature(
     """
     from sklearn.svm import LinearSVC
 
-    rows, common = svm_examples(outside, inside, negatives=negatives, seed=seed)
-    machine = LinearSVC(class_weight="balanced", dual=False, random_state=checked_seed(seed))
+    rows, common = choose_examples(outside, inside, negatives=negatives, seed=seed)
+    machine = LinearSVC(class_weight="balanced", dual=False, random_state=check_seed(seed))
     machine.fit(features[rows], common)
     decision = np.asarray(machine.decision_function(features), np.float64)
-    return normalised(decision)[:, None].astype(np.float32)
+    return standardise(decision)[:, None].astype(np.float32)
 
 
-def svm_examples(
+def choose_examples(
     outside: PhraseCounts,
     inside: PhraseCounts,
     *,
@@ -343,13 +345,13 @@ def svm_examples(
 
     >>> outside = PhraseCounts.of(["s", "t", "t"], ["a", "b", "c"], [1, 1, 1])
     >>> inside = PhraseCounts.of(["s", "t"], ["a", "d"], [1, 1])
-    >>> rows, positive = svm_examples(outside, inside)
+    >>> rows, positive = choose_examples(outside, inside)
     >>> rows.tolist(), positive.tolist()
     ([0, 1, 2], [True, False, False])
     """
-    one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
-    common = inside.rows_of(outside) >= 0
-    in_source = inside.marginals_of("source", outside.sources) > 0
+    require_one_of(negatives, _NEGATIVES, "kind of negative examples", "negatives")
+    common = inside.find_rows(outside) >= 0
+    in_source = inside.find_marginals("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common
     if negatives == "no-common":
         shared = np.bincount(outside.source, common, len(outside.sources)) > 0
@@ -358,7 +360,7 @@ def svm_examples(
         missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
         message = f"an SVM needs two classes of examples: no phrase pair {missing}"
         raise DataError(message, code="no-data")
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     rows = np.flatnonzero(common | negative)
     if len(rows) > _EXAMPLES:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _EXAMPLES, replace=False))

@@ -9,11 +9,11 @@ import numpy as np
 
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.source import Features, FeatureSource, unknown_check
+from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
+from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.table_files import read_table
-from bpa_ppl.phrases.tree import PhraseTree
+from bpa_ppl.phrases.tree import build_tree
 
 # A table of 500 sentence pairs of the domain lacks two thirds of the pairs of a large decoder.
 _MOST_UNKNOWN = 0.9
@@ -63,15 +63,15 @@ class PhraseMixture(FeatureSource, frozen=True):
         if not names:
             problem = f"the table has no column {' or '.join(kinds)}: create it again"
             raise DataError(problem, self.table, parameter="table", code="missing-column")
-        source, target = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
+        source, target = build_tree(table.sources), build_tree(table.targets)
         values = [table.columns[name] for name in names]
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)
         # The last row, number −1, is for pairs that are not in the table.
         logs = np.log(np.vstack([in_table, np.full((1, len(values)), self.floor)]))
-        check = unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
+        check = make_unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
 
         def compute(nbest: NBest) -> Features:
-            first, second, owner = numbered_pairs(nbest, source[0], target[0], add=False)
+            first, second, owner = number_pairs(nbest, source[0], target[0], add=False)
             rows = table.find(
                 np.where(first >= 0, source[1][first], np.int32(-1)),
                 np.where(second >= 0, target[1][second], np.int32(-1)),

@@ -19,7 +19,7 @@ from bpa_ppl.phrases.tree import PhraseTree
 SEGMENTATION = "segmentation"
 
 
-def _spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
+def _parse_spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
     """Return the spans of the phrase pairs of all candidates.
 
     Args:
@@ -63,7 +63,7 @@ def _spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tup
     raise DataError(location + problem, nbest.origin, code=code)
 
 
-def numbered_pairs(
+def number_pairs(
     nbest: NBest, source: PhraseTree, target: PhraseTree, *, add: bool = True
 ) -> tuple[Int32, Int32, Int64]:
     """Return the numbers of the phrases of all candidates.
@@ -79,12 +79,12 @@ def numbered_pairs(
         (uses,) the candidate of each.
 
     Raises:
-        DataError: as `_spans_of`.
+        DataError: as `_parse_spans`.
     """
     sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
     sources = source.words((text.encode() for text in nbest.sources or ()), add)
     targets = target.words((text.encode() for text in nbest.strings), add)
-    spans, starts = _spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
+    spans, starts = _parse_spans(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
     first = source.numbers((sources[0], sources[1][sentence]), starts, spans[0], spans[1], add)
     words = targets[0], targets[1][nbest.string_index]
     owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))

@@ -38,10 +38,10 @@ from bpa_ppl._runtime.workers import Parallel
 from bpa_ppl.components import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.text.gram_tables import framed
-from bpa_ppl.text.kneser_ney import FALLBACK, discounts, interpolated, orders
+from bpa_ppl.text.gram_tables import add_sentence_marks
+from bpa_ppl.text.kneser_ney import FALLBACK, estimate_discounts, interpolate, iter_orders
 from bpa_ppl.text.language_model import LONGEST
-from bpa_ppl.text.words import BEGIN, SPECIAL, NumberedText, Ragged, segment_sums
+from bpa_ppl.text.words import BEGIN, SPECIAL, NumberedText, Ragged, sum_segments
 
 #: Smoothing of n-gram models of weighted sentences; `none` is maximum likelihood.
 Smoothing = Literal["kneser-ney", "none"]
@@ -180,7 +180,7 @@ def fit_em(
         rng = np.random.default_rng(settings.seed)
         posteriors = rng.dirichlet(np.ones(settings.k), len(source))
     else:
-        posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
+        posteriors = fit_unigram_mixture(source, target, settings.k, settings.seed)
     history = [_e_step(_log(posteriors), None, settings.em)]
     sides = source, target
     texts = [WeightedText.of(side.sentences, len(side.words), settings.order) for side in sides]
@@ -240,7 +240,7 @@ def _full_model(
         scores = np.zeros(len(history[0].posteriors))
         for left_out, scored in _folds(len(scores), settings.folds):
             weights = (iteration.pair_weights(z, condition) for iteration in history)
-            table = lexicons.learned(condition, (np.where(left_out, 0.0, w) for w in weights))
+            table = lexicons.learn(condition, (np.where(left_out, 0.0, w) for w in weights))
             scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
         return scores
 
@@ -273,7 +273,7 @@ def _log(probabilities: Float64) -> Float64:
         return np.log(probabilities)
 
 
-def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed: int) -> Float64:
+def fit_unigram_mixture(source: NumberedText, target: NumberedText, k: int, seed: int) -> Float64:
     """Return (pairs, K) P(z | e, f) under a mixture of unigram models, fitted by EM.
 
     N-gram models of randomly assigned sentences memorise these sentences, and EM does not move.
@@ -299,13 +299,13 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
     for _ in range(_STARTS):
         posteriors = rng.dirichlet(np.ones(k), len(chosen))
         for power in _POWERS:
-            sharpened = _expected(sample, _maximised(sample, posteriors, pseudo), power)
+            sharpened = _expect(sample, _maximise(sample, posteriors, pseudo), power)
             posteriors, likelihood = sharpened
         if likelihood > best:
-            best, model = likelihood, _maximised(sample, posteriors, pseudo)
-    posteriors, _ = _expected(text, model)
+            best, model = likelihood, _maximise(sample, posteriors, pseudo)
+    posteriors, _ = _expect(text, model)
     for _ in range(_LAST):
-        posteriors, _ = _expected(text, _maximised(text, posteriors, pseudo))
+        posteriors, _ = _expect(text, _maximise(text, posteriors, pseudo))
     return posteriors
 
 
@@ -321,7 +321,7 @@ def _sentences(source: NumberedText, target: NumberedText) -> Any:
     )
 
 
-def _maximised(text: Any, posteriors: Float64, pseudo: Sequence[Float64]) -> Float64:
+def _maximise(text: Any, posteriors: Float64, pseudo: Sequence[Float64]) -> Float64:
     """Return (1 + words, K) log P(z), and log P(word | z) of the words of both sides.
 
     Args:
@@ -336,7 +336,7 @@ def _maximised(text: Any, posteriors: Float64, pseudo: Sequence[Float64]) -> Flo
     return np.concatenate(model)
 
 
-def _expected(text: Any, model: Float64, power: float = 1.0) -> tuple[Float64, float]:
+def _expect(text: Any, model: Float64, power: float = 1.0) -> tuple[Float64, float]:
     """Return the posteriors, raised to a power and normalised, and the log-likelihood."""
     scores = text @ model
     scaled = scores * power
@@ -384,12 +384,12 @@ class Lexicons:
         tables: dict[Side, Float64] = {}
         for side, text in self.texts.items():
             every = np.ones(len(text.lengths))
-            tables[side] = text.flat()
+            tables[side] = text.uniform_table()
             for _ in range(_FLAT):
                 text.re_estimate(tables[side], text.sums(tables[side], every), every)
         return tables
 
-    def learned(self, condition: Side, weights: Iterable[Float64]) -> Float64:
+    def learn(self, condition: Side, weights: Iterable[Float64]) -> Float64:
         """Return the lexicon after one step of EM for each of some weights of the sentence pairs.
 
         It starts from the lexicon of the whole corpus. A step sets each t to its expected count
@@ -465,10 +465,10 @@ class WeightedText(NamedTuple):
         >>> text.firsts.tolist(), text.longest.tolist()
         ([0, 5, 8], [5, 6, 7])
         """
-        text, position = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
+        text, position = add_sentence_marks(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
         longest, firsts = text.copy(), [0]
         contexts, suffixes = list[Int32](), list[Int32]()
-        tables = orders((text, position), words + len(SPECIAL), order)
+        tables = iter_orders((text, position), words + len(SPECIAL), order)
         for n, (table, ids) in enumerate(tables, 1):
             complete = position >= n - 1
             longest[complete] = ids[complete] + np.int32(firsts[-1])
@@ -511,12 +511,12 @@ class WeightedText(NamedTuple):
             p = self._relative(counts[:, _MEAN])
         else:
             add_shorter_counts(counts, self.suffix, self.firsts)
-            p = self._smoothed(counts)
+            p = self._smooth(counts)
         tokens, longest = np.diff(self.starts), self.longest
         if chosen is not None:
             longest, tokens = longest[np.repeat(chosen, tokens)], tokens * chosen
         with np.errstate(divide="ignore"):
-            return segment_sums(np.log(p)[longest], np.append(0, np.cumsum(tokens)))
+            return sum_segments(np.log(p)[longest], np.append(0, np.cumsum(tokens)))
 
     def _relative(self, counts: Float64) -> Float64:
         """Return (n-grams,) relative frequencies given the context."""
@@ -526,17 +526,17 @@ class WeightedText(NamedTuple):
             np.divide(counts[rows], totals, out=shares[rows], where=totals > 0)
         return shares
 
-    def _smoothed(self, counts: Float64) -> Float64:
+    def _smooth(self, counts: Float64) -> Float64:
         """Return (n-grams,) p of the last word of each; counts as from `add_shorter_counts`."""
         p = np.empty(len(counts))
         lower = np.full(1, 1.0 / (self.firsts[1] - 1))
         for rows in starmap(slice, pairwise(self.firsts)):
             context, count = self.context[rows], counts[rows]
-            one, two, three = discounts(count[:, :_MEAN].sum(axis=0).tolist()) or FALLBACK
+            one, two, three = estimate_discounts(count[:, :_MEAN].sum(axis=0).tolist()) or FALLBACK
             more = np.maximum(1.0 - count[:, :3].sum(axis=1), 0.0)
             discount = count[:, 1] * one + count[:, 2] * two + more * three
             suffix, mean = self.suffix[rows], count[:, _MEAN]
-            p[rows], _ = interpolated(context, suffix, mean, discount, lower)
+            p[rows], _ = interpolate(context, suffix, mean, discount, lower)
             lower = p[rows]
         p[BEGIN] = 1.0  # never predicted
         return p

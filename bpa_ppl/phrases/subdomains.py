@@ -185,7 +185,7 @@ class Subdomains:
             values = column.to_numpy(zero_copy_only=False)
             if pa.types.is_fixed_size_list(column.type):
                 values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
-            source, target = (_numbered(table[side]) for side in SIDES)
+            source, target = (_number(table[side]) for side in SIDES)
             try:
                 facts = json.loads(metadata)
                 return cls(source, target, values, facts["weights"], dict(facts["settings"]))
@@ -201,7 +201,7 @@ def _lines(text: NumberedText) -> pa.Array:
     return pc.binary_join(lists, pa.scalar(" ", pa.large_string()))
 
 
-def _numbered(lines: pa.ChunkedArray) -> NumberedText:
+def _number(lines: pa.ChunkedArray) -> NumberedText:
     """Return numbered texts: the inverse of `_lines`."""
     array = lines.cast(pa.large_string()).combine_chunks()
     lists = pc.split_pattern(array, " ")
@@ -212,7 +212,7 @@ def _numbered(lines: pa.ChunkedArray) -> NumberedText:
     return NumberedText(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), starts)
 
 
-def posteriors(counts: Float64, weights: Float64) -> Float64:
+def phrase_posteriors(counts: Float64, weights: Float64) -> Float64:
     """Return (phrases, K) float64, P(z | phrase), from the counts of phrases in each subdomain.
 
     They are relative frequencies, P(z | phrase) = c(phrase, z) / c(phrase). A phrase that is not in
@@ -222,7 +222,7 @@ def posteriors(counts: Float64, weights: Float64) -> Float64:
         counts: (phrases, K), in each subdomain, from `PhraseTree.count`.
         weights: (K,) P(z).
 
-    >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
+    >>> phrase_posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
     [[0.75, 0.25], [0.4, 0.6]]
     """
     total = counts.sum(axis=1, keepdims=True)

@@ -15,18 +15,18 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.parquet import parquet_errors
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decode
 from bpa_ppl.phrases.tables import (
     SIDES,
     PhraseCounts,
     PhrasePairs,
     PhraseTable,
     Texts,
-    interned,
-    keys,
+    intern,
+    make_keys,
 )
 
 #: The columns of p(s|t) and p(t|s) in a phrase table of Moses, by its number of scores.
@@ -63,7 +63,7 @@ def read_counts(path: AnyPath) -> PhraseCounts:
     """
     file = InputFile(path)
     with parquet_errors(file.origin):
-        return _counts_of_parquet(file) if _is_parquet(file) else _counts_of_text(file)
+        return _parse_parquet_counts(file) if _is_parquet(file) else _parse_text_counts(file)
 
 
 def write_counts(table: PhraseCounts, path: AnyPath) -> None:
@@ -107,13 +107,15 @@ def read_table(path: AnyPath) -> PhraseTable:
     """
     file = InputFile(path)
     with parquet_errors(file.origin):
-        read = _probabilities_of_parquet if _is_parquet(file) else _probabilities_of_text
+        read = _parse_parquet_probabilities if _is_parquet(file) else _parse_text_probabilities
         sources, targets, columns = read(file)
-        first, source = interned(sources)
-        second, target = interned(targets)
-        order = np.argsort(keys(source, target, len(second)), kind="stable")
+        first, source = intern(sources)
+        second, target = intern(targets)
+        order = np.argsort(make_keys(source, target, len(second)), kind="stable")
         sides = PhrasePairs(first, second, source[order], target[order])
-        return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
+        return PhraseTable.from_pairs(
+            sides, {name: values[order] for name, values in columns.items()}
+        )
 
 
 def write_table(table: PhraseTable, path: AnyPath) -> None:
@@ -166,17 +168,17 @@ def read_parquet(file: InputFile) -> pa.Table:
     return table
 
 
-def _counts_of_parquet(file: InputFile) -> PhraseCounts:
+def _parse_parquet_counts(file: InputFile) -> PhraseCounts:
     table = read_parquet(file)
     count, of_source, of_target = (_numbers_in(table, name) for name in _COUNTS)
-    (sources, source), (targets, target) = interned(table["source"]), interned(table["target"])
+    (sources, source), (targets, target) = intern(table["source"]), intern(table["target"])
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
     source_count[source], target_count[target] = of_source, of_target
-    counts = PhraseCounts.numbered(sources, targets, source, target, count)
+    counts = PhraseCounts.from_numbers(sources, targets, source, target, count)
     return replace(counts, source_count=source_count, target_count=target_count)
 
 
-def _probabilities_of_parquet(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
+def _parse_parquet_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
     table = read_parquet(file)
     names = [name for name in table.column_names if name not in SIDES]
     return table["source"], table["target"], {name: _numbers_in(table, name, 1.0) for name in names}
@@ -219,8 +221,8 @@ def _write_text(table: PhrasePairs, columns: Sequence[Float64], path: AnyPath) -
     """Write lines of the two phrases and a field of numbers."""
     with atomic_writer(path) as stream:
         for texts, numbers in _row_groups(table, columns):
-            fields = [*texts, _joined(list(map(_printed, numbers)), " ")]
-            stream.writelines(f"{line}\n" for line in _joined(fields, _SEPARATOR).to_pylist())
+            fields = [*texts, _join(list(map(_format_numbers, numbers)), " ")]
+            stream.writelines(f"{line}\n" for line in _join(fields, _SEPARATOR).to_pylist())
 
 
 def _row_groups(
@@ -232,11 +234,11 @@ def _row_groups(
         yield [table.texts(side, rows) for side in SIDES], [values[rows] for values in columns]
 
 
-def _joined(columns: Sequence[pa.Array], separator: str) -> pa.Array:
+def _join(columns: Sequence[pa.Array], separator: str) -> pa.Array:
     return pc.binary_join_element_wise(*columns, pa.scalar(separator, pa.large_string()))
 
 
-def _printed(values: Float64) -> pa.Array:
+def _format_numbers(values: Float64) -> pa.Array:
     """Return numbers as texts: integers without a point, others as short as possible."""
     if (values == np.rint(values)).all() and (np.abs(values) < 1e15).all():
         values = values.astype(np.int64)
@@ -262,7 +264,7 @@ def _read_text(
     """
     parts, first = [], 1
     for block in file.chunks():
-        decoded(block, file.origin, first)
+        decode(block, file.origin, first)
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
         starts = pa.py_buffer(np.append(0, ends))
         lines = pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(block))
@@ -282,12 +284,12 @@ def _read_text(
                 raise DataError("the phrase is empty", line=first + row, code="bad-line")
             phrases.append(pc.dictionary_encode(text))
         field = pc.list_element(split, column)
-        values = _numbers_of(field, size) if size else _ones_of(field)
+        values = _parse_numbers(field, size) if size else _check_points(field)
         wrong = np.flatnonzero(~((values >= 0) & (values <= most)).all(axis=1))
         if len(wrong):
             row, kind = int(wrong[0]), "alignment points like 0-0 1-2"
             if size:
-                kind = f"{counted(size, 'number')} ≥ 0{_up_to(most)}"
+                kind = f"{format_count(size, 'number')} ≥ 0{_up_to(most)}"
             message = f"field {column + 1} must be {kind}, not {field[row].as_py().strip()!r}"
             raise DataError(message, line=first + row, code="bad-number" if size else "bad-line")
         parts.append((*phrases, values))
@@ -296,13 +298,13 @@ def _read_text(
     return pa.chunked_array(sources), pa.chunked_array(targets), np.concatenate(columns)
 
 
-def _ones_of(points: pa.Array) -> Float64:
+def _check_points(points: pa.Array) -> Float64:
     """Return (lines, 1) ones; NaN for a field that has no alignment points."""
     valid = pc.match_substring_regex(points, f"^{_POINTS}$").to_numpy(zero_copy_only=False)
     return np.where(valid, 1.0, np.nan)[:, None]
 
 
-def _numbers_of(field: pa.Array, size: int) -> Float64:
+def _parse_numbers(field: pa.Array, size: int) -> Float64:
     """Return (lines, size) the numbers in a field, separated by spaces; NaN for other texts."""
     # Moses ends its lines with empty fields: ` ||| |||`.
     trimmed = pc.utf8_rtrim(field, " |\t\r\n")
@@ -318,7 +320,7 @@ def _numbers_of(field: pa.Array, size: int) -> Float64:
     return values
 
 
-def _counts_of_text(file: InputFile) -> PhraseCounts:
+def _parse_text_counts(file: InputFile) -> PhraseCounts:
     width, kind, _ = _form(file)
     if kind == "scores" and width < 5:
         message = "the phrase table has scores but no counts: add the fifth field, c(t) c(s) c(s,t)"
@@ -328,7 +330,7 @@ def _counts_of_text(file: InputFile) -> PhraseCounts:
     return PhraseCounts.of(sources, targets, numbers[:, -1])
 
 
-def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
+def _parse_text_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
     width, kind, size = _form(file)
     if kind == "points" or size not in _MOSES_COLUMNS:
         message = "the file has no probabilities p(s|t) and p(t|s): create it with "

@@ -57,10 +57,10 @@ class PhrasePairs:
         """Return the phrases of one side of some pairs, or of all."""
         return self.phrases(side).take(pa.array(self.number(side)[rows]))
 
-    def rows_of(self, other: PhrasePairs) -> Int64:
+    def find_rows(self, other: PhrasePairs) -> Int64:
         """Return the rows of the pairs of another table in this one; −1 for a missing pair."""
-        sources = index_in(other.sources, self.sources)
-        targets = index_in(other.targets, self.targets)
+        sources = find_index(other.sources, self.sources)
+        targets = find_index(other.targets, self.targets)
         return self.find(sources[other.source], targets[other.target])
 
     def find(self, source: npt.ArrayLike, target: npt.ArrayLike) -> Int64:
@@ -79,7 +79,7 @@ class PhrasePairs:
     @cached_property
     def _keys(self) -> Int64:
         """One number for each pair, ascending."""
-        return keys(self.source, self.target, len(self.targets))
+        return make_keys(self.source, self.target, len(self.targets))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,12 +109,12 @@ class PhraseCounts(PhrasePairs):
             targets: (n,) texts.
             counts: (n,) numbers.
         """
-        first, source = interned(sources)
-        second, target = interned(targets)
-        return cls.numbered(first, second, source, target, np.asarray(counts, np.float64))
+        first, source = intern(sources)
+        second, target = intern(targets)
+        return cls.from_numbers(first, second, source, target, np.asarray(counts, np.float64))
 
     @classmethod
-    def numbered(
+    def from_numbers(
         cls, sources: pa.Array, targets: pa.Array, source: Int32, target: Int32, counts: Float64
     ) -> PhraseCounts:
         """Return the counts of pairs of numbered phrases; counts of equal pairs are added.
@@ -126,9 +126,12 @@ class PhraseCounts(PhrasePairs):
             target: (n,) numbers of target phrases.
             counts: (n,) numbers.
         """
-        rows, count = summed(keys(source, target, len(targets)), counts)
+        rows, count = sum_equal(make_keys(source, target, len(targets)), counts)
         source, target = source[rows], target[rows]
-        marginals = sums(source, count, len(sources)), sums(target, count, len(targets))
+        marginals = (
+            sum_by_number(source, count, len(sources)),
+            sum_by_number(target, count, len(targets)),
+        )
         return cls(sources, targets, source, target, count, *marginals)
 
     @property
@@ -140,13 +143,13 @@ class PhraseCounts(PhrasePairs):
         """Return the counts of the distinct phrases of one side."""
         return self.source_count if side == "source" else self.target_count
 
-    def marginals_of(self, side: Side, texts: Texts) -> Float64:
+    def find_marginals(self, side: Side, texts: Texts) -> Float64:
         """Return the counts of some phrases of one side; 0 for a missing one."""
-        return np.append(self.marginal(side), 0.0)[index_in(texts, self.phrases(side))]
+        return np.append(self.marginal(side), 0.0)[find_index(texts, self.phrases(side))]
 
-    def counts_of(self, other: PhrasePairs) -> Float64:
+    def find_counts(self, other: PhrasePairs) -> Float64:
         """Return (pairs of another table,) their counts in this one; 0 for a missing pair."""
-        return np.append(self.count, 0.0)[self.rows_of(other)]
+        return np.append(self.count, 0.0)[self.find_rows(other)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +164,7 @@ class PhraseTable(PhrasePairs):
     columns: Mapping[str, Float64]
 
     @classmethod
-    def on(cls, pairs: PhrasePairs, columns: Mapping[str, Float64]) -> PhraseTable:
+    def from_pairs(cls, pairs: PhrasePairs, columns: Mapping[str, Float64]) -> PhraseTable:
         """Return a table with the pairs of another one, and columns of a number for each."""
         return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, columns)
 
@@ -177,7 +180,7 @@ class PhraseTable(PhrasePairs):
             UsageError: if it is below 1.
 
         >>> pairs = PhraseCounts.of(["a", "a", "b"], ["x", "y", "x"], [1, 3, 1])
-        >>> table = PhraseTable.on(pairs, {"direct": np.array([0.25, 0.75, 1.0])})
+        >>> table = PhraseTable.from_pairs(pairs, {"direct": np.array([0.25, 0.75, 1.0])})
         >>> table.best(1).columns["direct"].tolist()
         [0.75, 1.0]
         """
@@ -193,38 +196,39 @@ class PhraseTable(PhrasePairs):
         )
 
 
-def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
+def align_phrases(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
     """Return tables of counts in which equal phrases have equal numbers.
 
     Each has the distinct phrases of all tables; missing ones have a count of 0.
 
-    >>> one, two = aligned(PhraseCounts.of(["b"], ["y"], [1]), PhraseCounts.of(["a"], ["y"], [2]))
+    >>> tables = PhraseCounts.of(["b"], ["y"], [1]), PhraseCounts.of(["a"], ["y"], [2])
+    >>> one, two = align_phrases(*tables)
     >>> one.sources.to_pylist(), one.source.tolist(), one.source_count.tolist()
     (['a', 'b'], [1], [0.0, 1.0])
     """
-    sources = union([table.sources for table in tables])
-    targets = union([table.targets for table in tables])
+    sources = _unite([table.sources for table in tables])
+    targets = _unite([table.targets for table in tables])
     result = []
     for table in tables:
-        first, second = index_in(table.sources, sources), index_in(table.targets, targets)
+        first, second = find_index(table.sources, sources), find_index(table.targets, targets)
         source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
         source_count[first], target_count[second] = table.source_count, table.target_count
         source, target = first[table.source].astype(np.int32), second[table.target].astype(np.int32)
-        order = np.argsort(keys(source, target, len(targets)), kind="stable")
+        order = np.argsort(make_keys(source, target, len(targets)), kind="stable")
         pairs = source[order], target[order], table.count[order]
         result.append(PhraseCounts(sources, targets, *pairs, source_count, target_count))
     return tuple(result)
 
 
-def keys(source: Int32 | Int64, target: Int32 | Int64, targets: int) -> Int64:
+def make_keys(source: Int32 | Int64, target: Int32 | Int64, targets: int) -> Int64:
     """Return one number for each pair of numbers, in the order of pairs."""
     return source.astype(np.int64) * targets + target
 
 
-def summed(numbers: Int64, counts: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[Any]]:
+def sum_equal(numbers: Int64, counts: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[Any]]:
     """Return the first row of each distinct number, ascending, and the sums of equal numbers.
 
-    >>> rows, counts = summed(np.array([7, 5, 7]), np.array([1, 2, 3]))
+    >>> rows, counts = sum_equal(np.array([7, 5, 7]), np.array([1, 2, 3]))
     >>> rows.tolist(), counts.tolist()
     ([1, 0], [2, 4])
     """
@@ -233,19 +237,19 @@ def summed(numbers: Int64, counts: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray
     return order[starts], np.add.reduceat(counts[order], starts) if len(starts) else counts[:0]
 
 
-def sums(numbers: Int32 | Int64, values: Float64, size: int) -> Float64:
+def sum_by_number(numbers: Int32 | Int64, values: Float64, size: int) -> Float64:
     """Return (size,) the sum of the values of each number.
 
-    >>> sums(np.array([0, 2, 0]), np.ones(3), 3).tolist()
+    >>> sum_by_number(np.array([0, 2, 0]), np.ones(3), 3).tolist()
     [2.0, 0.0, 1.0]
     """
     return np.bincount(numbers, values, size).astype(np.float64)
 
 
-def index_in(texts: Texts, among: pa.Array) -> Int64:
+def find_index(texts: Texts, among: pa.Array) -> Int64:
     """Return the indices of some texts among others; −1 for a missing one.
 
-    >>> index_in(["b", "x"], pa.array(["a", "b"], pa.large_string())).tolist()
+    >>> find_index(["b", "x"], pa.array(["a", "b"], pa.large_string())).tolist()
     [1, -1]
     """
     if texts is among:
@@ -254,10 +258,10 @@ def index_in(texts: Texts, among: pa.Array) -> Int64:
     return np.asarray(pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def interned(texts: Texts) -> tuple[pa.Array, Int32]:
+def intern(texts: Texts) -> tuple[pa.Array, Int32]:
     """Return the distinct texts, sorted bytewise, and the number of each text among them.
 
-    >>> distinct, numbers = interned(["b", "a", "b"])
+    >>> distinct, numbers = intern(["b", "a", "b"])
     >>> distinct.to_pylist(), numbers.tolist()
     (['a', 'b'], [1, 0, 1])
     """
@@ -278,12 +282,12 @@ def _arrow(texts: Texts) -> Any:
     return texts if is_arrow else pa.array(list(texts), pa.large_string())
 
 
-def union(arrays: Sequence[pa.Array]) -> pa.Array:
+def _unite(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return the distinct texts of several arrays, sorted bytewise.
 
-    >>> union([pa.array(["b"]), pa.array(["a", "b"])]).to_pylist()
+    >>> _unite([pa.array(["b"]), pa.array(["a", "b"])]).to_pylist()
     ['a', 'b']
     """
     if all(array is arrays[0] for array in arrays):  # such as those of aligned tables
         return arrays[0]
-    return interned(pa.chunked_array([a.cast(pa.large_string()) for a in arrays]))[0]
+    return intern(pa.chunked_array([a.cast(pa.large_string()) for a in arrays]))[0]

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.text.hashing import FREE, find_slot, hashed, table_size
-from bpa_ppl.text.words import NumberedText, Ragged, starts_of
+from bpa_ppl.text.hashing import FREE, build_hash_table, choose_table_size, find_slot
+from bpa_ppl.text.words import NumberedText, Ragged, find_starts
 
 _WORD = (1 << 32) - 1  # the bits of the last word in a key
 
@@ -34,7 +34,7 @@ class PhraseTree:
         self._words: dict[bytes, int] = defaultdict(count(1).__next__, {b"": 0})
         self._size = 1
         self._keys = np.zeros(1, np.int64)
-        self._slots = hashed(self._keys, table_size(1))
+        self._slots = build_hash_table(self._keys, choose_table_size(1))
 
     def __len__(self) -> int:
         """Return the number of nodes: phrases, their prefixes, and the empty phrase."""
@@ -48,28 +48,12 @@ class PhraseTree:
             add: whether new words are numbered; otherwise their number is −1.
         """
         sentences = [line.split() for line in lines]
-        starts = starts_of(sentences)
+        starts = find_starts(sentences)
         words = chain.from_iterable(sentences)
         numbers = (
             map(self._words.__getitem__, words) if add else map(self._words.get, words, repeat(-1))
         )
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
-
-    @classmethod
-    def of(cls, phrases: pa.Array) -> tuple[PhraseTree, Int32]:
-        """Return a tree of distinct phrases, and the index of the phrase of each node, or −1."""
-        tree = cls()
-        split = pc.split_pattern(phrases, " ")
-        words = pc.dictionary_encode(pc.list_flatten(split))
-        numbers = [tree._words[word.encode()] for word in words.dictionary.to_pylist()]
-        branches = np.array(numbers, np.int32)[words.indices.to_numpy()]
-        lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
-        starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
-        spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
-        nodes = tree.numbers((branches, starts), *spans)
-        index = np.full(tree._size, -1, np.int32)
-        index[nodes] = np.arange(len(phrases), dtype=np.int32)
-        return tree, index
 
     def numbers(
         self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32, add: bool = True
@@ -132,7 +116,34 @@ class PhraseTree:
             more = max(needed, 3 * len(self._keys) // 2) - len(self._keys)
             self._keys = np.pad(self._keys, (0, more))
         if 3 * needed > 2 * len(self._slots):
-            self._slots = hashed(self._keys[: self._size], table_size(needed))
+            self._slots = build_hash_table(self._keys[: self._size], choose_table_size(needed))
+
+
+def build_tree(phrases: pa.Array) -> tuple[PhraseTree, Int32]:
+    """Build a tree of distinct phrases.
+
+    Args:
+        phrases: distinct texts, words separated by single spaces.
+
+    Returns:
+        The tree, and for each node the index of its phrase, or −1.
+
+    >>> tree, index = build_tree(pa.array(["a b", "c"]))
+    >>> len(tree), index.tolist()
+    (4, [-1, -1, 0, 1])
+    """
+    tree = PhraseTree()
+    split = pc.split_pattern(phrases, " ")
+    lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
+    words = pc.dictionary_encode(pc.list_flatten(split))
+    numbers = tree.words(word.encode() for word in words.dictionary.to_pylist())[0]
+    branches = numbers[words.indices.to_numpy()]
+    starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
+    nodes = tree.numbers((branches, starts), *spans)
+    index = np.full(len(tree), -1, np.int32)
+    index[nodes] = np.arange(len(phrases), dtype=np.int32)
+    return tree, index
 
 
 @compiled

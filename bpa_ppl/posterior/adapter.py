@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree, groups_of
+from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite, total
-from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
-from bpa_ppl.posterior.record import attributes, record_of
+from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
+from bpa_ppl.posterior.record import from_attributes, to_attributes
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def to_arviz(draws: Draws) -> InferenceData:
     >>> dict(to_arviz(draws)["posterior"].sizes)
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
-    return arviz_data(group_tree(*to_groups(draws)))
+    return to_arviz_data(to_tree(*to_groups(draws)))
 
 
 def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
@@ -82,7 +82,7 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     if draws.log_likelihood and draws.log_density is not None and not log_prior:
         prior = draws.log_density - total(draws.log_likelihood, draws.shape)
         log_prior = {draws.sites[0] if len(draws.sites) == 1 else _JOINT: prior}
-    attrs = attributes(draws.record)
+    attrs = to_attributes(draws.record)
     attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
         "posterior": draws.values,
@@ -105,7 +105,7 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     for name, value in attrs.items():
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             attrs[name] = json.dumps(value)
-    return labelled_groups(groups, coords, dims), attrs
+    return label_groups(groups, coords, dims), attrs
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
@@ -132,7 +132,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     """
     draws = posterior
     if not isinstance(draws, Draws):
-        draws = from_groups(*groups_of(draws))
+        draws = from_groups(*split_groups(draws))
     if finite:
         check_finite(draws)
     return draws
@@ -142,9 +142,9 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     """Return the groups of any posterior, and what it records as attributes, as draws."""
     weights, features = _weights(groups)
     nothing = Group({}, {}, {}, {})
-    draws = {name: _draws_of(group) for name, group in groups.items()}
+    draws = {name: _find_draws(group) for name, group in groups.items()}
     values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
-    attrs = {str(key): _decoded(value) for key, value in recorded.items()}
+    attrs = {str(key): _decode(value) for key, value in recorded.items()}
     foreign = SCHEMA not in attrs
     version = attrs.pop(SCHEMA, SCHEMA_VERSION)
     if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
@@ -192,12 +192,12 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         warmup=of_sites("warmup_posterior"),
         prior=of_sites("prior"),
         sites=tuple(sites),
-        **_named_dimensions(groups["posterior"], len(features)),
+        **_name_dimensions(groups["posterior"], len(features)),
         observed=observed,
         constants=constants,
         fixed=fixed,
         sentence_ids=likelihood.coords.get("sentence"),
-        record=record_of({**groups["posterior"].attrs, **attrs}, foreign=foreign),
+        record=from_attributes({**groups["posterior"].attrs, **attrs}, foreign=foreign),
     )
 
 
@@ -206,7 +206,7 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
     group = groups.get("posterior", Group({}, {}, {}, {}))
     if WEIGHTS not in group.arrays:
         found = f"{list_names(group.arrays) or 'none'} (groups: {list_names(groups) or 'none'})"
-        remedy = f"take {_naming_call(group)}" if group.arrays else "give draws of a posterior"
+        remedy = f"take {_suggest_call(group)}" if group.arrays else "give draws of a posterior"
         problem = f"the posterior has no variable {WEIGHTS}, but {found}: {remedy}"
         raise DataError(problem, code="no-data")
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
@@ -214,7 +214,7 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
         remedy = 'call unstack("sample")' if "sample" in dims else "select by lists, sel(chain=[0])"
         problem = f"weights has the dimensions {', '.join(dims)}: it needs chain and draw"
         raise DataError(f"{problem}, as ArviZ writes them; {remedy}", code="wrong-length")
-    weights = _draws_of(group)[WEIGHTS]
+    weights = _find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
         problem = f"weights has no coordinate {others[0]}, which names the features: take"
         call = f"{_VARIABLES}.assign_coords({others[0]}=features)"
@@ -225,7 +225,7 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
     return weights.reshape(*weights.shape[:2], len(names)), names
 
 
-def _naming_call(group: Group) -> str:
+def _suggest_call(group: Group) -> str:
     """Return the call that makes the variable `weights` of other variables, for a message."""
     drawn = {name: dims for name, dims in group.dims.items() if {*SAMPLE_DIMS} <= {*dims}}
     scalars = [n for n, dims in drawn.items() if len(dims) == 2 and not _NO_WEIGHT.fullmatch(n)]
@@ -238,7 +238,7 @@ def _naming_call(group: Group) -> str:
     return f"{call}, with the variables that are weights, and the names of their features"
 
 
-def _draws_of(group: Group) -> dict[str, Any]:
+def _find_draws(group: Group) -> dict[str, Any]:
     """Return the arrays of a group that have chains and draws, those dimensions first."""
     return {
         name: np.moveaxis(values, [group.dims[name].index(dim) for dim in SAMPLE_DIMS], (0, 1))
@@ -268,7 +268,7 @@ def _constants(group: Group, features: tuple[str, ...]) -> tuple[dict[str, Any],
     return constants, Weights(zip(map(str, names), fixed.tolist(), strict=True), "the posterior")
 
 
-def _named_dimensions(group: Group, features: int) -> dict[str, Any]:
+def _name_dimensions(group: Group, features: int) -> dict[str, Any]:
     """Return the dimensions of the sites that have names, and their labels, as fields of Draws."""
     dims: dict[str, tuple[str, ...]] = {}
     for name, all_dims in group.dims.items():
@@ -284,7 +284,7 @@ def _named_dimensions(group: Group, features: int) -> dict[str, Any]:
     return {"dims": dims, "coords": coords}
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     """Decode an attribute stored as JSON; those of other programs are returned as they are."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         with suppress(ValueError, RecursionError):

@@ -41,21 +41,21 @@ class InferenceData(Protocol):
 
 
 @cache
-def generation() -> int:
+def arviz_version() -> int:
     """Return the major version of ArviZ."""
     return int(version("arviz").split(".")[0])
 
 
-def conversion_call(kind: str) -> str:
+def suggest_call(kind: str) -> str:
     """Return the call of ArviZ that makes a posterior of draws in another form, for a message.
 
     Args:
         kind: the type of a variable, or the first character of a file.
 
-    >>> conversion_call("DataArray")
+    >>> suggest_call("DataArray")
     'call its to_dataset(name="weights")'
     """
-    is_old = generation() < 1
+    is_old = arviz_version() < 1
     start, end = ("posterior=", "") if is_old else ('{"posterior": ', "}")
     labels = 'coords={"feature": features}, dims={"weights": ["feature"]}'
     from_dict = f"call arviz.from_dict({start}%s{end}, {labels})"
@@ -86,7 +86,7 @@ def import_arviz() -> Any:
     return arviz
 
 
-def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
+def to_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
     """Return the groups of a posterior, and the attributes of the whole, as a DataTree."""
     from xarray import Dataset, DataTree
 
@@ -103,16 +103,16 @@ def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTre
     return tree
 
 
-def arviz_data(tree: DataTree) -> InferenceData:
+def to_arviz_data(tree: DataTree) -> InferenceData:
     """Return a tree as ArviZ's data: InferenceData with ArviZ 0.x, otherwise the tree itself."""
-    if generation() >= 1:
+    if arviz_version() >= 1:
         return tree
     datasets = {name: node.to_dataset() for name, node in tree.children.items()}
     data: InferenceData = import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets)
     return data
 
 
-def groups_of(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
+def split_groups(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
     """Return the groups of ArviZ's data as plain arrays, and the attributes of the whole.
 
     The variables of a Dataset are those of a posterior.
@@ -129,7 +129,7 @@ def groups_of(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
     else:
         kind = type(data).__name__
         problem = f"a posterior is InferenceData, a DataTree, a Dataset or Draws, not {kind}"
-        remedy = conversion_call(kind)
+        remedy = suggest_call(kind)
         raise UsageError(f"{problem}: {remedy}", parameter="posterior", code="wrong-type")
     groups = {}
     for name, of_group in datasets.items():
@@ -154,7 +154,7 @@ def plot_chains(values: Float64, **options: Any) -> tuple[Figure, Any]:
         The figure and its axes, (n, 3), without titles.
     """
     az = import_arviz()
-    plot = _plot_with_arviz_1 if generation() >= 1 else _plot_with_arviz_0
+    plot = _plot_with_arviz_1 if arviz_version() >= 1 else _plot_with_arviz_0
     settings = {"plot.backend": "matplotlib", "plot.max_subplots": None}
     with az.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Your data appears to have a single value")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.names import places_of, repeated
+from bpa_ppl.names import find_positions, find_repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
@@ -123,7 +123,7 @@ class Draws:
 
     def __post_init__(self) -> None:
         """Refuse names, shapes and types that are not consistent."""
-        one_of(self.kind, KINDS, "kind of draws", "kind")
+        require_one_of(self.kind, KINDS, "kind of draws", "kind")
         problem = f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
         problem += "weights (log_weight): only weighted draws have them"
         _require((self.kind == "weighted") == self.weighted, problem, "log_weight")
@@ -134,7 +134,7 @@ class Draws:
         _require(actual[0] * actual[1] > 0, problem, "values", "no-data")
         problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
         _require(self.kind != "point" or actual[:2] == (1, 1), problem, "kind", "mismatch")
-        if twice := repeated((*self.features, *self.fixed)):
+        if twice := find_repeated((*self.features, *self.fixed)):
             problem = f"{twice[0]!r:.80} names two weights: feature names must be unique"
             raise DataError(problem, parameter="features", code="duplicate")
         for site in self.sites:
@@ -161,7 +161,9 @@ class Draws:
 
     def __repr__(self) -> str:
         chains, draws = self.shape
-        return f"Draws({self.kind}, {chains} × {draws}, {counted(len(self.features), 'feature')})"
+        return (
+            f"Draws({self.kind}, {chains} × {draws}, {format_count(len(self.features), 'feature')})"
+        )
 
     def __str__(self) -> str:
         chains, draws = self.shape
@@ -171,7 +173,7 @@ class Draws:
         return "\n".join(
             (
                 f"kind      {self.kind}",
-                f"shape     {counted(chains, 'chain')} × {counted(draws, 'draw')}",
+                f"shape     {format_count(chains, 'chain')} × {format_count(draws, 'draw')}",
                 f"features  {len(self.features)}: {', '.join(self.features[:_FEW])}{more}",
                 f"sampler   {record.sampler.name or 'not recorded'}{chosen}",
                 f"observed  {record.observed}",
@@ -259,7 +261,7 @@ class Draws:
         >>> draws.of_domain("talks").mean.tolist()
         [1.0]
         """
-        place = self.domains.index(one_of(domain, self.domains, "domain"))
+        place = self.domains.index(require_one_of(domain, self.domains, "domain"))
         own = np.asarray(self.values[OWN])[:, :, place]
         constants = {name: of for name, of in self.constants.items() if name != "mode"}
         return replace(self, values={**self.values, WEIGHTS: own}, constants=constants)
@@ -319,7 +321,7 @@ class Draws:
             DataError: if the posterior has no such draw, or no mode.
             UsageError: if there is no such point.
         """
-        one_of(point, POINTS, "point")
+        require_one_of(point, POINTS, "point")
         values = self.mean
         if point == "mode":
             problem = (
@@ -389,7 +391,7 @@ class Draws:
         differing = ", ".join(sorted(set(features) ^ set(self.features)))
         problem = f"posteriors of different features cannot be compared: {differing}"
         _require(not differing, problem, code="mismatch")
-        weights = self.weights[..., places_of(features, self.features)]
+        weights = self.weights[..., find_positions(features, self.features)]
         return Draws({WEIGHTS: weights}, features, self.kind, self.log_weight)
 
     def resampled(self, seed: int = 0) -> Draws:
@@ -407,7 +409,7 @@ class Draws:
             return self
         share = np.cumsum(self.importance)
         count = len(share)
-        marks = (np.arange(count) + np.random.default_rng(checked_seed(seed)).uniform()) / count
+        marks = (np.arange(count) + np.random.default_rng(check_seed(seed)).uniform()) / count
         chosen = np.searchsorted(share, marks).clip(max=count - 1)
 
         def select(values: Any) -> Any:
@@ -455,7 +457,7 @@ def check_finite(draws: Draws) -> None:
         _require(bool(np.isfinite(value)), problem, code="bad-number")
 
 
-def pooled(runs: Sequence[Draws]) -> Draws:
+def pool_runs(runs: Sequence[Draws]) -> Draws:
     """Put the draws of the weights of several runs together, as chains side by side.
 
     Raises:
@@ -463,7 +465,7 @@ def pooled(runs: Sequence[Draws]) -> Draws:
             weights only in part.
 
     >>> runs = [Draws({"weights": np.full((2, 10, 1), mean)}, ("LM0",)) for mean in (0.0, 1.0)]
-    >>> pooled(runs).shape, pooled(runs).mean.tolist()
+    >>> pool_runs(runs).shape, pool_runs(runs).mean.tolist()
     ((4, 10), [0.5])
     """
     alike = len({(run.features, run.shape[1], run.weighted) for run in runs}) == 1
@@ -475,7 +477,7 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     return Draws({WEIGHTS: weights}, runs[0].features, runs[0].kind, log_weight)
 
 
-def standardised(draws: Draws) -> Draws | None:
+def standardise(draws: Draws) -> Draws | None:
     """Return draws of each weight times the standard deviation of its feature within lists.
 
     These are the weights to compare: they do not depend on the units of the features. The lists are
@@ -483,9 +485,9 @@ def standardised(draws: Draws) -> Draws | None:
 
     >>> from bpa_ppl.posterior.record import FeatureScale
     >>> record = Record(feature_scales={"LM0": FeatureScale(spread=3.0)})
-    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)).mean.tolist()
+    >>> standardise(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)).mean.tolist()
     [1.5]
-    >>> standardised(Draws({"weights": [[[0.5]]]}, ("LM0",)))
+    >>> standardise(Draws({"weights": [[[0.5]]]}, ("LM0",)))
     """
     scales = draws.record.feature_scales
     if not scales.keys() >= {*draws.features, *draws.fixed}:

@@ -22,14 +22,14 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError
-from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.names import repeated
+from bpa_ppl.formats.streams import access_error, atomic_path
+from bpa_ppl.names import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
-    arviz_data,
-    conversion_call,
-    group_tree,
-    groups_of,
+    split_groups,
+    suggest_call,
+    to_arviz_data,
+    to_tree,
 )
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import Group
@@ -73,14 +73,16 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
 
     draws = as_draws(posterior)  # refuses what `read_posterior` would refuse
     try:
-        groups, attrs = to_groups(draws) if isinstance(posterior, Draws) else groups_of(posterior)
+        groups, attrs = (
+            to_groups(draws) if isinstance(posterior, Draws) else split_groups(posterior)
+        )
         arrays = sum(len({*g.arrays, *g.coords, *chain(*g.dims.values())}) for g in groups.values())
         if arrays > _ARRAYS:
             problem = f"{arrays:,} arrays and dimensions are more than the {_ARRAYS:,} that can be "
             raise DataError(f"{problem}read: give the model fewer sites", code="cannot-write")
         if not timed:
             attrs.pop("sampling_time", None)
-        content = sealed(to_bytes(groups, attrs))
+        content = seal(to_bytes(groups, attrs))
     except BpaError:
         raise
     # Values and names may be any.
@@ -103,7 +105,7 @@ def read_posterior(path: str | Path) -> InferenceData:
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
     groups, attrs, _ = _load(path)
-    return arviz_data(group_tree(groups, attrs))
+    return to_arviz_data(to_tree(groups, attrs))
 
 
 def read_draws(path: str | Path) -> Draws:
@@ -146,32 +148,32 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
             problem = f"a folder of Zarr: {call}, and save the result by write_posterior"
         raise DataError(problem, path, code="missing-file")
     try:
-        return from_bytes(unsealed(Path(path).read_bytes()))
+        return from_bytes(unseal(Path(path).read_bytes()))
     except OSError as error:
-        raise denied(path, error, "read") from error
+        raise access_error(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
 
 
-def sealed(content: bytes) -> bytes:
+def seal(content: bytes) -> bytes:
     """Return the content of a file with its checksum at the end.
 
-    >>> unsealed(sealed(b"draws"))
+    >>> unseal(seal(b"draws"))
     b'draws'
     """
     return content + _SEAL + hashlib.sha256(content).hexdigest().encode()
 
 
-def unsealed(content: bytes) -> bytes:
+def unseal(content: bytes) -> bytes:
     """Return the content of a file without its checksum, which older files do not have.
 
     Raises:
         DataError: if the checksum is wrong.
     """
-    body, seal = content[:-_SEALED], content[-_SEALED:]
-    if not seal.startswith(_SEAL):
+    body, checksum = content[:-_SEALED], content[-_SEALED:]
+    if not checksum.startswith(_SEAL):
         return content
-    if sealed(body) != content:
+    if seal(body) != content:
         raise _unreadable("its checksum is wrong")
     return body
 
@@ -184,8 +186,8 @@ def to_bytes(groups: Mapping[str, Group], attrs: Mapping[Any, Any]) -> bytes:
             that name.
         attrs: of the whole.
 
-    >>> from bpa_ppl.posterior.groups import labelled_groups
-    >>> content = to_bytes(labelled_groups({"posterior": {"weights": [[[0.5], [1.5]]]}}), {})
+    >>> from bpa_ppl.posterior.groups import label_groups
+    >>> content = to_bytes(label_groups({"posterior": {"weights": [[[0.5], [1.5]]]}}), {})
     >>> groups, attrs = from_bytes(content)
     >>> groups["posterior"].arrays["weights"].tolist()
     [[[0.5], [1.5]]]
@@ -242,7 +244,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
 
     if not content.startswith(_HDF5):
         first = content[:1].decode("latin-1")
-        remedy = f"{conversion_call(first)}, and save the result by write_posterior"
+        remedy = f"{suggest_call(first)}, and save the result by write_posterior"
         known = bool(first) and first in "#l[{CP\x80\x93"
         raise _unreadable("not an HDF5 file", remedy if known else _REMEDY)
     try:
@@ -286,7 +288,7 @@ def _values(variable: Any) -> npt.NDArray[Any] | None:
     missing = np.asarray(attrs.get("_FillValue", np.nan))
     is_date = " since " in str(attrs.get("units", ""))
     is_encoded = is_date or _ENCODED & attrs.keys() or not np.isnan(missing).all()
-    if kind.kind not in "iuf" or is_encoded or repeated(variable.dimensions):
+    if kind.kind not in "iuf" or is_encoded or find_repeated(variable.dimensions):
         return None
     return np.asarray(variable[...]).astype(kind.newbyteorder("="))
 

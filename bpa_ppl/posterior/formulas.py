@@ -8,10 +8,10 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.formats.values import shortest
-from bpa_ppl.posterior.draws import Draws, quantiles, standardised
+from bpa_ppl.formats.values import format_shortest
+from bpa_ppl.posterior.draws import Draws, quantiles, standardise
 from bpa_ppl.weights import Weights
 
 _INTERVAL = (0.025, 0.975)
@@ -25,17 +25,17 @@ _SCRIPT = (
 )
 
 
-def undecided_pairs(draws: Draws) -> list[tuple[str, str]]:
+def find_undecided(draws: Draws) -> list[tuple[str, str]]:
     """Return the pairs of features whose difference has 0 in its 95 % interval.
 
     The weights are those of standardised features, where the posterior records their spread.
 
     >>> import numpy as np
     >>> draws = np.random.default_rng(0).normal([1.0, 1.1, 5.0], 0.2, (4, 250, 3))
-    >>> undecided_pairs(Draws({"weights": draws}, ("a", "b", "c")))
+    >>> find_undecided(Draws({"weights": draws}, ("a", "b", "c")))
     [('a', 'b')]
     """
-    comparable = standardised(draws) or draws
+    comparable = standardise(draws) or draws
     flat, pairs = comparable.flat, list(combinations(range(len(draws.features)), 2))
     if not pairs:
         return []
@@ -55,7 +55,7 @@ def describe_undecided(draws: Draws) -> str:
     >>> describe_undecided(Draws({"weights": draws}, ("a", "b", "c")))
     'the difference of a and b is not decided by your labels'
     """
-    pairs = [f"{one} and {other}" for one, other in undecided_pairs(draws)]
+    pairs = [f"{one} and {other}" for one, other in find_undecided(draws)]
     if len(pairs) <= 1:
         return "".join(f"the difference of {pair} is not decided by your labels" for pair in pairs)
     shown = "; of ".join(pairs[:_SHOWN])
@@ -63,7 +63,9 @@ def describe_undecided(draws: Draws) -> str:
     return f"these differences are not decided by your labels: of {shown}{more}"
 
 
-def formula(draws: Draws, program: str, weights: Weights, acoustic: str | None = None) -> str:
+def format_weights(
+    draws: Draws, program: str, weights: Weights, acoustic: str | None = None
+) -> str:
     r"""Return weights as the settings of another program, which then chooses as the rule `mean`.
 
     Args:
@@ -79,11 +81,11 @@ def formula(draws: Draws, program: str, weights: Weights, acoustic: str | None =
         UsageError: if there is no such program.
 
     >>> draws = Draws({"weights": [[[0.5, 1.5]]]}, ("helpful", "safe"))
-    >>> print(formula(draws, "trl", draws.at_point()), end="")
+    >>> print(format_weights(draws, "trl", draws.at_point()), end="")
     # reward_funcs in this order: helpful, safe
     reward_weights = [0.25, 0.75]
     """
-    one_of(program, FORMULAS, "program", "format")
+    require_one_of(program, FORMULAS, "program", "format")
     names = [name for source in draws.record.recipe.sources for name in source.feature_names]
     if names and program != "json":
         problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
@@ -98,7 +100,7 @@ def _json(draws: Draws, weights: Weights, norm: float) -> str:
     bounds = quantiles(draws.flat / norm, _INTERVAL, draws.importance).T
     intervals = dict(zip(draws.features, bounds.tolist(), strict=True))
     content = {"weights": dict(weights), "intervals": intervals}
-    return _printed({**content, "undecided": undecided_pairs(draws)})
+    return _to_json({**content, "undecided": find_undecided(draws)})
 
 
 def _trl(_: Draws, weights: Weights, __: str | None) -> str:
@@ -126,14 +128,14 @@ def _opensearch(draws: Draws, weights: Weights, _: str | None) -> str:
         if deviation
     }
     definition = {"feature_normalizers": normalisers, "definition": json.dumps(linear)}
-    return _printed({"model": {"name": "bpa_ppl", "model": model | definition}})
+    return _to_json({"model": {"name": "bpa_ppl", "model": model | definition}})
 
 
 def _elasticsearch(_: Draws, weights: Weights, __: str | None) -> str:
     script = {"source": _SCRIPT, "params": {"weights": dict(weights)}}
     scored = {"script_score": {"query": {"match_all": {}}, "script": script}}
     query = {"rescore_query": scored, "query_weight": 0, "rescore_query_weight": 1}
-    return _printed({"rescore": {"window_size": 50, "query": query}})
+    return _to_json({"rescore": {"window_size": 50, "query": query}})
 
 
 def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
@@ -145,15 +147,15 @@ def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
     if unit <= 0:
         problem = f"the weight of {named[0]} is not positive: there are no ratios to it"
         raise DataError(f"{problem}; give more lists", parameter="acoustic", code="not-supported")
-    lines = [f"{name}= {shortest(weight / unit)}\n" for name, weight in weights.items()]
+    lines = [f"{name}= {format_shortest(weight / unit)}\n" for name, weight in weights.items()]
     return f"# scales of scores if that of {named[0]} is 1, such as lm_scale\n{''.join(lines)}"
 
 
 def _list(weights: Weights) -> str:
-    return f"[{', '.join(map(shortest, weights.values()))}]"
+    return f"[{', '.join(map(format_shortest, weights.values()))}]"
 
 
-def _printed(content: dict[str, Any]) -> str:
+def _to_json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -30,7 +30,7 @@ class Group(NamedTuple):
     attrs: Mapping[str, Any]
 
 
-def labelled_groups(
+def label_groups(
     groups: Mapping[str, Mapping[str, Any]],
     coords: Mapping[str, Any] | None = None,
     dims: Mapping[str, Sequence[str]] | None = None,
@@ -49,7 +49,7 @@ def labelled_groups(
         DataError: if a name contains a slash, which trees and NetCDF files cannot have, or a
             dimension has two sizes.
 
-    >>> group = labelled_groups({"prior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["y"]})["prior"]
+    >>> group = label_groups({"prior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["y"]})["prior"]
     >>> group.dims, group.coords["y"].tolist()
     ({'x': ('chain', 'draw', 'y')}, [0])
     """

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, field, structs
 
-from bpa_ppl._runtime.messages import counted
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.weights import CANONICAL, Start
 
@@ -46,7 +46,7 @@ class Agreement(Struct, frozen=True):
     alpha: float | None
 
     def __str__(self) -> str:
-        both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"
+        both = f"{self.raters} raters answered {format_count(self.pairs, 'pair')} in common"
         if not self.pairs:
             return both
         alpha = "" if self.alpha is None else f" (Krippendorff's α {self.alpha:.2f})"
@@ -60,9 +60,9 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         kind: `oracles`, `gains` of all candidates, `preferences` between candidates, or `nothing`
             if there is no sentence.
         sentences: the number of lists, or of choices that preferences stand for.
-        metric: the name of the gain; None for preferences.
+        gain: its name; None for preferences.
         ties: how ties between oracles were broken.
-        signature: of the metric.
+        signature: of the gain.
         comparisons: the numbers of lists, preferences, ties and rankings.
         raters: the number of choices of each rater who has a name.
         agreement: of the raters; None if fewer than two have names.
@@ -72,7 +72,7 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         name="observed", default=None
     )
     sentences: int | None = field(name="adaptation_sentences", default=None)
-    metric: str | None = field(name="oracle_metric", default=None)
+    gain: str | None = field(name="oracle_metric", default=None)
     ties: str | None = field(name="oracle_ties", default=None)
     signature: str | None = field(name="oracle_signature", default=None)
     comparisons: dict[str, int] = {}
@@ -85,8 +85,8 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.kind == "nothing":
             return self.kind
         if self.kind == "preferences":
-            return f"preferences, {counted(self.sentences or 0, 'choice')}"
-        return f"{self.kind} of {counted(self.sentences or 0, 'list')} by {self.metric}"
+            return f"preferences, {format_count(self.sentences or 0, 'choice')}"
+        return f"{self.kind} of {format_count(self.sentences or 0, 'list')} by {self.gain}"
 
 
 class ComponentRecord(Struct, frozen=True, omit_defaults=True):
@@ -102,7 +102,7 @@ class ComponentRecord(Struct, frozen=True, omit_defaults=True):
     @property
     def plain(self) -> dict[str, Any]:
         """Name, settings and what else is recorded, as plain data."""
-        plain: dict[str, Any] = _joined(msgspec.to_builtins(self, enc_hook=_as_plain))
+        plain: dict[str, Any] = _join(msgspec.to_builtins(self, enc_hook=_as_plain))
         return plain
 
     def __str__(self) -> str:
@@ -354,9 +354,9 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         others: further attributes of ArviZ data, of other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
-    >>> attributes(record)
+    >>> to_attributes(record)
     {'sampler': 'imh', 'settings': {'draws': 10}, 'seed': 3}
-    >>> record_of(attributes(record)) == record
+    >>> from_attributes(to_attributes(record)) == record
     True
     """
 
@@ -411,10 +411,10 @@ _FIELDS = {
 }
 
 
-def attributes(record: Record) -> dict[str, Any]:
+def to_attributes(record: Record) -> dict[str, Any]:
     """Return a record as attributes by name: plain values, texts and numbers.
 
-    >>> attributes(Record(prior=PriorRecord("isotropic", {"variance": 0.1}), start="equal"))
+    >>> to_attributes(Record(prior=PriorRecord("isotropic", {"variance": 0.1}), start="equal"))
     {'prior': {'name': 'isotropic', 'variance': 0.1}, 'canonical_weights': 'equal'}
     """
     plain = msgspec.to_builtins(structs.replace(record, others={}), enc_hook=_as_plain)
@@ -425,33 +425,33 @@ def attributes(record: Record) -> dict[str, Any]:
         else:
             result[name] = value
     for name in _COMPONENTS.keys() & result.keys():
-        result[name] = _joined(result[name])
+        result[name] = _join(result[name])
     others = {name: value for name, value in record.others.items() if name not in _FIELDS}
     return {**others, **result}
 
 
-def record_of(attrs: Mapping[str, Any], *, foreign: bool = False) -> Record:
+def from_attributes(attrs: Mapping[str, Any], *, foreign: bool = False) -> Record:
     """Return the record in attributes; those with other names become `others`.
 
     Args:
-        attrs: by name, as `attributes` returns them.
+        attrs: by name, as `to_attributes` returns them.
         foreign: whether another program wrote them. Then an attribute of another type has another
             meaning, and is among the others; but that of ArviZ's schema is `sampling_time`.
 
     Raises:
         DataError: naming the attribute that has another type.
 
-    >>> record_of({"seed": "three"})
+    >>> from_attributes({"seed": "three"})
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: the attribute seed of the posterior is 'three' (Expected ...
-    >>> record_of({"seed": "three"}, foreign=True).others
+    >>> from_attributes({"seed": "three"}, foreign=True).others
     {'seed': 'three'}
     """
     parts: dict[str, dict[str, Any]] = {group: {} for group in _ALL}
     others = dict(attrs)
     for name in [name for name in attrs if name in _FIELDS]:
         group, info = _FIELDS[name]
-        value = _parted(attrs[name], _COMPONENTS[name]) if name in _COMPONENTS else attrs[name]
+        value = _split(attrs[name], _COMPONENTS[name]) if name in _COMPONENTS else attrs[name]
         try:
             parts[group][info.name] = msgspec.convert(value, info.type)
             del others[name]
@@ -474,20 +474,20 @@ def _as_plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is an object of Python")
 
 
-def _joined(value: Any) -> Any:
+def _join(value: Any) -> Any:
     """Return components with their settings among the other entries, and lists for tuples."""
     if isinstance(value, list | tuple):
-        return [_joined(one) for one in value]
+        return [_join(one) for one in value]
     if not isinstance(value, dict):
         return value
     parts = (of if name == "settings" else {name: of} for name, of in value.items())
-    return {name: _joined(of) for part in parts for name, of in part.items()}
+    return {name: _join(of) for part in parts for name, of in part.items()}
 
 
-def _parted(value: Any, cls: type[Struct]) -> Any:
+def _split(value: Any, cls: type[Struct]) -> Any:
     """Return components with their settings apart from the other entries, which a class has."""
     if isinstance(value, list):
-        return [_parted(one, cls) for one in value]
+        return [_split(one, cls) for one in value]
     if not isinstance(value, Mapping):
         return value
     names = {info.encode_name for info in structs.fields(cls)} - {"settings"}

@@ -2,7 +2,8 @@
 
 R-hat, effective sample sizes, Monte-Carlo errors, BFMI and Pareto k̂ are those of arviz_stats. Added
 are the order of the axes, R-hat of a single chain, k̂ where no tail can be fitted, and
-`copied_chains`, which ArviZ lacks: chains with the same draws agree, so R-hat cannot find them.
+`find_copied_chains`, which ArviZ lacks: chains with the same draws agree, so R-hat cannot find
+them.
 
 ArviZ is imported on first use, because importing it takes as long as two checks.
 """
@@ -56,7 +57,7 @@ def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     per chain (Vehtari et al. 2021).
     """
     tails = {"prob": TAILS} if method == "tail" else {}
-    return _of_each("ess", values, method=method, **tails)
+    return _apply("ess", values, method=method, **tails)
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
@@ -67,15 +68,15 @@ def r_hat(values: npt.ArrayLike) -> Float64:
     array = np.asarray(values, np.float64)
     if len(array) == 1 and (half := array.shape[1] // 2):
         array = np.concatenate([array[:, :half], array[:, -half:]])
-    return _of_each("rhat", array)
+    return _apply("rhat", array)
 
 
 def mcse(values: npt.ArrayLike) -> Float64:
     """Return the Monte-Carlo standard error of the mean, (C, D, …) ↦ (…)."""
-    return _of_each("mcse", values)
+    return _apply("mcse", values)
 
 
-def _of_each(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
+def _apply(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
     """Return a statistic of ArviZ of each component."""
     array = np.asarray(values, np.float64)
     with np.errstate(all="ignore"):
@@ -94,14 +95,14 @@ def bfmi(energy: npt.ArrayLike) -> Float64:
         return np.asarray(_arviz().bfmi(values, chain_axis=0, draw_axis=1))
 
 
-def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
+def smooth_log_weights(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024).
 
     k̂ is infinite, and the weights are as they were, if there are too few weights to estimate it, if
     the largest are equal, or if zeros are in the tail that it describes, the largest 3 √D of D
     weights: ArviZ fits such a tail as if it were short.
 
-    >>> pareto_smoothed(np.where(np.arange(4000) < 150, 0.0, -np.inf))[1]
+    >>> smooth_log_weights(np.where(np.arange(4000) < 150, 0.0, -np.inf))[1]
     inf
     """
     flat = np.asarray(log_ratio, np.float64).reshape(-1)
@@ -118,7 +119,7 @@ def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     return result.reshape(np.shape(log_ratio)), np.inf if few else k_hat
 
 
-def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
+def find_copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     """Return the pairs of chains that have at least a quarter of the shorter one in common.
 
     Draws, (D, Q) in each chain, are compared wherever they are in the chain, so that a run is
@@ -131,9 +132,9 @@ def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     left a common start.
 
     >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
-    >>> copied_chains(chains[[0, 1, 0]]), copied_chains(np.tile(chains[:1], (1, 2, 1)))
+    >>> find_copied_chains(chains[[0, 1, 0]]), find_copied_chains(np.tile(chains[:1], (1, 2, 1)))
     ([(0, 2)], [(0, 0)])
-    >>> copied_chains(np.random.default_rng(0).poisson(3.0, (4, 1000, 1)))
+    >>> find_copied_chains(np.random.default_rng(0).poisson(3.0, (4, 1000, 1)))
     []
     """
     chains = [np.asarray(chain, np.float64) for chain in chains]
@@ -250,7 +251,7 @@ def _nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
     return label
 
 
-def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
+def estimate_tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     """Return the Pareto k̂ of the heavier tail of each component, (C, D, Q) ↦ (Q,).
 
     The generalised Pareto distribution is fitted to both tails, as to importance weights. The mean
@@ -268,7 +269,7 @@ def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
 
     >>> rng = np.random.default_rng(0)
     >>> values = np.stack([rng.normal(size=(4, 1000)), rng.standard_cauchy((4, 1000))], axis=-1)
-    >>> tail_shapes(values, np.ones(2)).round(1).tolist()
+    >>> estimate_tail_shapes(values, np.ones(2)).round(1).tolist()
     [0.0, 0.9]
     """
     cells = np.asarray(values, np.float64)
@@ -305,4 +306,4 @@ def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float
     ratio = log_weight - log_likelihood
     if len(ratio) and (ratio == ratio[0]).all():
         return ratio, 0.0
-    return pareto_smoothed(ratio)
+    return smooth_log_weights(ratio)

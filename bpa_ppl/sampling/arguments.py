@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -50,7 +50,7 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 class Arguments:
     """The arguments of `adapt`, except for the lists.
 
-    >>> Arguments(preset="published").chosen()
+    >>> Arguments(preset="published").resolve_names()
     ('rwm-isotropic', 'oracle')
     """
 
@@ -77,9 +77,9 @@ class Arguments:
     def __post_init__(self) -> None:
         if isinstance(self.gain, Oracles):
             object.__setattr__(self, "oracle", self.gain)
-        checked_seed(self.seed)
+        check_seed(self.seed)
         if (self.sampler, self.draws, self.chains) != (None, None, None):  # the default loads JAX
-            self.resolved_sampler()
+            self.resolve_sampler()
 
     @property
     def start(self) -> StartingWeights:
@@ -89,15 +89,15 @@ class Arguments:
     @property
     def prior_only(self) -> bool:
         """Whether nothing is observed, so that the posterior equals the prior."""
-        chosen = self.chosen()[1]
+        chosen = self.resolve_names()[1]
         return chosen == "none" or isinstance(chosen, NoLikelihood)
 
     @property
-    def metric(self) -> AnyGain | None:
+    def chosen_gain(self) -> AnyGain | None:
         """The gain that is chosen, unless it is in the oracles."""
         return None if isinstance(self.gain, Oracles) else self.gain
 
-    def chosen(self) -> tuple[Any, str | Likelihood | None]:
+    def resolve_names(self) -> tuple[Any, str | Likelihood | None]:
         """Return the sampler and the likelihood, by default the names in the preset.
 
         Raises:
@@ -109,32 +109,32 @@ class Arguments:
             preset.get("likelihood") if likelihood is None else likelihood,
         )
 
-    def chosen_likelihood(self) -> Likelihood | None:
+    def resolve_likelihood(self) -> Likelihood | None:
         """Return the likelihood with its settings; None for the default, or for `none`."""
-        chosen = self.chosen()[1]
+        chosen = self.resolve_names()[1]
         likelihood = None if chosen is None else LIKELIHOODS.resolve(chosen)
         return None if isinstance(likelihood, NoLikelihood) else likelihood
 
-    def chosen_prior(self) -> Any:
+    def resolve_prior(self) -> Any:
         """Return the prior, by default that of the preset.
 
-        >>> Arguments(preset="published-2010").chosen_prior()
+        >>> Arguments(preset="published-2010").resolve_prior()
         'isotropic:variance=1.0'
         """
         return self._preset().get("prior", "isotropic") if self.prior is None else self.prior
 
-    def resolved_sampler(self) -> Sampler:
+    def resolve_sampler(self) -> Sampler:
         """Return the sampler with its settings, by default those of the preset.
 
         Raises:
             UsageError: if the sampler has no draws or chains, or names another number of them.
 
-        >>> Arguments(sampler="imh", draws=500).resolved_sampler().draws
+        >>> Arguments(sampler="imh", draws=500).resolve_sampler().draws
         500
-        >>> Arguments(preset="published-2010", draws=50).resolved_sampler()
+        >>> Arguments(preset="published-2010", draws=50).resolve_sampler()
         Heuristic(draws=50, delta=8.0)
         """
-        engine = SAMPLERS.resolve(self.chosen()[0])
+        engine = SAMPLERS.resolve(self.resolve_names()[0])
         numbers = {"draws": self.draws, "chains": self.chains}
         numbers = {name: number for name, number in numbers.items() if number is not None}
         if not numbers:
@@ -148,4 +148,6 @@ class Arguments:
         return engine.configured(title, {**msgspec.structs.asdict(engine), **numbers})
 
     def _preset(self) -> Mapping[str, str]:
-        return {} if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
+        return (
+            {} if self.preset is None else PRESETS[require_one_of(self.preset, PRESETS, "preset")]
+        )

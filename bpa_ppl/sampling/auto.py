@@ -22,23 +22,23 @@ from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
     assess_proposals,
     can_be_fitted,
+    choose_thinning,
     fit_moments,
-    pilot_proposal,
-    thinning_of,
+    make_pilot_proposal,
 )
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.target import Sampled, Target, constrained_draws, model_info
+from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
-MIN_CHECKED_DRAWS = 100
+_MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
-class Attempt(NamedTuple):
+class _Attempt(NamedTuple):
     """A way to draw.
 
     Attributes:
@@ -93,9 +93,9 @@ class Auto(Sampler, frozen=True):
             before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (before, attempt.reason)))
             chosen = {"chosen": attempt.name, "chosen_because": reason}
-            if self.draws < MIN_CHECKED_DRAWS:
+            if self.draws < _MIN_CHECKED_DRAWS:
                 break
-            failed, shortage, verdict = failures(target, sampled)
+            failed, shortage, verdict = find_failures(target, sampled)
             if not failed:
                 break
             stage = ""
@@ -104,7 +104,7 @@ class Auto(Sampler, frozen=True):
         figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
         return replace(sampled, figures=figures, verdict=verdict)
 
-    def _attempts(self, target: Target) -> Iterator[Attempt]:
+    def _attempts(self, target: Target) -> Iterator[_Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
         sites = [name for name, value in target.start.items() if np.size(value) > 1]
         if target.model is not log_linear and len(sites) > 1:
@@ -112,20 +112,20 @@ class Auto(Sampler, frozen=True):
         else:
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
-        yield Attempt("nuts", reason, nuts.sample)
+        yield _Attempt("nuts", reason, nuts.sample)
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
             for draws in (_MORE * self.draws, _MORE**2 * self.draws)
         )
-        yield Attempt("nuts", "", more.sample)
-        yield Attempt("nuts", "", most.sample, limit=_MORE)
+        yield _Attempt("nuts", "", more.sample)
+        yield _Attempt("nuts", "", most.sample, limit=_MORE)
 
-    def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
+    def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales has the tails of the posterior.
         mixed = target.prior.degrees is not None
-        fits, limit = _compared(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
+        fits, limit = _compare(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains)
@@ -133,42 +133,42 @@ class Auto(Sampler, frozen=True):
         ]
         simple = can_be_fitted(target)
         if fits:
-            around_mode = pilot_proposal(target, independence[0].degrees_of_freedom)
+            around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
-                yield Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
+                yield _Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
-            fits, limit = _compared(pareto_k, POOR_PARETO_K)
+            fits, limit = _compare(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:
                 # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = thinning_of(effective)
+                thinning = choose_thinning(effective)
                 for imh in independence:
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield Attempt("imh", reason, draw)
+                    yield _Attempt("imh", reason, draw)
         return "" if fits else reason
 
 
-def _compared(value: float, limit: float) -> tuple[bool, str]:
+def _compare(value: float, limit: float) -> tuple[bool, str]:
     """Return whether a value is within its limit, and the comparison as text."""
     within = value <= limit
     return within, f"{'≤' if within else '>'} {limit}"
 
 
-def failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
+def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
     """Return the names of the diagnostics that the draws fail.
 
     Returns:
         the names; how many times as many draws they call for; and, if there are none, the verdict,
         with which the posterior is not checked again.
     """
-    values = jax.device_get(constrained_draws(target, sampled.z))
+    values = jax.device_get(constrain_draws(target, sampled.z))
     draws = Draws(
         values,
         target.match.free_names,
         statistics=sampled.statistics,
-        sites=model_info(target).latent,
+        sites=inspect_model(target).latent,
         record=Record(figures=sampled.figures),
     )
     recorded, report = check_and_record(draws)

@@ -12,9 +12,9 @@ from bpa_ppl.sampling.laplace import (
     AnyProposal,
     Proposal,
     can_be_fitted,
-    effective_share_of_mixture,
     fit_moments,
-    pilot_proposal,
+    make_pilot_proposal,
+    measure_mixture,
     propose,
     with_tuned_mixture,
 )
@@ -63,12 +63,12 @@ class IndependenceMetropolis(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by independence Metropolis–Hastings."""
-        proposal = pilot_proposal(target, self.degrees_of_freedom)
+        proposal = make_pilot_proposal(target, self.degrees_of_freedom)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
         fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}
         if self.warmup and fittable and isinstance(proposal, Proposal):
             pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
-            if not effective_share_of_mixture(proposal, pilot) >= _FITS:
+            if not measure_mixture(proposal, pilot) >= _FITS:
                 fitted, pareto_k, _ = fit_moments(target, proposal.mode)
                 if pareto_k <= POOR_PARETO_K:
                     covariance = _WIDER * fitted.mode.covariance
@@ -116,7 +116,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
             warmup=warmup,
             mode=mode.position if mode.converged else None,
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
-            figures=proposal.reported(mode.figures),
+            figures=proposal.report_in(mode.figures),
         )
         return with_evaluations(sampled, thinning)
 

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
-from bpa_ppl.sampling.laplace import starting_points
+from bpa_ppl.sampling.laplace import draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, potential
@@ -58,7 +58,7 @@ class NumpyroKernel(Sampler, frozen=True):
     >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
     >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
     (0.1, 'numpyro:BarkerMH')
-    >>> SAMPLERS.recorded("numpyro:BarkerMH", sampler.settings()) == sampler
+    >>> SAMPLERS.restore("numpyro:BarkerMH", sampler.settings()) == sampler
     True
     """
 
@@ -72,7 +72,7 @@ class NumpyroKernel(Sampler, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.kernel, KERNELS, "kernel")
+        require_one_of(self.kernel, KERNELS, "kernel")
         allowed = _parameters(self.kernel)
         for key, value in self.options:
             if key not in allowed:
@@ -103,7 +103,7 @@ class NumpyroKernel(Sampler, frozen=True):
         Raises:
             UsageError: if NumPyro refuses the settings, or chains that interact are too few.
         """
-        ensemble = self._made(target).is_ensemble_kernel
+        ensemble = self._make_kernel(target).is_ensemble_kernel
         least = max(_CHAINS, 2 * target.dimension)
         chains = self.chains or (least + 2 if ensemble else _CHAINS)
         if ensemble and (chains < least or chains % 2):
@@ -113,7 +113,7 @@ class NumpyroKernel(Sampler, frozen=True):
                 parameter="chains",
                 code="invalid-setting",
             )
-        start, (moments, *_) = starting_points(target, chains)
+        start, (moments, *_) = draw_starts(target, chains)
         mode = None if moments is None else mode_of(target)
         sampled = run_chains(self, target, None, start)
         log_density, log_likelihood = evaluate(target, sampled.z)
@@ -125,7 +125,7 @@ class NumpyroKernel(Sampler, frozen=True):
             figures=Figures() if mode is None else mode.figures,
         )
 
-    def _made(self, target: Target) -> MCMCKernel:
+    def _make_kernel(self, target: Target) -> MCMCKernel:
         """Return the kernel for a target.
 
         Raises:
@@ -144,7 +144,7 @@ class NumpyroKernel(Sampler, frozen=True):
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""
-        kernel, arguments = self._made(target), target.data
+        kernel, arguments = self._make_kernel(target), target.data
         steps = self.warmup * self.thinning
 
         def initial(keys: jax.Array, z: Sites) -> Any:

@@ -23,9 +23,9 @@ from bpa_ppl.components import Count, Positive
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
 from bpa_ppl.sampling.chains import repeat_start
-from bpa_ppl.sampling.mode import dispersed_starts, mode_of, require_mode
+from bpa_ppl.sampling.mode import disperse_starts, mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture, log_student
@@ -34,15 +34,15 @@ from bpa_ppl.sampling.target import (
     Sites,
     Target,
     evaluate,
-    gradients,
-    model_info,
+    evaluate_gradients,
+    inspect_model,
     unflatten,
     with_evaluations,
 )
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
-MAX_SEARCHED = 100
+_MAX_SEARCHED = 100
 #: Above it, before importance ratios become unreliable, an independence sampler gets stuck, and a
 #: posterior is so far from a Gaussian that the steps of NUTS have to be tuned.
 GOOD_PARETO_K = 0.5
@@ -61,7 +61,7 @@ _MIN_TUNING_DRAWS = 50
 #: draws of a round is effective: more would improve the proposal by less than they cost.
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 #: Proposals for more values are not fitted: a covariance needs too many draws.
-MAX_FITTED = 50
+_MAX_FITTED = 50
 #: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
 _MAX_THINNING = 8
 #: Proposals around the mode are poor if less than this share of them is effective.
@@ -102,10 +102,10 @@ class Laplace(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw around the mode and weight the draws."""
-        pilot = pilot_proposal(target, self.degrees_of_freedom)
+        pilot = make_pilot_proposal(target, self.degrees_of_freedom)
         proposal = with_tuned_mixture(pilot, propose(target, pilot, 1, _TUNING_DRAWS, stream=1))
         proposals = propose(target, proposal, 1, self.draws)
-        log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
+        log_weight, k_hat = smooth_log_weights(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         mode = mode_of(target)
         sampled = Sampled(
@@ -115,7 +115,7 @@ class Laplace(Sampler, frozen=True):
             log_weight=log_weight,
             mode=mode.position if mode.converged else None,
             log_likelihood=proposals.log_likelihood,
-            figures=structs.replace(proposal.reported(mode.figures), pareto_k=k_hat),
+            figures=structs.replace(proposal.report_in(mode.figures), pareto_k=k_hat),
         )
         return with_evaluations(sampled)
 
@@ -206,20 +206,20 @@ def fit_skewed(target: Target, mode: Mode) -> Skewed:
     size = len(mode.position)
     if size > _AXES:
         return Skewed()
-    directions, pairs = third_derivative_directions(size)
+    directions, pairs = choose_directions(size)
     factor = np.linalg.cholesky(mode.covariance)
     steps = _REACH * np.concatenate([directions, -directions])
     z = unflatten(mode.position + steps @ factor.T, target.start)
-    slopes = np.asarray(gradients(target, z)) @ factor
+    slopes = np.asarray(evaluate_gradients(target, z)) @ factor
     count = len(directions)
     sums = -(slopes[:count] + slopes[count:]) / _REACH**2
     if not np.isfinite(sums).all():
         return Skewed()
     # Rounded, so that the last bits of sums, which differ between machines, do not change draws.
-    return Skewed(np.round(third_derivatives(sums, pairs), 6))
+    return Skewed(np.round(solve_third_derivatives(sums, pairs), 6))
 
 
-def third_derivative_directions(size: int) -> tuple[Float64, list[tuple[int, int]]]:
+def choose_directions(size: int) -> tuple[Float64, list[tuple[int, int]]]:
     """Return unit vectors along the axes and between pairs of axes, and these pairs.
 
     Of any three axes two belong to the same half, so that pairs within the halves are enough.
@@ -231,13 +231,13 @@ def third_derivative_directions(size: int) -> tuple[Float64, list[tuple[int, int
     return np.stack([*axes, *between]), pairs
 
 
-def third_derivatives(values: Float64, pairs: list[tuple[int, int]]) -> Float64:
+def solve_third_derivatives(values: Float64, pairs: list[tuple[int, int]]) -> Float64:
     """Return T from T(v, v, ·) for all directions v; entries that none determines are 0.
 
     >>> cubic = np.array([[[0.3, 0.1], [0.1, -0.2]], [[0.1, -0.2], [-0.2, 0.4]]])
-    >>> directions, pairs = third_derivative_directions(2)
+    >>> directions, pairs = choose_directions(2)
     >>> values = np.einsum("va,vb,abc->vc", directions, directions, cubic)
-    >>> bool(np.allclose(third_derivatives(values, pairs), cubic))
+    >>> bool(np.allclose(solve_third_derivatives(values, pairs), cubic))
     True
     """
     size = values.shape[1]
@@ -281,7 +281,7 @@ class Proposal(NamedTuple):
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
-    def reported(self, figures: Figures) -> Figures:
+    def report_in(self, figures: Figures) -> Figures:
         """Return figures with the share of the t."""
         return structs.replace(figures, student_share=self.share)
 
@@ -339,8 +339,8 @@ Fit = tuple[Mode | None, float, str]
 
 def assess_proposals(target: Target) -> Fit:
     """Assess by a pilot sample how well proposals around the mode fit a posterior."""
-    latent, size = model_info(target).latent, target.dimension
-    if latent != (WEIGHTS,) and size > MAX_SEARCHED:
+    latent, size = inspect_model(target).latent, target.dimension
+    if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
         return None, np.inf, reason
     around = "around the mode"
@@ -354,7 +354,7 @@ def assess_proposals(target: Target) -> Fit:
         return None, np.inf, reason
     log_ratio = _pilot(target, student).log_ratio
     equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
-    k_hat = 0.0 if equal else pareto_smoothed(log_ratio)[1]
+    k_hat = 0.0 if equal else smooth_log_weights(log_ratio)[1]
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
 
 
@@ -371,7 +371,7 @@ def _pilot(target: Target, proposal: AnyProposal) -> Proposals:
     return propose(separate, proposal, 1, _PILOT)
 
 
-def pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
+def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
     """Return a proposal around the mode with half of the draws from each component.
 
     If the prior has an unknown scale, it is a mixture over scales.
@@ -411,7 +411,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
     for number in range(_MAX_ROUNDS):
         target.progress(number, _MAX_ROUNDS, "fitting proposals")
         if number:
-            weight = _tempered(log_p - log_q, _EFFECTIVE * (flat.shape[1] + 1))
+            weight = _temper(log_p - log_q, _EFFECTIVE * (flat.shape[1] + 1))
             mean = weight @ flat
             covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
             student = student._replace(mode=mode._replace(position=mean, covariance=covariance))
@@ -425,7 +425,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
         flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
         effective = _effective_share(drawn.log_ratio[0])
         equal = _nearly_equal(drawn.log_ratio)
-        k_hat = 0.0 if equal else pareto_smoothed(drawn.log_ratio)[1]
+        k_hat = 0.0 if equal else smooth_log_weights(drawn.log_ratio)[1]
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
     return student._replace(share=0.5), k_hat, effective
@@ -433,7 +433,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
 
 def _nearly_equal(log_ratio: Float64) -> bool:
     """Return whether the largest of some importance weights is near their mean."""
-    weight = log_ratio.size * _tempered(log_ratio.reshape(-1), 0)
+    weight = log_ratio.size * _temper(log_ratio.reshape(-1), 0)
     return bool(weight.max() < _NEARLY_EQUAL)
 
 
@@ -442,10 +442,10 @@ def can_be_fitted(target: Target) -> bool:
 
     Other models, such as hierarchies, have shapes that they do not describe.
     """
-    return target.model is log_linear and target.dimension <= MAX_FITTED
+    return target.model is log_linear and target.dimension <= _MAX_FITTED
 
 
-def thinning_of(effective: float) -> int:
+def choose_thinning(effective: float) -> int:
     """Return the steps for each kept draw, given the share of proposals that are effective."""
     return min(int(1 / effective), _MAX_THINNING)
 
@@ -474,7 +474,7 @@ def refit(target: Target) -> tuple[Proposal, float] | None:
     return (proposal, effective) if is_better else None
 
 
-def typical_moments(target: Target) -> Mode:
+def find_moments(target: Target) -> Mode:
     """Return the mode and the Laplace covariance, or moments that describe the posterior better.
 
     Raises:
@@ -488,25 +488,25 @@ def typical_moments(target: Target) -> Mode:
     return require_mode(target) if refitted is None else refitted[0].mode
 
 
-def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
+def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
     """Return z of a start for each chain, and the moments around which they are.
 
-    These are the mode and its Laplace covariance, or fitted ones (see `typical_moments`). If there
+    These are the mode and its Laplace covariance, or fitted ones (see `find_moments`). If there
     is no mode, or its covariance is no good metric, the starts are near the medians of the prior,
     and the result has no moments.
     """
-    if model_info(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
+    if inspect_model(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
         mode = mode_of(target)
         fit: Fit = (None, np.inf, "there is no mode")
         if mode.converged:
-            moments = typical_moments(target)
+            moments = find_moments(target)
             # A posterior whose moments are fitted is far from a Gaussian: the step is tuned.
             fit = moments, 0.0 if moments is mode else np.inf, ""
     else:
         fitted, pareto_k, reason = assess_proposals(target)
         fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
     if fit[0] is not None:
-        return dispersed_starts(target, fit[0], chains), fit
+        return disperse_starts(target, fit[0], chains), fit
     rng = np.random.default_rng([target.seed, 3])
     start = jax.tree.map(
         lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
@@ -520,11 +520,11 @@ def _effective_share(log_weight: Float64) -> float:
     >>> _effective_share(np.log([3.0, 1.0]))
     0.8
     """
-    weight = len(log_weight) * _tempered(log_weight, 0)
+    weight = len(log_weight) * _temper(log_weight, 0)
     return float(1 / np.mean(weight**2))
 
 
-def _tempered(log_weight: Float64, effective: float) -> Float64:
+def _temper(log_weight: Float64, effective: float) -> Float64:
     """Return normalised weights; to a power below 1 if too few of them would be effective."""
     finite = np.where(np.isfinite(log_weight), log_weight, -np.inf)
 
@@ -555,7 +555,7 @@ def with_tuned_mixture(proposal: AnyProposal, pilot: Proposals | None) -> AnyPro
     return proposal._replace(share=min(losses, key=losses.__getitem__, default=_SHARES[1]))
 
 
-def effective_share_of_mixture(proposal: Proposal, pilot: Proposals) -> float:
+def measure_mixture(proposal: Proposal, pilot: Proposals) -> float:
     """Return the share of the draws that is effective with the tuned share of the t; or NaN.
 
     It is estimated by importance weights, and may be slightly above 1.

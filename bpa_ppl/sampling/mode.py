@@ -21,9 +21,9 @@ from bpa_ppl.sampling.target import (
     Sampled,
     Sites,
     Target,
-    model_info,
+    find_start,
+    inspect_model,
     potential,
-    starting_point,
     unflatten,
 )
 from bpa_ppl.weights import Match
@@ -86,7 +86,7 @@ def require_mode(target: Target) -> Mode:
     return mode
 
 
-def posterior_target(
+def build_target(
     lists: Lists,
     prior: Prior,
     match: Match,
@@ -115,17 +115,17 @@ def posterior_target(
         return Target(model, observing, on_device, arrays, {}, match, seed)
 
     target = build(likelihood)
-    start, log_concave = starting_point(target), likelihood.log_concave_start()
+    start, log_concave = find_start(target), likelihood.log_concave_start()
     if log_concave is not None:
         simple = build(log_concave)
-        common = {name: start[name] for name in model_info(simple).latent}
+        common = {name: start[name] for name in inspect_model(simple).latent}
         mode = find_mode(replace(simple, start=common))
         if mode.converged:
             start = {**start, **unflatten(mode.position, common)}
     return replace(target, start=start)
 
 
-def dispersed_starts(target: Target, mode: Mode, chains: int) -> Sites:
+def disperse_starts(target: Target, mode: Mode, chains: int) -> Sites:
     """Return z of a start for each chain, drawn from N(mode, 2 × Laplace).
 
     They are wider than the posterior, so that chains that still depend on their start disagree.

@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.record import Figures
 
 #: Squared length of the last step, in posterior standard deviations, that ends the search.
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 _HALVINGS = 30
 _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
@@ -83,7 +83,7 @@ def maximise(
     density: Callable[[Float64], Point],
     start: Float64,
     *,
-    tolerance: float = TOLERANCE,
+    tolerance: float = _TOLERANCE,
     iterations: int = MAX_ITERATIONS,
     last_step: bool = True,
 ) -> tuple[Mode, Point]:
@@ -113,7 +113,7 @@ def maximise(
     decrement, iteration = np.inf, 0
     while decrement > tolerance and iteration < iterations:
         if point.curvature is None:
-            curvature, definite = positive_definite(point.hessian)
+            curvature, definite = make_positive_definite(point.hessian)
         else:
             curvature, definite = point.curvature, True
         step = solve(curvature, point.gradient)
@@ -134,13 +134,13 @@ def maximise(
     return Mode(position, -point.value, covariance, decrement, iteration, converged), point
 
 
-def positive_definite(matrix: Float64) -> tuple[Float64, bool]:
+def make_positive_definite(matrix: Float64) -> tuple[Float64, bool]:
     """Return a symmetric matrix with positive eigenvalues, and whether they were positive before.
 
     This makes every step an ascent. A matrix with NaN or infinities becomes NaN, which ends the
     search.
 
-    >>> positive_definite(np.array([[2.0, 0.0], [0.0, -1.0]]))[0].tolist()
+    >>> make_positive_definite(np.array([[2.0, 0.0], [0.0, -1.0]]))[0].tolist()
     [[2.0, 0.0], [0.0, 1.0]]
     """
     if not np.isfinite(matrix).all():
@@ -182,7 +182,7 @@ def laplace_evidence(value: float, covariance: Float64) -> float:
     return float(np.linalg.slogdet(2 * np.pi * covariance)[1] / 2 + value)
 
 
-def mixture(
+def combine_components(
     log_p: Float64, means: Float64, covariances: Float64
 ) -> tuple[Float64, Float64, Float64]:
     """Return the shares of the components of a mixture, its mean and its covariance.
@@ -193,7 +193,7 @@ def mixture(
         covariances: (n, d, d) of each.
 
     >>> means, covariances = np.array([[-1.0], [1.0]]), np.ones((2, 1, 1))
-    >>> share, mean, covariance = mixture(np.zeros(2), means, covariances)
+    >>> share, mean, covariance = combine_components(np.zeros(2), means, covariances)
     >>> share.tolist(), mean.tolist(), covariance.tolist()
     ([0.5, 0.5], [0.0], [[2.0]])
     """

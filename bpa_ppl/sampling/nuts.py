@@ -14,7 +14,7 @@ from numpyro.infer import NUTS
 from bpa_ppl.components import Positive
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
-from bpa_ppl.sampling.laplace import GOOD_PARETO_K, starting_points
+from bpa_ppl.sampling.laplace import GOOD_PARETO_K, draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 
@@ -100,7 +100,7 @@ class Nuts(ChainSampler, frozen=True):
             warmup=max(self.warmup, _MIN_TUNING),
             target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
         )
-        start, (moments, pareto_k, reason) = starting_points(target, self.chains)
+        start, (moments, pareto_k, reason) = draw_starts(target, self.chains)
         if moments is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, figures=Figures(metric=f"found in the warm-up: {reason}"))

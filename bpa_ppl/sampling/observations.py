@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import counted, log_info
+from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.column import is_choice_of_two, judged_lists
-from bpa_ppl.metrics.gains import default_metric, gains, no_references, resolve
+from bpa_ppl.metrics.column import is_choice_of_two, select_judged
+from bpa_ppl.metrics.gains import default_gain, gains, no_references, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
 from bpa_ppl.metrics.preferences import ChoiceSets, choice_sets, has_preferences
@@ -29,7 +29,7 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import RATER, Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
-from bpa_ppl.nbest import NBest, content_hash, deviation_within
+from bpa_ppl.nbest import NBest, content_hash, measure_deviation
 from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.weights import CANONICAL, Match, match
@@ -77,7 +77,7 @@ class Scored(NamedTuple):
             return None
         if isinstance(self.gain, TER) or not len(self.lists):
             return 1.0
-        return deviation_within(self.lists, self.gains) or 1.0
+        return measure_deviation(self.lists, self.gains) or 1.0
 
     @property
     def named_raters(self) -> Mapping[str, int]:
@@ -114,7 +114,7 @@ class Scored(NamedTuple):
         return Observed(
             kind=kind if len(self.lists) else "nothing",
             sentences=len(self.lists),
-            metric=self.oracles.metric,
+            gain=self.oracles.gain,
             ties=self.oracles.ties,
             signature=self.oracles.signature,
         )
@@ -125,12 +125,12 @@ class Scored(NamedTuple):
         `texts` are the ids and candidates of the lists, `features` the values that are adapted;
         the others are what was observed, and the references that it was scored with.
         """
-        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _key_of(()))
+        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _hash_content(()))
         content: dict[str, Iterable[Any]] = {"oracles": names}
         if self.gains is not None:
             content["gains"] = [self.gains]
         if "references" in self.gain.needs and self.lists.references:
-            content["references"] = [_key_of(self.lists.references)]
+            content["references"] = [_hash_content(self.lists.references)]
         return _hashes(self.lists, content)
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
@@ -155,7 +155,7 @@ class Scored(NamedTuple):
         best, sizes = self.oracles, self.lists.sizes
         if (sizes > 1).any() and (best.tied == sizes).all():
             raise DataError(
-                f"all candidates have the same {best.metric} in each of {len(sizes)} lists, so "
+                f"all candidates have the same {best.gain} in each of {len(sizes)} lists, so "
                 "nothing can be learned from them: give lists whose candidates differ, or choose "
                 "another metric",
                 self.lists.origin,
@@ -165,7 +165,7 @@ class Scored(NamedTuple):
             shared = np.add.reduceat(best.share > 0, self.lists.offsets[:-1])
             log_info(
                 f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
-                f"{best.metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
+                f"{best.gain}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
                 "the observation"
             )
 
@@ -253,7 +253,7 @@ class Compared(NamedTuple):
     def hashes(self) -> dict[str, str]:
         """Return short hashes of the data; see `Scored.hashes`."""
         choices = self.choices
-        observed = [choices.chosen, choices.weight, choices.rater, _key_of(choices.raters)]
+        observed = [choices.chosen, choices.weight, choices.rater, _hash_content(choices.raters)]
         return _hashes(self.lists, {"oracles": observed})
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
@@ -273,7 +273,7 @@ def _at_zero(lists: NBest) -> Match:
 def _hashes(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
     order = np.argsort(lists.feature_names)
     names = [lists.feature_names[column] for column in order]
-    content = {"features": [_key_of(names), lists.features[:, order]], **observed}
+    content = {"features": [_hash_content(names), lists.features[:, order]], **observed}
     others = {name: _short_hash(parts) for name, parts in content.items()}
     return {"texts": content_hash(lists), **others}
 
@@ -299,7 +299,7 @@ def observe(
         gain: how good a candidate is, as for `oracles`. None is TER if `match` has canonical
             weights or the lists have totals, else chrF.
         match: the weights, matched to the lists: the scores of canonical ones break ties.
-        likelihood: what it observes; None is the default for the gain: see `default_likelihood`.
+        likelihood: what it observes; None is the default for the gain: see `choose_likelihood`.
         best: oracles found before; then no references are needed, unless for gains.
         ties: as for `oracles`; None is that of the likelihood, else `canonical` if `match` has
             canonical weights or the lists have totals, else `shared`.
@@ -322,45 +322,31 @@ def observe(
     """
     require(lists, NBest, "observations are of n-best lists (NBest)", "lists")
     canonical = match is not None and match.origin == CANONICAL
-    metric = resolve(default_metric(lists, canonical=canonical) if gain is None else gain, lists)
-    chosen = default_likelihood(metric, lists) if likelihood is None else likelihood
+    gain = resolve(default_gain(lists, canonical=canonical) if gain is None else gain, lists)
+    chosen = choose_likelihood(gain, lists) if likelihood is None else likelihood
     observing = LIKELIHOODS.resolve(chosen)
     if observing.observes == "preferences":
-        return _compared(lists, observing)
+        return _observe_preferences(lists, observing)
     if ties is None:
-        ties = _ties(observing, metric, lists, canonical=canonical)
-    if best is not None or not len(lists):
-        return _with_oracles(lists, metric, observing, best, ties, jobs, progress)
-    judged = _judged(lists, metric, observing)
+        ties = _ties(observing, gain, lists, canonical=canonical)
+    with_gains = observing.observes == "gains"
+    if best is None and not len(lists):  # nothing is searched for
+        none = np.zeros(0, np.int64)
+        best = Oracles(none, np.zeros(0), none, ties, gain.key, "")
+    if best is not None:
+        require(best, Oracles, "oracles come from the function oracles", "oracle")
+        if not (with_gains and len(lists)):
+            return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
+        with reporter(progress, "gains") as report:
+            return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
+    judged = _select_judged(lists, gain, observing)
     preference = judged.scores(match.values) if match is not None and canonical else None
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
-        if observing.observes == "gains":
-            best, values = oracles_and_gains(judged, metric, progress=report, **options)
-            return Scored(judged, metric, best, values)
-        return Scored(judged, metric, oracles(judged, metric, progress=report, **options))
-
-
-def _with_oracles(
-    lists: NBest,
-    gain: Metric,
-    likelihood: Likelihood,
-    best: Oracles | None,
-    ties: str,
-    jobs: int,
-    progress: bool | Reporter,
-) -> Scored:
-    """Return lists whose oracles were found before, or no lists: nothing is searched for."""
-    if best is None:
-        none = np.zeros(0, np.int64)
-        best = Oracles(none, np.zeros(0), none, ties, gain.key, "")
-    require(best, Oracles, "oracles come from the function oracles", "oracle")
-    if likelihood.observes != "gains":
-        return Scored(lists, gain, best)
-    if not len(lists):
-        return Scored(lists, gain, best, np.zeros(0))
-    with reporter(progress, "gains") as report:
-        return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
+        if with_gains:
+            best, values = oracles_and_gains(judged, gain, progress=report, **options)
+            return Scored(judged, gain, best, values)
+        return Scored(judged, gain, oracles(judged, gain, progress=report, **options))
 
 
 def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool) -> str:
@@ -372,15 +358,15 @@ def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool
     return "shared" if of_two or not (canonical or lists.totals is not None) else "canonical"
 
 
-def _judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
+def _select_judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
     """Return the lists that the gain has values for; log how many are left out."""
     if has_preferences(lists):
         log_info("the preferences are not used: only the likelihood preference observes them")
     require_references(lists, gain, likelihood)
-    judged = judged_lists(lists, gain)[0]
+    judged = select_judged(lists, gain)[0]
     if skipped := len(lists) - len(judged):
         reason = "fewer than two candidates are judged" if gain.columns else "no reference"
-        log_info(f"{counted(skipped, 'list')} left out: {reason}")
+        log_info(f"{format_count(skipped, 'list')} left out: {reason}")
     return judged
 
 
@@ -395,7 +381,7 @@ def require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> No
         raise no_references(lists, gain)
 
 
-def _compared(lists: NBest, likelihood: Likelihood) -> Compared:
+def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:
     """Return the preferences of some lists; the agreement of raters is logged."""
     choices = choice_sets(lists, ties=likelihood.asks_ties)
     agreed = agreement(lists) if len(choices.named_raters) > 1 else None
@@ -404,7 +390,7 @@ def _compared(lists: NBest, likelihood: Likelihood) -> Compared:
     return Compared(choices, agreed)
 
 
-def default_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
+def choose_likelihood(gain: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
@@ -419,15 +405,15 @@ def default_likelihood(metric: Metric, nbest: NBest, *, indicators: bool = False
     else `oracle`.
 
     Args:
-        metric: the gain.
+        gain: a metric or a column.
         nbest: the adaptation sentences.
         indicators: whether categories, such as systems, are features.
     """
-    if "references" in metric.needs and nbest.references is None and len(nbest):
+    if "references" in gain.needs and nbest.references is None and len(nbest):
         return Preference() if has_preferences(nbest) else Oracle()
-    if metric.key in _WITH_MARGIN:
+    if gain.key in _WITH_MARGIN:
         return Margin()
-    if is_choice_of_two(metric, nbest):
+    if is_choice_of_two(gain, nbest):
         return Oracle()
     return _WITH_INDICATORS if indicators else Risk()
 
@@ -444,10 +430,10 @@ def _short_hash(parts: Iterable[Any]) -> str:
     return content.hexdigest()[:16]
 
 
-def _key_of(content: object) -> str:
+def _hash_content(content: object) -> str:
     """Return the hash of content made of lists, tuples, texts and numbers.
 
-    >>> _key_of([["a", "b"]]) == _key_of([["a"], ["b"]])
+    >>> _hash_content([["a", "b"]]) == _hash_content([["a"], ["b"]])
     False
     """
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

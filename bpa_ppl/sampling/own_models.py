@@ -121,7 +121,7 @@ def _lacks_density(distribution: Any) -> bool:
 
 
 @contextmanager
-def explained(model: Any) -> Iterator[None]:
+def explain_errors(model: Any) -> Iterator[None]:
     """Raise the errors of a model, while it is traced, as errors that name the model.
 
     Raises:

@@ -39,20 +39,20 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
-from bpa_ppl.names import places_of
-from bpa_ppl.nbest import NBest, centred
+from bpa_ppl.names import find_positions
+from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
-from bpa_ppl.sampling.mode import mode_of, posterior_target
+from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
 from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
 #: five data sets; 0.5 keeps τ away from 0 where features say little.
-OF_LISTS = 0.5
+_OF_LISTS = 0.5
 #: Of data sets of pairs of which one is chosen. Twice as much, so that easy and hard pairs have
 #: calibrated probabilities: docs/results/confidence.md.
-OF_PAIRS = 1.0
+_OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
@@ -114,7 +114,7 @@ def choose_prior(
         defaults=defaults,
         progress=progress,
     )
-    return build_recorded(family, match, scale)
+    return build_and_record(family, match, scale)
 
 
 class Scale(NamedTuple):
@@ -169,11 +169,11 @@ def choose_scale(
     if not len(observed.lists):
         return Scale(expected_scale(len(scaled)))
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
-    deviation = OF_PAIRS if answers and of_pairs else OF_LISTS
+    deviation = _OF_PAIRS if answers and of_pairs else _OF_LISTS
     with reporter(progress, "learn the scale of the prior"), NUMPYRO_LOCK:
         return Scale(
             _learn_scale(
-                lambda prior: posterior_target(table, prior, match, evidence),
+                lambda prior: build_target(table, prior, match, evidence),
                 lambda scale: isotropic.build_prior(family, match, scale),
                 len(scaled),
                 deviation,
@@ -188,10 +188,10 @@ def _unknown_scale(
     has_start = match.origin == EQUAL or any(defaults.get(name) for name in scaled)
     factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
     typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
-    return Scale(typical, correlation_within(lists, scaled))
+    return Scale(typical, correlate_within(lists, scaled))
 
 
-def build_recorded(
+def build_and_record(
     family: PriorFamily | Prior, match: Match, scale: Scale
 ) -> tuple[Prior, PriorRecord]:
     """Return the prior of the free features, and its record; log variances other than σ_T.
@@ -246,7 +246,7 @@ def _learn_scale(
     target_of: Callable[[Prior], Target],
     prior_of: Callable[[float], Prior],
     features: int,
-    deviation: float = OF_LISTS,
+    deviation: float = _OF_LISTS,
 ) -> float:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
@@ -283,7 +283,7 @@ def _learn_scale(
     return float(f"{np.exp(log_scale):.3g}")
 
 
-def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
+def correlate_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
     """Return the correlation of each pair of features within lists, over all lists.
 
     Args:
@@ -293,11 +293,11 @@ def correlation_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, st
     >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
     >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
-    >>> round(correlation_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
+    >>> round(correlate_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
     -1.0
     """
-    columns = nbest.features[:, places_of(names, nbest.feature_names)]
-    values = centred(columns, nbest.sizes)
+    columns = nbest.features[:, find_positions(names, nbest.feature_names)]
+    values = centre(columns, nbest.sizes)
     values /= np.sqrt(np.mean(values**2, axis=0))
     matrix = values.T @ values / len(values)
     return {

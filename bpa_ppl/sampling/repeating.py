@@ -19,7 +19,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.weights import StartingWeights, Weights, starting_weights
+from bpa_ppl.weights import StartingWeights, Weights, split_arguments
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -39,7 +39,7 @@ _REGISTRIES: Mapping[str, Registry[Any]] = {
 }
 
 
-def record_of(options: Arguments) -> dict[str, Any]:
+def record_arguments(options: Arguments) -> dict[str, Any]:
     """Return the arguments of `adapt` that are not at their defaults, and the weights, as data.
 
     `StartingWeights` are recorded by their own arguments. What only Python has, such as a function
@@ -48,7 +48,7 @@ def record_of(options: Arguments) -> dict[str, Any]:
     Args:
         options: as they were given.
 
-    >>> record_of(Arguments(weights={"LM0": 0.5}, seed=3, gain=len))
+    >>> record_arguments(Arguments(weights={"LM0": 0.5}, seed=3, gain=len))
     {'weights': {'LM0': 0.5}, 'gain': None, 'seed': 3}
     """
     start = options.start
@@ -108,10 +108,10 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, di
         if value is None:
             problem = f"{name} was an object of Python, which is not recorded: give {name} again"
             raise UsageError(problem, parameter=name, code="not-supported")
-    options = {**{name: _restored(name, value) for name, value in kept.items()}, **changes}
+    options = {**{name: _restore(name, value) for name, value in kept.items()}, **changes}
     if isinstance(weights := options[_WEIGHTS], str) and weights == _NO_WEIGHTS:
         options[_WEIGHTS] = None
-    return starting_weights(options)
+    return split_arguments(options)
 
 
 def _plain_or_none(value: Any, registry: Registry[Any] | None = None) -> Any:
@@ -142,14 +142,14 @@ def _plain_or_none(value: Any, registry: Registry[Any] | None = None) -> Any:
         return None
 
 
-def _restored(name: str, value: Any) -> Any:
+def _restore(name: str, value: Any) -> Any:
     """Return an option from its record."""
     if isinstance(value, list) and name == "add":
-        return [_restored(name, one) for one in value]
+        return [_restore(name, one) for one in value]
     if name in _REGISTRIES and isinstance(value, dict):
         if isinstance(settings := value.get(_SETTINGS), dict):
             restored = {key: with_tuples(one) for key, one in settings.items()}
-            return _REGISTRIES[name].recorded(str(value.get("name")), restored)
+            return _REGISTRIES[name].restore(str(value.get("name")), restored)
         if name == "prior":
             return Prior.from_dict(value)
     return value

@@ -15,8 +15,8 @@ from numpyro.infer.util import potential_energy
 
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.sampling.chains import Chains, run_chains
-from bpa_ppl.sampling.laplace import typical_moments
-from bpa_ppl.sampling.mode import dispersed_starts, require_mode
+from bpa_ppl.sampling.laplace import find_moments
+from bpa_ppl.sampling.mode import disperse_starts, require_mode
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
@@ -107,8 +107,8 @@ class RandomWalkMetropolis(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by a random walk."""
         mode = require_mode(target)
-        moments = typical_moments(target)
-        start = dispersed_starts(target, moments, self.chains)
+        moments = find_moments(target)
+        start = disperse_starts(target, moments, self.chains)
         steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
         thinning = self.thinning or steps * (1 if target.prior.degrees is None else 2)
         walk = msgspec.structs.replace(self, thinning=thinning)

@@ -18,7 +18,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.models.priors.prior import log_density_of_scale
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.sampling.newton import Mode, mixture
+from bpa_ppl.sampling.newton import Mode, combine_components
 from bpa_ppl.sampling.target import Target, unflatten
 
 #: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
@@ -67,7 +67,7 @@ class ScaleMixture(NamedTuple):
     log_evidence: float
     share: float = 1.0
 
-    def reported(self, figures: Figures) -> Figures:
+    def report_in(self, figures: Figures) -> Figures:
         """Return figures with the share of the t and the evidence."""
         return structs.replace(figures, student_share=self.share, log_evidence=self.log_evidence)
 
@@ -127,7 +127,7 @@ def fit_scale_mixture(target: Target) -> ScaleMixture | None:
     log_p = np.array([value for _, value in kept])
     centres = np.array([mode.position for mode, _ in kept])
     covariances = np.array([mode.covariance for mode, _ in kept])
-    share, mean, covariance = mixture(log_p, centres, covariances)
+    share, mean, covariance = combine_components(log_p, centres, covariances)
     unit = np.linalg.inv(np.linalg.cholesky(covariance))
     likely = int(np.argmax(share))
     repeated = [*range(len(kept)), likely]

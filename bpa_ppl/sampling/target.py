@@ -29,7 +29,7 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists, in_order
+from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -37,7 +37,7 @@ from bpa_ppl.posterior.record import Figures, SamplerRecord, Verdict
 from bpa_ppl.sampling.own_models import (
     LISTS,
     CheckedSites,
-    explained,
+    explain_errors,
     find_unused,
     model_error,
     require_shape,
@@ -213,7 +213,7 @@ class Target:
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
         """
-        values: Sites = constrained(self, self.unflatten(z))
+        values: Sites = constrain(self, self.unflatten(z))
         return values
 
     @property
@@ -331,7 +331,7 @@ class ModelInfo(NamedTuple):
     unconstrained: bool
 
 
-def model_info(target: Target) -> ModelInfo:
+def inspect_model(target: Target) -> ModelInfo:
     """Return the structure of a program, computed once for data of the same shapes.
 
     Raises:
@@ -340,11 +340,11 @@ def model_info(target: Target) -> ModelInfo:
     """
     leaves, structure = jax.tree.flatten(_without_start(target))
     shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
-    return _model_info(structure, shapes)
+    return _inspect_model(structure, shapes)
 
 
 @lru_cache(maxsize=256)
-def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
+def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
     sites: dict[str, Any] = {}
     target: Target = jax.tree.unflatten(structure, shapes)
     features, sentences = target.lists.features, len(target.lists.oracle)
@@ -353,7 +353,7 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
         checked = CheckedSites(target.program, features, sentences)
         seeded = handlers.seed(checked, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
-        return {name: sites[name]["value"] for name in _unconstrained(sites)}
+        return {name: sites[name]["value"] for name in _unconstrain(sites)}
 
     def is_real(support: Any) -> bool:
         while hasattr(support, "base_constraint"):
@@ -364,7 +364,7 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
         plates = {frame.name for frame in site["cond_indep_stack"]}
         return "sentence" in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
 
-    with explained(target.model):
+    with explain_errors(target.model):
         values = jax.eval_shape(run, target)
     if WEIGHTS not in sites:
         require_shape(None, features, list(sites))
@@ -382,7 +382,7 @@ def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
     )
 
 
-def _unconstrained(sites: Mapping[str, Any]) -> Sites:
+def _unconstrain(sites: Mapping[str, Any]) -> Sites:
     """Return the unconstrained values of the latent sites of a trace.
 
     Raises:
@@ -403,7 +403,7 @@ def _unconstrained(sites: Mapping[str, Any]) -> Sites:
     return z
 
 
-def starting_point(target: Target) -> Sites:
+def find_start(target: Target) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from probable values of scales, and in a hierarchy even farther
@@ -413,16 +413,16 @@ def starting_point(target: Target) -> Sites:
     Raises:
         UsageError: if the density is 0, or it or its gradient is not a number, at both.
     """
-    prior, info = target.prior, model_info(target)
+    prior, info = target.prior, inspect_model(target)
     simple = target.model is log_linear and info.unconstrained and prior.other is None
     if simple and info.latent == (WEIGHTS,):
         return {WEIGHTS: prior.mean}
-    with explained(target.model):
+    with explain_errors(target.model):
         for mean in (prior.mean, jnp.full_like(prior.mean, jnp.nan)):
             z: Sites = _start(target, mean)
             if all(np.isfinite(x).all() for x in jax.tree.leaves(_value_and_slope(target, z))):
                 return z
-        values = {name: constrained(target, z)[name] for name in info.latent}
+        values = {name: constrain(target, z)[name] for name in info.latent}
         raise start_error(*jax.device_get((*_site_densities(target, z), values)))
 
 
@@ -438,7 +438,7 @@ def _site_densities(target: Target, z: Sites) -> tuple[Sites, dict[str, Sites]]:
 
     def densities(z: Sites) -> Sites:
         seeded = handlers.seed(target.program, jax.random.key(0))
-        values = handlers.substitute(seeded, data=constrained(target, z))
+        values = handlers.substitute(seeded, data=constrain(target, z))
         sites = handlers.trace(values).get_trace(*target.data)
         sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
         return {name: site["fn"].log_prob(site["value"]).sum() for name, site in sampled.items()}
@@ -452,7 +452,7 @@ def _start(target: Target, mean: Any) -> Sites:
     seeded = handlers.seed(target.program, jax.random.key(0))
     start = partial(_initial_value, mean)
     values = handlers.substitute(seeded, substitute_fn=start)
-    return _unconstrained(handlers.trace(values).get_trace(*target.data))
+    return _unconstrain(handlers.trace(values).get_trace(*target.data))
 
 
 def _initial_value(mean: Any, site: Any) -> Any:
@@ -499,7 +499,7 @@ def _without_start(target: Target) -> Target:
 
 
 @jax.jit
-def gradients(target: Target, z: Sites) -> jax.Array:
+def evaluate_gradients(target: Target, z: Sites) -> jax.Array:
     """Return the gradients of the potential at n values of z, (n, d)."""
 
     def gradient(sites: Sites) -> jax.Array:
@@ -508,26 +508,26 @@ def gradients(target: Target, z: Sites) -> jax.Array:
     return jax.vmap(gradient)(z)
 
 
-def constrained(target: Target, z: Sites) -> Sites:
+def constrain(target: Target, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
-    return z if model_info(target).unconstrained else _constrained(target, z)
+    return z if inspect_model(target).unconstrained else _constrain(target, z)
 
 
 @jax.jit
-def _constrained(target: Target, z: Sites) -> Sites:
+def _constrain(target: Target, z: Sites) -> Sites:
     values: Sites = constrain_fn(target.program, target.data, {}, z, return_deterministic=True)
     return values
 
 
-def constrained_draws(target: Target, z: Sites) -> Sites:
+def constrain_draws(target: Target, z: Sites) -> Sites:
     """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    info = model_info(target)
-    return z if not z or info.unconstrained else _constrained_draws(target, z)
+    info = inspect_model(target)
+    return z if not z or info.unconstrained else _constrain_draws(target, z)
 
 
 @jax.jit
-def _constrained_draws(target: Target, z: Sites) -> Sites:
-    values: Sites = jax.vmap(jax.vmap(partial(constrained, target)))(z)
+def _constrain_draws(target: Target, z: Sites) -> Sites:
+    values: Sites = jax.vmap(jax.vmap(partial(constrain, target)))(z)
     return values
 
 
@@ -581,7 +581,7 @@ def unflatten(flat: Any, like: Sites) -> Sites:
 def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
     def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
         # The potential contains the likelihood too: the compiler computes it once.
-        sites = log_likelihood(target.program, constrained(target, z), *target.data, batch_ndims=0)
+        sites = log_likelihood(target.program, constrain(target, z), *target.data, batch_ndims=0)
         narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
         return potential(target, z), narrow
 
@@ -614,7 +614,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    per_sentence, order = model_info(target).per_sentence, in_order(target.lists)
+    per_sentence, order = inspect_model(target).per_sentence, find_order(target.lists)
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size = min(_DRAWS, count)
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
@@ -643,7 +643,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     return log_density.reshape(shape), reshaped
 
 
-def log_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
+def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     """Return the log prior density of each latent site, (chains, draws, …), at its own values.
 
     Empty for a single site whose prior and likelihood are the whole density. In other models
@@ -653,15 +653,15 @@ def log_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
         target: the posterior.
         values: of the sites, with leading dimensions (chains, draws).
     """
-    info = model_info(target)
+    info = inspect_model(target)
     if info.unconstrained and len(info.latent) == 1:
         return {}
     latent = {name: jnp.asarray(values[name]) for name in info.latent}
-    return dict(jax.device_get(_log_priors(target, latent)))
+    return dict(jax.device_get(_evaluate_priors(target, latent)))
 
 
 @jax.jit
-def _log_priors(target: Target, values: Sites) -> Sites:
+def _evaluate_priors(target: Target, values: Sites) -> Sites:
     def log_density(site: dict[str, Any]) -> jax.Array:
         density: jax.Array = site["fn"].log_prob(site["value"])
         return density if site["scale"] is None else site["scale"] * density
@@ -674,18 +674,18 @@ def _log_priors(target: Target, values: Sites) -> Sites:
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
-def prior_draws(target: Target, count: int, seed: int) -> Sites:
+def draw_from_prior(target: Target, count: int, seed: int) -> Sites:
     """Return draws of the weights and the other latent sites from the prior, (count, …)."""
-    only_weights = model_info(target).latent == (WEIGHTS,)
+    only_weights = inspect_model(target).latent == (WEIGHTS,)
     if target.model is log_linear and only_weights and target.prior.other is None:
         return {WEIGHTS: target.prior.sample(np.random.default_rng([seed, 5]), count)}
-    draws: Sites = _prior_draws(target, count, jax.random.key(seed))
+    draws: Sites = _draw_from_prior(target, count, jax.random.key(seed))
     return draws
 
 
 @partial(jax.jit, static_argnums=1, compiler_options=_RUN_ONCE)
-def _prior_draws(target: Target, count: int, key: jax.Array) -> Sites:
-    sites = list(dict.fromkeys([WEIGHTS, *model_info(target).latent]))
+def _draw_from_prior(target: Target, count: int, key: jax.Array) -> Sites:
+    sites = list(dict.fromkeys([WEIGHTS, *inspect_model(target).latent]))
     draws: Sites = Predictive(target.program, num_samples=count, return_sites=sites)(
         key, *target.data
     )

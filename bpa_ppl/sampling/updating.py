@@ -14,8 +14,8 @@ from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.record import Shift
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
-from bpa_ppl.sampling.target import Target, evaluate, model_info
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, smooth_log_weights
+from bpa_ppl.sampling.target import Target, evaluate, inspect_model
 
 #: A larger shift is warned about.
 _LARGE = 0.25
@@ -34,14 +34,14 @@ def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
         of `new`, unless k̂ shows that they are unreliable. None if the model has other sites than
         the weights.
     """
-    if target.model is not log_linear or model_info(target).latent != (WEIGHTS,):
+    if target.model is not log_linear or inspect_model(target).latent != (WEIGHTS,):
         return None
     mean, covariance = np.asarray(target.prior.mean), np.asarray(target.prior.covariance)
     units = np.linalg.solve(np.linalg.cholesky(covariance), (old.flat - mean).T)
     log_prior = -0.5 * (units**2).sum(axis=0)
     log_likelihood = evaluate(target, {WEIGHTS: old.flat[None]})[0][0] - log_prior
     with np.errstate(divide="ignore"):
-        log_weight, pareto_k = pareto_smoothed(np.log(old.importance) + log_likelihood)
+        log_weight, pareto_k = smooth_log_weights(np.log(old.importance) + log_likelihood)
     previous, prior = old.record.shift, old.record.prior
     learned = prior is not None and bool(prior.scale_learned)
     result = Shift(

@@ -30,7 +30,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names, locate
-from bpa_ppl.features.recipe import unused_note
+from bpa_ppl.features.recipe import describe_unused
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
 from bpa_ppl.formats.values import require_unique_fields
@@ -148,7 +148,7 @@ class Service:
                 "lists in several requests",
                 "too-many-candidates",
             )
-        result = answers(self.reranker, records)
+        result = answer_records(self.reranker, records)
         if (drift := self.reranker.drift) != self._drift:
             self._drift = drift
             log(event="drift", changes=drift)
@@ -163,7 +163,7 @@ class Service:
             "needs": list(reranker.needs),
             "optional_features": reranker.feature_names[len(reranker.required_features) :],
             "computed_features": [source.label for source in record.recipe.sources],
-            "metric": record.observed.metric,
+            "metric": record.observed.gain,
             "sampler": record.sampler.name,
             "rule": RULES.name_of(reranker.rule),
             "draws": len(reranker.draws.flat),
@@ -209,7 +209,7 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
     return records, not isinstance(content, list)
 
 
-def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the choice and the probabilities for each list; the first answer has all notes.
 
     Args:
@@ -224,7 +224,7 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
     >>> from bpa_ppl import Draws
     >>> reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("lm",)), unchecked=True)
     >>> candidates = [{"text": "a", "lm": 0.0}, {"text": "b", "lm": 40.0}]
-    >>> answers(reranker, [{"id": "x", "candidates": candidates}])
+    >>> answer_records(reranker, [{"id": "x", "candidates": candidates}])
     [{'id': 'x', 'choice': 1, 'text': 'b', 'probability': 1.0, 'probabilities': [...], ...}]
     """
     # Equal or missing ids are allowed here: every record is a list.
@@ -256,9 +256,9 @@ def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str,
 
 def _note_unused(reranker: Reranker, names: list[str]) -> None:
     """Warn of numbers that the posterior has no weight for, and does not know as no features."""
-    unknown = reranker.recipe.without_criterion(from_lists([], [], names)).feature_names
+    unknown = reranker.recipe.without_gain(from_lists([], [], names)).feature_names
     if unknown:
-        warn_user(unused_note(unknown))
+        warn_user(describe_unused(unknown))
 
 
 def _about_a_list(error: DataError, unused: Iterable[str]) -> DataError:

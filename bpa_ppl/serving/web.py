@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from bpa_ppl.errors import BpaError, UsageError
 
 #: A page loads its own script and style only, and talks to its own server only.
-POLICY = (
+_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -138,7 +138,7 @@ def static_routes(package: str, headers: Mapping[str, str] | None = None) -> lis
         file.name: file.read_text("utf-8") for file in files(package).joinpath("static").iterdir()
     }
     headers = {
-        "Content-Security-Policy": POLICY,
+        "Content-Security-Policy": _POLICY,
         "X-Content-Type-Options": "nosniff",
         **(headers or {}),
     }
@@ -171,7 +171,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-class Connection(H11Protocol):
+class _Connection(H11Protocol):
     """A connection that keeps neither other clients nor the end of the server waiting.
 
     One without a request in progress is closed if the head of the next one does not arrive in time,
@@ -196,7 +196,7 @@ class Connection(H11Protocol):
 
     def _drop_another(self) -> None:
         """Drop the oldest idle connection, rather one that has never sent a request."""
-        others = [one for one in self.connections - {self} if isinstance(one, Connection)]
+        others = [one for one in self.connections - {self} if isinstance(one, _Connection)]
         if idle := [one for one in others if one.is_idle]:
             oldest = min(idle, key=lambda one: (one.cycle is not None, one.made))
             self.connections.discard(oldest)  # now: its end is noticed later
@@ -249,7 +249,7 @@ def run(app: ASGIApp, host: str, port: int, ready: Callable[[str], None] | None)
             ready(f"http://{host}:{listening.getsockname()[1]}")
         config = uvicorn.Config(
             app,
-            http=Connection,
+            http=_Connection,
             ws="none",
             limit_concurrency=_CONNECTIONS,
             log_level="warning",

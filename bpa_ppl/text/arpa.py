@@ -26,9 +26,9 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name
-from bpa_ppl.text.hashing import hashed, numbers_of, table_size
+from bpa_ppl.text.hashing import build_hash_table, choose_table_size, find_numbers
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import SPECIAL, lines_of, words_of
+from bpa_ppl.text.words import SPECIAL, iter_lines, split_words
 
 #: log10 p of unknown words if a model has no `<unk>`, as in KenLM.
 _NO_UNKNOWN = -100.0
@@ -103,7 +103,7 @@ class _ArpaReader:
     def __init__(self, path: AnyPath):
         self._path = path
         self._line = 0  # number of lines that have been returned
-        self._lines = chain.from_iterable(lines_of(path))
+        self._lines = chain.from_iterable(iter_lines(path))
         self._numbers = {word: number for number, word in enumerate(SPECIAL)}
         self._sections: list[_Section] = []
 
@@ -138,8 +138,8 @@ class _ArpaReader:
             left -= len(lines)
             parts.append(self._parsed(lines, n, last))
         keys, log10, backoff = (np.concatenate(column) for column in zip(*parts, strict=True))
-        slots = hashed(keys, table_size(len(keys)))
-        repeated = numbers_of(keys, slots, keys) != np.arange(len(keys))
+        slots = build_hash_table(keys, choose_table_size(len(keys)))
+        repeated = find_numbers(keys, slots, keys) != np.arange(len(keys))
         if repeated.any():
             line = begins + int(np.argmax(repeated))
             self._fail(f"the {n}-gram occurs for the second time", line, "duplicate")
@@ -159,7 +159,7 @@ class _ArpaReader:
 
     def _parsed(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
         """Return keys, probabilities and back-off weights of the n-grams in some lines."""
-        rows = [words_of(line) for line in lines]
+        rows = [split_words(line) for line in lines]
         widths = np.fromiter(map(len, rows), np.int64, len(rows))
         form = f"a number, {n} words{'' if last else ' and optionally a number'}"
         wrong = (widths != n + 1) & (last | (widths != n + 2))
@@ -192,7 +192,7 @@ class _ArpaReader:
             gram = np.fromiter(map(self._numbers.get, columns[0], repeat(-1)), np.int64)
         else:
             keys, slots, *_ = self._sections[n - 1]
-            gram = numbers_of(keys, slots, self._keys(columns))
+            gram = find_numbers(keys, slots, self._keys(columns))
         self._check(
             gram < 0,
             lambda k: f"{' '.join(words[k] for words in columns)!r} is not among the {n}-grams",

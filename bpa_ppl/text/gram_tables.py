@@ -15,7 +15,7 @@ from numba import njit
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.text.hashing import FREE, find_slot, hashed
+from bpa_ppl.text.hashing import FREE, build_hash_table, find_slot
 from bpa_ppl.text.words import BEGIN, END
 
 
@@ -42,10 +42,10 @@ class Grams(NamedTuple):
         return self.keys >> 32
 
 
-def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
+def add_sentence_marks(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     """Return sentences with beginnings and ends, and the position of each word in its sentence.
 
-    >>> text, position = framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))
+    >>> text, position = add_sentence_marks(np.array([5, 6], np.int32), np.array([0, 2, 2]))
     >>> text.tolist(), position.tolist()
     ([1, 5, 6, 2, 1, 2], [0, 1, 2, 3, 0, 1])
     """
@@ -56,12 +56,12 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
 
 
 @compiled
-def longer(ids: Int32, text: Int32, position: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
+def extend_grams(ids: Int32, text: Int32, position: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
     """Number and count the n-grams of a text with numbered (n−1)-grams.
 
     Args:
         ids: (positions,) the number of the (n−1)-gram that ends at a position, if there is one.
-        text: (positions,) words, from `framed`.
+        text: (positions,) words, from `add_sentence_marks`.
         position: (positions,) of each word in its sentence.
         n: at least 2.
 
@@ -86,7 +86,7 @@ def longer(ids: Int32, text: Int32, position: Int32, n: int) -> tuple[tuple[Any,
             begins[size] = position[i] == n - 1
             size += 1
             if 2 * size > len(slots):
-                slots = hashed(keys[:size], 2 * len(slots))
+                slots = build_hash_table(keys[:size], 2 * len(slots))
                 slot = find_slot(slots, keys, key)
         numbers[i] = slots[slot]
         count[slots[slot]] += 1
@@ -123,7 +123,7 @@ def _find(tables: Tables, n: int, context: int, word: int) -> int:
 
 
 @compiled
-def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
+def score_words(tables: Tables, words: Int32, starts: Int64) -> Float64:
     """Return log10 p of each word, and of the end of each sentence, given the preceding words.
 
     The longest n-gram of the model that ends with the word is used; each longer context in the

@@ -29,12 +29,12 @@ def find_slot(slots: Int32, keys: Int64, key: int) -> int:
 
 
 @compiled
-def hashed(keys: Int64, size: int) -> Int32:
+def build_hash_table(keys: Int64, size: int) -> Int32:
     """Return a hash table of keys; its size is a power of two, above the number of keys.
 
     Repeated keys map to the first one.
 
-    >>> table = hashed(np.array([7, 9, 7]), 8)
+    >>> table = build_hash_table(np.array([7, 9, 7]), 8)
     >>> sorted(table.tolist())
     [-1, -1, -1, -1, -1, -1, 0, 1]
     """
@@ -47,11 +47,11 @@ def hashed(keys: Int64, size: int) -> Int32:
 
 
 @compiled
-def numbers_of(keys: Int64, slots: Int32, queries: Int64) -> Int64:
+def find_numbers(keys: Int64, slots: Int32, queries: Int64) -> Int64:
     """Return the numbers of some keys; −1 for a missing one.
 
     >>> keys = np.array([7, 9])
-    >>> numbers_of(keys, hashed(keys, 4), np.array([9, 8])).tolist()
+    >>> find_numbers(keys, build_hash_table(keys, 4), np.array([9, 8])).tolist()
     [1, -1]
     """
     numbers = np.empty(len(queries), dtype=np.int64)
@@ -60,10 +60,10 @@ def numbers_of(keys: Int64, slots: Int32, queries: Int64) -> Int64:
     return numbers
 
 
-def table_size(keys: int) -> int:
+def choose_table_size(keys: int) -> int:
     """Return the size of a hash table for a number of keys.
 
-    >>> table_size(0), table_size(8), table_size(9)
+    >>> choose_table_size(0), choose_table_size(8), choose_table_size(9)
     (2, 16, 32)
     """
     return 2 << max(0, (keys - 1).bit_length() if keys else 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
-from bpa_ppl.text.gram_tables import Grams, framed, longer
+from bpa_ppl.text.gram_tables import Grams, add_sentence_marks, extend_grams
 from bpa_ppl.text.words import BEGIN, NumberedText
 
 #: Discounts of counts of 1, 2, and 3 or more for texts that are too small to estimate them.
@@ -28,11 +28,11 @@ def count_grams(
         order: the length of the longest n-grams.
         report: called with what is being counted.
     """
-    framed_text = framed(*corpus.sentences)
-    return [table for table, _ in orders(framed_text, len(corpus.words), order, report)]
+    framed_text = add_sentence_marks(*corpus.sentences)
+    return [table for table, _ in iter_orders(framed_text, len(corpus.words), order, report)]
 
 
-def orders(
+def iter_orders(
     framed_text: tuple[Int32, Int32],
     vocabulary: int,
     order: int,
@@ -45,7 +45,7 @@ def orders(
     yield Grams(words, empty, count, words == BEGIN, empty[:0]), ids
     for n in range(2, order + 1):
         report(f"{n}-grams")
-        table, ids = longer(ids, *framed_text, n)
+        table, ids = extend_grams(ids, *framed_text, n)
         yield Grams(*table), ids
 
 
@@ -72,12 +72,12 @@ def estimate(grams: Sequence[Grams]) -> tuple[list[Float32], list[Float32], tupl
     backoff: list[Float32] = []
     fallback: list[int] = []
     for n, table in enumerate(grams, 1):
-        count = _adjusted(grams, n)
-        discount = discounts(np.bincount(np.minimum(count, 5), minlength=6).tolist())
+        count = _adjust_counts(grams, n)
+        discount = estimate_discounts(np.bincount(np.minimum(count, 5), minlength=6).tolist())
         if discount is None:
             fallback.append(n)
         amounts = np.array([0.0, *(discount or FALLBACK)])[np.minimum(count, 3)]
-        p, weight = interpolated(table.context, table.suffix, count, amounts, lower)
+        p, weight = interpolate(table.context, table.suffix, count, amounts, lower)
         if n == 1:
             p[BEGIN] = 1.0  # never predicted
         else:
@@ -88,7 +88,7 @@ def estimate(grams: Sequence[Grams]) -> tuple[list[Float32], list[Float32], tupl
     return log10, backoff, tuple(fallback)
 
 
-def discounts(n: Sequence[float]) -> list[float] | None:
+def estimate_discounts(n: Sequence[float]) -> list[float] | None:
     """Return the discounts of counts of 1, 2, and 3 or more; None if they cannot be estimated.
 
     With n_i the (expected) number of n-grams with count i and y = n_1 / (n_1 + 2 n_2), they are
@@ -98,10 +98,10 @@ def discounts(n: Sequence[float]) -> list[float] | None:
     Args:
         n: the numbers of n-grams with counts 0 to 4.
 
-    >>> discounts([0, 8, 4, 2, 1])
+    >>> estimate_discounts([0, 8, 4, 2, 1])
     [0.5, 1.25, 2.0]
-    >>> discounts([0, 8, 0, 2, 1]), discounts([0, 8, 4, 40, 1])  # no count of 2; negative D_2
-    (None, None)
+    >>> estimate_discounts([0, 8, 0, 2, 1])  # no count of 2
+    >>> estimate_discounts([0, 8, 4, 40, 1])  # negative D_2
     """
     if not all(n[1:4]):
         return None
@@ -110,7 +110,7 @@ def discounts(n: Sequence[float]) -> list[float] | None:
     return values if all(0 < value <= i for i, value in enumerate(values, 1)) else None
 
 
-def interpolated(
+def interpolate(
     context: Int64 | Int32, suffix: Int32, count: Int64 | Float64, discount: Float64, lower: Float64
 ) -> tuple[Float64, Float64]:
     """Return (n-grams,) p of the last word of each, and (contexts,) the back-off weights.
@@ -130,7 +130,7 @@ def interpolated(
     return shares + weight[context] * lower[suffix], weight
 
 
-def _adjusted(grams: Sequence[Grams], n: int) -> Int64:
+def _adjust_counts(grams: Sequence[Grams], n: int) -> Int64:
     """Return the adjusted counts of the n-grams; that of the beginning alone is 0."""
     table = grams[n - 1]
     if n == len(grams):

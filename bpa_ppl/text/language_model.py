@@ -11,16 +11,16 @@ from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.text.gram_tables import Tables, word_scores
+from bpa_ppl.text.gram_tables import Tables, score_words
 from bpa_ppl.text.kneser_ney import count_grams, estimate
 from bpa_ppl.text.words import (
     SPECIAL,
     UNKNOWN,
     NumberedText,
-    corpus_of,
-    numbered,
-    sentences_of,
-    starts_of,
+    find_starts,
+    iter_sentences,
+    join_texts,
+    number_words,
 )
 
 #: The maximum order of an estimated model.
@@ -49,18 +49,18 @@ class TextModel:
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
         """Return (sentences,) float64: log p (natural) of each, including its end."""
-        return self.scored(sentences)[0]
+        return self.score(sentences)[0]
 
     def unknown(self, sentences: Sentences) -> Int64:
         """Return (sentences,) int64: the number of unknown words of each."""
-        return self.scored(sentences)[1]
+        return self.score(sentences)[1]
 
-    def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
+    def score(self, sentences: Sentences) -> tuple[Float64, Int64]:
         """Return `log_probabilities` and `unknown` at once."""
         if not len(sentences):
             return np.zeros(0), np.zeros(0, np.int64)
         scores, unknown = self.by_word(sentences)
-        first = starts_of(sentences)[:-1] + np.arange(len(sentences))
+        first = find_starts(sentences)[:-1] + np.arange(len(sentences))
         return np.add.reduceat(scores, first), np.add.reduceat(unknown, first, dtype=np.int64)
 
 
@@ -122,7 +122,7 @@ class NgramModel(TextModel):
             DataError: if there is no word, or a reserved one: `<s>`.
             UsageError: if the order is not possible.
         """
-        return cls.of_corpus(corpus_of([("the text", [sentences])]), order)
+        return cls.of_corpus(join_texts([("the text", [sentences])]), order)
 
     @classmethod
     def train(
@@ -143,15 +143,15 @@ class NgramModel(TextModel):
             UsageError: as `estimate`.
         """
         with reporter(progress, "language model") as report:
-            texts = ((origin_name(path), sentences_of(path)) for path in paths)
-            corpus = corpus_of(texts, lambda note: report(0, order + 1, note))
+            texts = ((origin_name(path), iter_sentences(path)) for path in paths)
+            corpus = join_texts(texts, lambda note: report(0, order + 1, note))
             return cls.of_corpus(corpus, order, report)
 
     @classmethod
     def of_corpus(
         cls, corpus: NumberedText, order: int = 3, progress: Reporter | None = None
     ) -> NgramModel:
-        """Return the model of a text from `corpus_of`.
+        """Return the model of a text from `join_texts`.
 
         Raises:
             UsageError: as `estimate`.
@@ -176,6 +176,6 @@ class NgramModel(TextModel):
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
         """Return log p of words and ends of sentences, and which are unknown; see `TextModel`."""
-        words, starts = numbered(sentences, self._numbers, UNKNOWN)
+        words, starts = number_words(sentences, self._numbers, UNKNOWN)
         unknown = np.insert(words == UNKNOWN, starts[1:], False)
-        return word_scores(self.tables, words, starts) * np.log(10), unknown
+        return score_words(self.tables, words, starts) * np.log(10), unknown

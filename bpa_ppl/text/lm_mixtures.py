@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.text.language_model import Sentences, TextModel
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import iter_sentences
 
 _ITERATIONS = 10_000
 _CHANGE = 1e-10  # of the weights, at which EM stops
@@ -72,7 +72,7 @@ class MixtureModel(TextModel):
         Raises:
             DataError: if a file cannot be read, or there is no sentence.
         """
-        sentences = list(chain.from_iterable(chain.from_iterable(map(sentences_of, paths))))
+        sentences = list(chain.from_iterable(chain.from_iterable(map(iter_sentences, paths))))
         if not any(sentences):
             message = "there is no sentence to fit the mixture to"
             raise DataError(message, ", ".join(map(origin_name, paths)), code="no-data")

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, beginning_of, origin_name
+from bpa_ppl.formats.streams import AnyPath, origin_name, read_beginning
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.language_model import NgramModel, TextModel
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import iter_sentences
 
 
 def is_model(path: AnyPath) -> bool:
@@ -22,10 +22,10 @@ def is_model(path: AnyPath) -> bool:
     Raises:
         DataError: if it cannot be read.
     """
-    return os.path.isfile(path) and beginning_of(path).lstrip().startswith(TITLE.encode())
+    return os.path.isfile(path) and read_beginning(path).lstrip().startswith(TITLE.encode())
 
 
-def model_of(
+def read_or_train(
     paths: Sequence[AnyPath], order: int = 3, progress: bool | Reporter = False
 ) -> NgramModel:
     """Return the language model of some files, whose format is detected.
@@ -80,7 +80,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
     files = list(paths)
     count = unknown = sentences = 0
     total = known_total = 0.0
-    for part in chain.from_iterable(map(sentences_of, files)):
+    for part in chain.from_iterable(map(iter_sentences, files)):
         scores, missing = model.by_word(part)
         count, sentences = count + len(scores), sentences + len(part)
         unknown += int(missing.sum())

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, decoded, read_chunks
+from bpa_ppl.formats.streams import AnyPath, decode, read_chunks
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")
@@ -25,16 +25,16 @@ Ragged = tuple[Int32, Int64]
 _between_spaces = re.compile(r"[^ \t\n\v\f\r]+").findall
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     r"""Return the words of a text, which are separated by spaces or tabs.
 
-    >>> words_of("the  cat , it sat "), words_of("10\u00a0000 chats")
+    >>> split_words("the  cat , it sat "), split_words("10\u00a0000 chats")
     (['the', 'cat', ',', 'it', 'sat'], ['10\xa0000', 'chats'])
     """
     return text.split() if text.isascii() else _between_spaces(text)
 
 
-def lines_of(path: AnyPath) -> Iterator[list[str]]:
+def iter_lines(path: AnyPath) -> Iterator[list[str]]:
     """Yield the lines of a text file in batches.
 
     Raises:
@@ -42,18 +42,18 @@ def lines_of(path: AnyPath) -> Iterator[list[str]]:
     """
     line = 1
     for block in read_chunks(path):
-        lines = decoded(block, path, line).split("\n")[:-1]
+        lines = decode(block, path, line).split("\n")[:-1]
         yield lines
         line += len(lines)
 
 
-def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
+def iter_sentences(path: AnyPath) -> Iterator[list[list[str]]]:
     """Yield the words of the lines of a text file, in batches of lines.
 
     Raises:
         DataError: if the file cannot be read, or is not UTF-8.
     """
-    return (list(map(words_of, lines)) for lines in lines_of(path))
+    return (list(map(split_words, lines)) for lines in iter_lines(path))
 
 
 class Vocabulary:
@@ -77,7 +77,7 @@ class Vocabulary:
 
     def number(self, sentences: Sequence[Sequence[str]]) -> Ragged:
         """Return the words of some sentences as numbers."""
-        starts = starts_of(sentences)
+        starts = find_starts(sentences)
         numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
@@ -102,7 +102,7 @@ class NumberedText(NamedTuple):
         >>> NumberedText.of([["a", "b"], [], ["a"]]).numbers.tolist()
         [0, 1, 0]
         """
-        return cls.joined([sentences])
+        return cls.join([sentences])
 
     @classmethod
     def read(cls, path: AnyPath) -> Self:
@@ -111,10 +111,10 @@ class NumberedText(NamedTuple):
         Raises:
             DataError: if the file cannot be read, or is not UTF-8.
         """
-        return cls.joined(sentences_of(path))
+        return cls.join(iter_sentences(path))
 
     @classmethod
-    def joined(cls, parts: Iterable[Sequence[Sequence[str]]], reserved: Sequence[str] = ()) -> Self:
+    def join(cls, parts: Iterable[Sequence[Sequence[str]]], reserved: Sequence[str] = ()) -> Self:
         """Return the sentences of all parts.
 
         Args:
@@ -152,7 +152,7 @@ class NumberedText(NamedTuple):
         return csr_array((ones, self.numbers, self.starts), (len(self), len(self.words)))
 
 
-def numbered(
+def number_words(
     sentences: Sequence[Sequence[str]], numbers: Mapping[str, int], unknown: int = -1
 ) -> Ragged:
     """Return the words of some sentences as numbers.
@@ -162,35 +162,35 @@ def numbered(
         numbers: of the words.
         unknown: the number of other words.
 
-    >>> words, starts = numbered([["a", "b"], [], ["a"]], {"a": 7})
+    >>> words, starts = number_words([["a", "b"], [], ["a"]], {"a": 7})
     >>> words.tolist(), starts.tolist()
     ([7, -1, 7], [0, 2, 2, 3])
     """
-    starts = starts_of(sentences)
+    starts = find_starts(sentences)
     words = map(numbers.get, chain.from_iterable(sentences), repeat(unknown))
     return np.fromiter(words, dtype=np.int32, count=starts[-1]), starts
 
 
-def starts_of(parts: Sequence[Sequence[object]]) -> Int64:
+def find_starts(parts: Sequence[Sequence[object]]) -> Int64:
     """Return the start of each part in their concatenation, and its end.
 
-    >>> starts_of([["a", "b", "c"], [], ["d"]]).tolist()
+    >>> find_starts([["a", "b", "c"], [], ["d"]]).tolist()
     [0, 3, 3, 4]
     """
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
-def segment_sums(values: Float64, starts: Int64) -> Float64:
+def sum_segments(values: Float64, starts: Int64) -> Float64:
     """Return the sum of the values of each segment.
 
-    >>> segment_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2, 3])).tolist()
+    >>> sum_segments(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2, 3])).tolist()
     [3.0, 0.0, 4.0]
     """
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
 
 
-def corpus_of(
+def join_texts(
     texts: Iterable[tuple[str, Iterable[Sequence[Sequence[str]]]]],
     report: Callable[[str], object] = lambda note: None,
 ) -> NumberedText:
@@ -205,7 +205,7 @@ def corpus_of(
     Raises:
         DataError: if there is no word, or a reserved one: `<s>`.
 
-    >>> corpus_of([("text", [[["a", "b"], ["a"]]])]).numbers.tolist()
+    >>> join_texts([("text", [[["a", "b"], ["a"]]])]).numbers.tolist()
     [3, 4, 3]
     """
     origins, begins = list[str](), list[int]()
@@ -220,7 +220,7 @@ def corpus_of(
                 total += len(sentences)
                 report(f"{total:,} lines")
 
-    text = NumberedText.joined(parts(), SPECIAL)
+    text = NumberedText.join(parts(), SPECIAL)
     special = np.flatnonzero(text.numbers < len(SPECIAL))
     if len(special):
         sentence = int(np.searchsorted(text.starts, special[0], side="right")) - 1

@@ -24,7 +24,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bpa_ppl._runtime.messages import text_table
+from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.diagnostics.pages.figures import WIDTH, save
 from bpa_ppl.formats.streams import atomic_writer
 
@@ -67,7 +67,7 @@ def _templates() -> Environment:
     )
 
 
-def rendered(macro: str, *arguments: Any) -> Markup:
+def render(macro: str, *arguments: Any) -> Markup:
     """Return the HTML of a macro of blocks.html; texts are escaped, and Markup is not."""
     blocks = _templates().get_template("blocks.html").module
     from markupsafe import Markup
@@ -81,7 +81,7 @@ def items(sentences: Sequence[str]) -> Markup:
     >>> print(items(["raise warmup", "a < b"]))
     <ul><li>raise warmup</li><li>a &lt; b</li></ul>
     """
-    return rendered("items", sentences)
+    return render("items", sentences)
 
 
 def code(text: str) -> Markup:
@@ -90,7 +90,7 @@ def code(text: str) -> Markup:
     >>> print(code("bpa check posterior.nc"))
     <pre><code>bpa check posterior.nc</code></pre>
     """
-    return rendered("code", text)
+    return render("code", text)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Table:
             texts = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
             mark = "" if passed is None else _MARKS[passed]
             body.append((mark, list(zip(texts, kinds, strict=True))))
-        return rendered("table", self.caption, list(zip(self.header, kinds, strict=True)), body)
+        return render("table", self.caption, list(zip(self.header, kinds, strict=True)), body)
 
     #: By this name, templates recognise that a block is HTML, and do not escape it.
     __html__ = html
@@ -160,7 +160,7 @@ def side_by_side(
     """
     parts = zip(titles, differences(texts), strict=True)
     sides = [(of, "ins" if k else "del", marked) for k, (of, marked) in enumerate(parts)]
-    return rendered("side_by_side", title, context, sides, blocks)
+    return render("side_by_side", title, context, sides, blocks)
 
 
 def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
@@ -169,7 +169,7 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     >>> differences(["the cat", "a cat"])
     [[('the', True), (' cat', False)], [('a', True), (' cat', False)]]
     """
-    compared = [_marked(*pair) for pair in pairwise(_beginning_of(t, _MAX_COMPARED) for t in texts)]
+    compared = [_mark(*pair) for pair in pairwise(_beginning_of(t, _MAX_COMPARED) for t in texts)]
     return [compared[0][0], *(inserted for _, inserted in compared)]
 
 
@@ -179,7 +179,7 @@ def _beginning_of(text: str, words: int) -> str:
     return text if not _WORD.search(text, end) else f"{text[:end]} …"
 
 
-def _marked(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+def _mark(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
     """Return the parts of two texts, and whether each is marked: words that only one has."""
     words = [list(_WORD.finditer(text)) for text in (before, after)]
     one, other = ([word[0] for word in found] for found in words)
@@ -213,18 +213,18 @@ class Outcome:
     def __bool__(self) -> bool:
         return self.passed
 
-    def _shown(self) -> tuple[str, Table, Sequence[str]]:
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
         """Return a title, or an empty text, the table, and notes on it."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        title, table, notes = self._shown()
-        text = text_table([list(map(str, row)) for row in table.rows], table.header)
+        title, table, notes = self._summarise()
+        text = format_table([list(map(str, row)) for row in table.rows], table.header)
         return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
 
     def _repr_html_(self) -> str:
-        title, table, notes = self._shown()
-        before = rendered("paragraph", title) if title else ""
+        title, table, notes = self._summarise()
+        before = render("paragraph", title) if title else ""
         return before + table.html() + (items(notes) if notes else "")
 
 
@@ -256,7 +256,7 @@ class Verdict:
         return _MARKS[self.passed]
 
 
-def drawn(figure: Figure, alternative: str, caption: str = "", kind: str = "png") -> Markup:
+def draw_outcome(figure: Figure, alternative: str, caption: str = "", kind: str = "png") -> Markup:
     """Return a matplotlib figure as a block of a page.
 
     Args:
@@ -275,7 +275,7 @@ def drawn(figure: Figure, alternative: str, caption: str = "", kind: str = "png"
         image.save(file, "png")
     source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
     kind = "narrow" if figure.get_figwidth() < WIDTH else ""
-    return rendered("figure", source, alternative, caption, kind)
+    return render("figure", source, alternative, caption, kind)
 
 
 def page(
@@ -301,7 +301,7 @@ def page(
     return template.render(title=title, verdicts=verdicts, sections=list(sections), note=note)
 
 
-def how_it_was_made(
+def describe_provenance(
     rows: Mapping[str, str], command: str = "", notes: Sequence[str] = ()
 ) -> Section:
     """Return the last section of a page.

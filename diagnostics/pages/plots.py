@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.pages.page import rendered
+from bpa_ppl.diagnostics.pages.page import render
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -38,7 +38,7 @@ class Layer(NamedTuple):
     text: str = ""
 
 
-def style_of(number: int) -> str:
+def choose_style(number: int) -> str:
     """Return the style of a line among several: a colour, then dashes."""
     return f"line c{number % _COLOURS}{' dashed' if number >= _COLOURS else ''}"
 
@@ -84,7 +84,7 @@ def plot(
     ticks_x = [(float(place_x(np.array(t))), _number(10**t if log else t)) for t in _ticks(x, log)]
     ticks_y = [(float(place_y(np.array(t))), _number(t)) for t in _ticks(y)] if y_axis else []
     short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"
-    return rendered("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
+    return render("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
 
 
 def plots(
@@ -97,7 +97,7 @@ def plots(
         caption: explains how to read them.
         names: style and name of each kind of lines.
     """
-    return rendered("plots", pictures, caption, names)
+    return render("plots", pictures, caption, names)
 
 
 def _scale(values: Float64, low: float, high: float) -> Callable[[npt.ArrayLike], Float64]:

@@ -80,7 +80,7 @@ class Pairs(OfOracles, frozen=True):
             UsageError: if the lists were tabulated without gains.
         """
         buckets = []
-        for bucket in map(_shuffled, buckets_with(lists, "gain", "pairs")):
+        for bucket in map(_shuffle, buckets_with(lists, "gain", "pairs")):
             count = np.asarray(bucket["count"], np.float64)
             used = count > 0
             # Derivations of a row are candidates of their own, so they do not add to its score.
@@ -104,7 +104,7 @@ class Pairs(OfOracles, frozen=True):
         return lists._replace(buckets=tuple(buckets)), observing
 
 
-def _shuffled(bucket: dict[str, Any]) -> dict[str, Any]:
+def _shuffle(bucket: dict[str, Any]) -> dict[str, Any]:
     """Return a bucket of long lists with the rows of each list in random order.
 
     They come sorted by their content and the best one first, so that neighbours would not represent

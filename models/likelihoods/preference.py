@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import jax
 
 #: The site of the logarithm of Davidson's ν.
-LOG_NU = "log_nu"
+_LOG_NU = "log_nu"
 #: The sites of the slip rates of raters: m, the offsets z, and the rates ε, a function of both.
 SLIP_LOCATION, SLIP_OFFSET, SLIP = "slip_location", "slip_offset", "slip"
 #: The sampled sites that the likelihood may have.
-SITES = frozenset({LOG_NU, SLIP_LOCATION, SLIP_OFFSET})
+_SITES = frozenset({_LOG_NU, SLIP_LOCATION, SLIP_OFFSET})
 #: The value of `slip` for a rate of each rater, and the dimension of their rates.
 RATERS: Literal["raters"] = "raters"
 RATER = "rater"
@@ -146,7 +146,7 @@ class _Observed(Likelihood, frozen=True):
 
         slip, log_nu = self.slip, self.log_nu
         if self.ties:
-            log_nu = numpyro.sample(LOG_NU, dist.Normal(0.0, 1.0))
+            log_nu = numpyro.sample(_LOG_NU, dist.Normal(0.0, 1.0))
         if self.raters:
             location = numpyro.sample(SLIP_LOCATION, dist.Normal(_LOCATION, _LOCATION_SCALE))
             standard = dist.Normal(0.0, 1.0).expand((self.raters,)).to_event(1)
@@ -161,7 +161,7 @@ class _Observed(Likelihood, frozen=True):
         from bpa_ppl.models.choice import OracleChoice, SlippingChoice
 
         if (self.ties and self.log_nu is None) or (self.raters and self.slip is None):
-            site, setting = (LOG_NU, "nu") if self.ties else (SLIP_LOCATION, "slip")
+            site, setting = (_LOG_NU, "nu") if self.ties else (SLIP_LOCATION, "slip")
             raise UsageError(
                 f"the likelihood preference has the parameter {site}: call likelihood = "
                 f"likelihood.sample_parameters() in the model before its plate, or set {setting}",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Per standard deviation of the gain within the lists. With 0.5, 1 and 2 the choices on held-out
 #: judged lists of the adaptation halves win the same, within 0.001 of the headroom.
-KAPPA = 1.0
+_KAPPA = 1.0
 
 
 class Risk(OfLoss, frozen=True):
@@ -41,12 +41,12 @@ class Risk(OfLoss, frozen=True):
     4.0
     """
 
-    factor: ClassVar[tuple[str, float]] = ("kappa", KAPPA)
+    factor: ClassVar[tuple[str, float]] = ("kappa", _KAPPA)
     kappa: Positive | None = None
 
     def log_concave_start(self) -> Likelihood:
         """Return a margin whose γ is proportional to κ; the default κ gives the default γ."""
-        gamma = GAMMA * (self.kappa or KAPPA) / KAPPA
+        gamma = GAMMA * (self.kappa or _KAPPA) / _KAPPA
         return Margin(gamma)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
@@ -68,8 +68,8 @@ def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Arra
     """Return −E[loss], and its derivative by the scores, −p(e) (loss(e) − E[loss])."""
     import jax.numpy as jnp
 
-    from bpa_ppl.models.probabilities import normalised
+    from bpa_ppl.models.probabilities import normalise
 
-    p = normalised(scores)[1]
+    p = normalise(scores)[1]
     risk = jnp.einsum("sn,sn->s", p, loss)  # not a sum, see `_shared_log_p`
     return -risk, -p * (loss - risk[:, None])

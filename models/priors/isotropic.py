@@ -136,10 +136,10 @@ def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) 
     return Isotropic(family.variance, {**rest, **family.single}, family.scale)
 
 
-def restricted(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic | None:
+def restrict(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic | None:
     """Return an isotropic prior of some of its features; None if it depends on all features.
 
-    >>> restricted(Isotropic(single={"a": 2.0, "b": 3.0}), ["b", "c"]).single
+    >>> restrict(Isotropic(single={"a": 2.0, "b": 3.0}), ["b", "c"]).single
     {'b': 3.0}
     """
     if not isinstance(family, Isotropic) or _numbers(family.variance).ndim:

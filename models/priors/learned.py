@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import text_table, warn_user
+from bpa_ppl._runtime.messages import format_table, warn_user
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.names import matches, places_of, with_labels
+from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
@@ -39,11 +39,11 @@ _ITERATIONS = 2000
 #: Largest change of a variance or covariance, in units of μ's prior variance.
 _TOLERANCE = 1e-6
 #: Default shrinkage and strength of Σ, see `fit_hierarchy`.
-WITH_CANONICAL = 0.05, 10.0
+_WITH_CANONICAL = 0.05, 10.0
 #: The same where no feature has a canonical weight. For six domains of neural systems with 19
 #: features, strength 10 puts the common part of the weights into Σ if their priors are narrow
 #: (headroom won with no judgement 0.48 for τ = 0.03; 0.61 with strength 100).
-WITHOUT_CANONICAL = 1.0, 100.0
+_WITHOUT_CANONICAL = 1.0, 100.0
 
 
 def learn_prior(
@@ -186,7 +186,7 @@ def _warn_different(draws: Mapping[str, Draws]) -> None:
     """Warn if posteriors differ in what makes their weights comparable."""
     shared: dict[str, dict[str, object]] = {
         "likelihoods": {label: d.record.likelihood for label, d in draws.items()},
-        "metrics": {label: d.record.observed.metric for label, d in draws.items()},
+        "metrics": {label: d.record.observed.gain for label, d in draws.items()},
     }
     for setting, records in shared.items():
         values = {label: str(value) for label, value in records.items() if value is not None}
@@ -290,7 +290,7 @@ class Evidence(NamedTuple):
         >>> one.names, one.precision.tolist(), one.shift.tolist()
         (('b',), [[3.0]], [1.0])
         """
-        index = places_of(names, self.names)
+        index = find_positions(names, self.names)
         return Evidence(
             tuple(names),
             self.precision[np.ix_(index, index)],
@@ -362,7 +362,7 @@ class Hierarchy(NamedTuple):
             label: {
                 "features": list(one.features),
                 "likelihood": one.record.likelihood and one.record.likelihood.plain,
-                "oracle_metric": one.record.observed.metric,
+                "oracle_metric": one.record.observed.gain,
                 "sentences": one.record.observed.sentences,
             }
             for label, one in draws.items()
@@ -405,7 +405,7 @@ class Hierarchy(NamedTuple):
             numbers = f"{self.mean[k] * size[k]:.3f}", f"{between[k] * size[k]:.3f}"
             rows.append((self.names[k], *numbers, verdict))
         title = "weight × standard deviation within lists" if known else "weight, raw units"
-        return text_table(rows, (title, "mean", "between", ""), align="lrrl")
+        return format_table(rows, (title, "mean", "between", ""), align="lrrl")
 
 
 def fit_hierarchy(
@@ -438,7 +438,7 @@ def fit_hierarchy(
     canonical = any(
         domain.spread is None or not np.isfinite(domain.spread).all() for domain in domains.values()
     )
-    default = WITH_CANONICAL if canonical else WITHOUT_CANONICAL
+    default = _WITH_CANONICAL if canonical else _WITHOUT_CANONICAL
     shrinkage = default[0] if shrinkage is None else shrinkage
     strength = default[1] if strength is None else strength
     for name, value in (("shrinkage", shrinkage), ("strength", strength)):
@@ -491,7 +491,7 @@ def match_domains(
     precision, shift = np.zeros((count, size, size)), np.zeros((count, size))
     means, variances, log_spread = np.full((3, count, size), np.nan)
     for d, domain in enumerate(domains.values()):
-        index = places_of(domain.names, names)
+        index = find_positions(domain.names, names)
         precision[d][np.ix_(index, index)], shift[d, index] = domain.precision, domain.shift
         means[d, index], variances[d, index] = domain.prior_mean, domain.prior_variance
         if domain.spread is not None:

@@ -16,8 +16,8 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.formats.values import unique_fields
-from bpa_ppl.names import places_of
+from bpa_ppl.formats.values import check_pairs
+from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.weights import Match
@@ -33,7 +33,7 @@ def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
     return UsageError(problem, parameter=parameter, code=code)
 
 
-def _finite(weights: Mapping[str, float]) -> Float64:
+def _to_finite(weights: Mapping[str, float]) -> Float64:
     """Return the means of the weights."""
     require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
     mean = to_floats(list(weights.values()), "weights")
@@ -114,7 +114,7 @@ class Prior(NamedTuple):
         >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
-        mean, names = _finite(weights), tuple(weights)
+        mean, names = _to_finite(weights), tuple(weights)
         values = to_floats(variance, "variance")
         if values.shape not in ((), (len(names),)):
             problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
@@ -138,7 +138,7 @@ class Prior(NamedTuple):
         >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
         (2, 2)
         """
-        mean, matrix = _finite(weights), to_floats(covariance, "covariance")
+        mean, matrix = _to_finite(weights), to_floats(covariance, "covariance")
         if matrix.shape != (len(mean),) * 2:
             problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")
@@ -332,7 +332,7 @@ class Prior(NamedTuple):
             raise _invalid("prior", problem, "not-supported")
         if self.covariance is None:
             return self._select(rest)
-        kept = places_of(rest, features)
+        kept = find_positions(rest, features)
         fixed = [k for k, name in enumerate(features) if name in weights]
         covariance = np.asarray(self.covariance, np.float64)
         slope = np.linalg.solve(covariance[np.ix_(fixed, fixed)], covariance[np.ix_(fixed, kept)]).T
@@ -346,7 +346,7 @@ class Prior(NamedTuple):
 
     def _select(self, names: Sequence[str]) -> Prior:
         """Return the marginal prior of some features, in their order."""
-        index = places_of(names, self.names or ())
+        index = find_positions(names, self.names or ())
         return Prior(
             self.mean[index],
             None if self.variance is None else self.variance[index],
@@ -376,7 +376,7 @@ class Prior(NamedTuple):
         if not others.is_gaussian:
             raise _invalid("others", "a Gaussian prior", "not-supported")
         mean, covariance = others.mean.copy(), others.full_covariance
-        index, part = places_of(common, names), self.matched(common)
+        index, part = find_positions(common, names), self.matched(common)
         mean[index], covariance[np.ix_(index, index)] = part.mean, part.full_covariance
         return Prior(mean, covariance=covariance, names=names)
 
@@ -460,7 +460,7 @@ class Prior(NamedTuple):
             DataError: if the file cannot be read, or is not a prior.
         """
         try:
-            return cls.from_dict(json.loads(read_text(path), object_pairs_hook=unique_fields))
+            return cls.from_dict(json.loads(read_text(path), object_pairs_hook=check_pairs))
         except DataError as error:
             if error.path is None:
                 raise DataError(error.message, path, code=error.code) from error

@@ -19,7 +19,7 @@ from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.judging.session import Session
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.serving.app import answers
+from bpa_ppl.serving.app import answer_records
 
 JUDGES = ["good", "fair"]
 RERANK = ("rerank", "new.jsonl", "-p", "posterior.nc", "-o", "chosen.txt")
@@ -90,7 +90,7 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
         assert one.texts(0) == new[identifier].texts(0)
         np.testing.assert_array_equal(one.features, new[identifier].features)
 
-    session = Session(lists, journal="answers.jsonl", prior=shared.prior("posterior.nc"))
+    session = Session(lists, journal="answers.jsonl", prior=shared.parse_prior("posterior.nc"))
     for answer in ("first", "second", "first"):
         session.next()
         session.answer(answer)
@@ -147,9 +147,9 @@ def test_one_list(reranker: Reranker) -> None:
 
 def test_the_service_says_what_is_sure(reranker: Reranker) -> None:
     candidates = [{"text": "a", "good": 0.0, "fair": 0.0}, {"text": "b", "good": 3.0, "fair": 1.0}]
-    (answer,) = answers(reranker, [{"candidates": candidates}])
+    (answer,) = answer_records(reranker, [{"candidates": candidates}])
     assert answer["sure"] is True
-    (answer,) = answers(Reranker(reranker.draws), [{"candidates": candidates}])
+    (answer,) = answer_records(Reranker(reranker.draws), [{"candidates": candidates}])
     assert "sure" not in answer
 
 

@@ -21,7 +21,7 @@ from support.command_line import PROGRAM, run, start, succeed
 
 from bpa_ppl._runtime.messages import LOGGER, log_info, warn_user
 from bpa_ppl.cli import options
-from bpa_ppl.cli.app import main, shown_messages
+from bpa_ppl.cli.app import main, show_messages
 from bpa_ppl.sampling.mode import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")
@@ -299,7 +299,7 @@ def test_warnings_are_notes_and_messages_are_shown_as_they_are(
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_a_warning_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     before = (LOGGER.level, list(LOGGER.handlers), list(warnings.filters))
-    with shown_messages():
+    with show_messages():
         for _ in range(3):
             warn_user("a list\nis short")
         options.echo_status("read")

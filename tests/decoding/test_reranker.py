@@ -42,8 +42,8 @@ from bpa_ppl.posterior.record import (
     RecipeRecord,
     Record,
     SourceRecord,
-    attributes,
-    record_of,
+    from_attributes,
+    to_attributes,
 )
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
@@ -122,7 +122,7 @@ def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> 
 
 
 def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> None:
-    choices = Reranker(with_record(draws, observed=Observed(metric="mqm")))(lists)
+    choices = Reranker(with_record(draws, observed=Observed(gain="mqm")))(lists)
     with raises(UsageError, parameter="gain"):
         choices.expected_gain()
 
@@ -133,7 +133,7 @@ def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> No
 def test_a_posterior_without_a_gain_writes_no_expected_gains(
     lists: NBest, draws: Draws, record: Record
 ) -> None:
-    by_gain = Reranker(with_record(draws, observed=Observed(metric="ter")))(lists)
+    by_gain = Reranker(with_record(draws, observed=Observed(gain="ter")))(lists)
     assert "expected_gain" in next(by_gain.json_lines())
     choices = Reranker(replace(draws, record=record))(lists)
     assert choices.gain is None
@@ -173,9 +173,9 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
     recorded, report = check_and_record(draws)
     assert read_report(recorded) == report
-    attrs = attributes(recorded.record)
+    attrs = to_attributes(recorded.record)
     with raises(DataError, "damaged", parameter="attrs", match="check"):
-        record_of({"check": attrs["check"] | {"findings": findings}})
+        from_attributes({"check": attrs["check"] | {"findings": findings}})
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:

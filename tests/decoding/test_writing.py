@@ -19,7 +19,7 @@ from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.decoding.writing import AlignedTexts, rerank_to, text_lines, write_texts
-from bpa_ppl.metrics.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compare_choices
 
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
 
@@ -101,7 +101,7 @@ def test_files_and_scores_agree_with_rerank(
         np.testing.assert_allclose(np.float64(table[name]), expected, rtol=1e-5)
     changed = int(reranked.changed.sum())
     assert (summary.sentences, summary.changed) == (90, changed)
-    board, scores = compared(lists, reranked.canonical, reranked.choice), summary.scores
+    board, scores = compare_choices(lists, reranked.canonical, reranked.choice), summary.scores
     assert str(scores) == str(board)
     assert scores is not None
     both = [(refs[0], refs[-1]) for refs in lists.references or ()]

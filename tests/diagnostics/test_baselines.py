@@ -45,7 +45,7 @@ from bpa_ppl.diagnostics.baseline_table import (
     sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import find_system_column, measure_association
-from bpa_ppl.diagnostics.report import posterior_page, ways_figure
+from bpa_ppl.diagnostics.report import draw_ways, posterior_page
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
@@ -635,7 +635,7 @@ def test_the_figure_has_the_difference_of_each_way_with_its_interval() -> None:
         BaselineRow("random candidate", "bound", 9, 0.0, 0.0, 1.0, 0.5, 1.5),
         *(BaselineRow(f"f{k}", "feature", 9, 1.0, 0.5, 0.1 * k, -0.1, 0.3) for k in range(5)),
     ]
-    (axes,) = ways_figure(BaselineComparison(tuple(rows), "mqm", "ridge regression")).axes
+    (axes,) = draw_ways(BaselineComparison(tuple(rows), "mqm", "ridge regression")).axes
     names = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
     assert names == ["first candidate", "f2", "f1", "f0", "ridge regression"]
     intervals, points = axes.collections

@@ -12,11 +12,11 @@ from support.raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.diagnostics.explanations import (
-    changes_section,
+    describe_changes,
+    describe_systems,
     explain_choices,
-    explanation_blocks,
+    render_explanations,
     system_shares,
-    systems_section,
 )
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
@@ -120,7 +120,7 @@ def test_choices_that_the_mean_does_not_explain() -> None:
     assert (against.difference, against.deciding, against.probability) == (-2.0, (), 0.0)
     assert "the other candidate scores at least as high" in against.summary
     assert "are equal" in equal.summary
-    assert (equal.probability, len(explanation_blocks(equal))) == (0, 1)
+    assert (equal.probability, len(render_explanations(equal))) == (0, 1)
 
 
 def test_shares_of_systems_by_hand() -> None:
@@ -191,10 +191,10 @@ def test_page_of_judged_lists() -> None:
     assert html.count("before: X, mqm −4<") == 8
     improvement = evaluate_improvement(lists, adapted())
     assert improvement.choices.explanations[3].deciding == ("qe",)
-    shares = Outline(html_of(systems_section(improvement.choices)))
+    shares = Outline(html_of(describe_systems(improvement.choices)))
     assert shares.column(0, "after") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
     assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
-    terms = Outline(html_of(changes_section(improvement.choices, improvement.criterion)))
+    terms = Outline(html_of(describe_changes(improvement.choices, improvement.gain)))
     contributions = terms.column(0, "contribution")
     assert list(contributions) == ["qe", "lm", "together"]
     assert float(contributions["qe"]) == pytest.approx(1.0, abs=0.01)
@@ -220,7 +220,7 @@ def test_choices_that_are_partly_judged() -> None:
     lists = judged().with_extras(mqm=mqm.ravel())
     improvement = evaluate_improvement(lists, adapted())
     assert (improvement.sentences, len(improvement.choices.explanations)) == (5, 8)
-    html = html_of(changes_section(improvement.choices, improvement.criterion))
+    html = html_of(describe_changes(improvement.choices, improvement.gain))
     assert "5 got better by mqm, 0 worse and 0 neither; 3 are not judged." in html
     assert html.count("after, mqm unknown") == 3
     assert html.index("better by") < html.index("mqm unknown")

@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.baseline_comparison import score_left_out
 from bpa_ppl.diagnostics.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.arviz_functions import InferenceData, generation, import_arviz
+from bpa_ppl.posterior.arviz_functions import InferenceData, arviz_version, import_arviz
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.record import Agreement
 
@@ -140,7 +140,7 @@ def predicting(count: int = 4000) -> InferenceData:
 
 def pit(data: InferenceData) -> np.ndarray:
     """ArviZ's LOO-PIT of the oracles."""
-    if generation() < 1:
+    if arviz_version() < 1:
         return np.asarray(import_arviz().loo_pit(data, y="oracle"))
     return np.asarray(import_arviz().loo_pit(data, var_names="oracle")["oracle"])
 

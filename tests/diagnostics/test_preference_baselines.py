@@ -44,10 +44,10 @@ from bpa_ppl.diagnostics.baseline_table import (
     estimate_mean,
     sum_moments,
 )
-from bpa_ppl.metrics.preferences import compared_lists
+from bpa_ppl.metrics.preferences import select_compared
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.reporting import evaluate_improvement, improvement_section
+from bpa_ppl.reporting import describe_improvement, evaluate_improvement
 from bpa_ppl.weights import equal_weights
 
 NAMES = ("good", "fair", "noise")
@@ -166,7 +166,7 @@ def test_accuracy_by_hand() -> None:
         ties=[[[2, 3]], [[0, 1]], None],
         rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
     )
-    compared, pairs = compared_lists(lists)
+    compared, pairs = select_compared(lists)
     assert pairs.sentences.tolist() == [0, 2]
     assert pairs.undecided == 2
     assert pairs.list_weight.tolist() == [5, 2]
@@ -175,7 +175,7 @@ def test_accuracy_by_hand() -> None:
     # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
     scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
     assert pairs.accuracy(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
-    nothing, none = compared_lists(lists.without("preferences", "rankings"))
+    nothing, none = select_compared(lists.without("preferences", "rankings"))
     assert (len(nothing), len(none.weight), none.undecided) == (0, 0, 2)
 
 
@@ -354,7 +354,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert improvement.sentences == 2000
     assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
     assert "better than a random candidate (accuracy +" in str(improvement)
-    (section,) = improvement_section(improvement)[1]
+    (section,) = describe_improvement(improvement)[1]
     assert section.title == "Did it help?"
     assert not any("Signatures" in str(block) for block in section.blocks)
 

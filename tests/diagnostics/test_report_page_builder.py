@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.pages.page import (
     Verdict,
     code,
     differences,
-    drawn,
+    draw_outcome,
     items,
     page,
     side_by_side,
@@ -38,7 +38,7 @@ def example(text: str) -> str:
         items([text]),
         code(text),
         Table((text, "b"), [(text, text)], caption=text, passed=[False]),
-        drawn(MatplotlibFigure(), text, text),
+        draw_outcome(MatplotlibFigure(), text, text),
         side_by_side(text, [(text, text)], (text, text), (text, f"{text} more")),
     )
     return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
@@ -131,7 +131,7 @@ def test_rows_with_a_verdict_are_marked() -> None:
 def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
     figure = MatplotlibFigure(figsize=(2, 1))
     figure.subplots().set(title="<a> & $b")
-    html = drawn(figure, "a line", kind=kind)
+    html = draw_outcome(figure, "a line", kind=kind)
     found = re.search(r"base64,([^\"]+)\" alt=\"a line\"", html)
     assert found
     assert b64decode(found[1]).startswith(start)
@@ -195,7 +195,9 @@ def picture() -> MatplotlibFigure:
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_same_picture_has_the_same_bytes(kind: str, tmp_path: Path) -> None:
     if kind != "pdf":  # in a page
-        assert drawn(picture(), "two lines", kind=kind) == drawn(picture(), "two lines", kind=kind)
+        assert draw_outcome(picture(), "two lines", kind=kind) == draw_outcome(
+            picture(), "two lines", kind=kind
+        )
     for name in ("one", "two"):
         write_figure(picture(), tmp_path / f"{name}.{kind}")
     one, two = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("one", "two"))

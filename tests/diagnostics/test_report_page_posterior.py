@@ -19,8 +19,8 @@ from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.arviz_functions import arviz_data, import_arviz
-from bpa_ppl.posterior.draws import standardised
+from bpa_ppl.posterior.arviz_functions import import_arviz, to_arviz_data
+from bpa_ppl.posterior.draws import standardise
 from bpa_ppl.posterior.statistics import TAILS
 from bpa_ppl.weights import StartingWeights
 
@@ -72,7 +72,7 @@ def bare(draws: np.ndarray) -> InferenceData:
     dims = ["chain", "draw", "row", "column"][: draws.ndim]
     coords = {dim: np.arange(size) for dim, size in zip(dims, draws.shape, strict=True)}
     weights = DataArray(draws, coords, dims, name="weights")
-    return arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
+    return to_arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
 
 
 def titles(outline: Outline) -> list[str]:
@@ -128,7 +128,7 @@ def test_equal_effects_have_equal_shares_in_any_units(lists: NBest) -> None:
     posterior = adapt(two, None, sampler="map", gain=oracles)
     raw = as_draws(posterior).mean
     assert 300 < raw[0] / raw[1] < 3000
-    shares = np.abs(standardised(as_draws(posterior)).mean)
+    shares = np.abs(standardise(as_draws(posterior)).mean)
     assert shares[0] / shares.sum() == pytest.approx(0.5, abs=0.1)
     shown = Outline(posterior_page(posterior)).column(0, "share")
     last = [float(shown[name].split(" → ")[1][:-1]) for name in ("small", "large")]
@@ -198,7 +198,7 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     chosen = rng.choice(len(p), size=200_000, p=p / p.sum())
     resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
     resampled = resampled * lists.spread[:3]
-    draws = standardised(as_draws(posterior))
+    draws = standardise(as_draws(posterior))
     assert draws is not None
     np.testing.assert_allclose(draws.deviation, resampled.std(axis=0), rtol=0.02)
     np.testing.assert_allclose(draws.correlation, np.corrcoef(resampled.T), atol=0.02)

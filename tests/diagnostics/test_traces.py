@@ -15,7 +15,7 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, UsageError
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.figures import write_figure
-from bpa_ppl.diagnostics.traces import trace_figure, worst_mixing, write_traces
+from bpa_ppl.diagnostics.traces import draw_traces, find_worst_mixing, write_traces
 from bpa_ppl.posterior.record import FeatureScale, Record
 
 NAMES = ("LM0", "TM0")
@@ -28,7 +28,7 @@ def chains(**parts: Any) -> Draws:
 
 def test_traces_show_the_warm_up_before_the_draws() -> None:
     draws = chains()
-    _, traces, _ = trace_figure(draws, ["TM0"]).axes
+    _, traces, _ = draw_traces(draws, ["TM0"]).axes
     kept, warmup = traces.lines[:4], traces.lines[4:]
     for lines, values, start in (
         (kept, draws.weights, 0),
@@ -45,7 +45,7 @@ def test_traces_show_the_warm_up_before_the_draws() -> None:
 
 def test_many_components_are_drawn() -> None:
     values, names = np.random.default_rng(0).normal(size=(2, 20, 21)), [f"f{k}" for k in range(21)]
-    figure = trace_figure(Draws({"weights": values}, tuple(names)), names)
+    figure = draw_traces(Draws({"weights": values}, tuple(names)), names)
     assert [axes.get_title("left") for axes in figure.axes[1::3]] == names
     assert all(axes.lines for axes in figure.axes)
 
@@ -59,7 +59,7 @@ def test_odd_draws_of_any_shape_are_drawn(
     values[0, 1] = odd
     sites = {"weights": np.ones((*shape, 1)), "tau": values[..., 0]}
     draws = Draws(sites, ("LM0",), sites=("weights", "tau"))
-    figure = trace_figure(draws, ["LM0", "tau"])
+    figure = draw_traces(draws, ["LM0", "tau"])
     write_figure(figure, tmp_path / "traces.png")
     np.testing.assert_array_equal(figure.axes[4].lines[0].get_ydata(), values[0, :, 0])
 
@@ -69,7 +69,7 @@ def test_ranks_of_a_chain_that_is_higher_are_far_from_uniform() -> None:
 
     def heights(values: Float64) -> Float64:
         """Return the ranks of every chain, in units of the height of the axes."""
-        axes = trace_figure(Draws({"weights": values}, ("LM0",)), ["LM0"]).axes[2]
+        axes = draw_traces(Draws({"weights": values}, ("LM0",)), ["LM0"]).axes[2]
         to_axes = axes.transData + axes.transAxes.inverted()
         return np.array([to_axes.transform(line.get_xydata())[:, 1] for line in axes.lines[:4]])
 
@@ -84,8 +84,8 @@ def test_weights_are_drawn_per_standard_deviation(
     scales = {"LM0": FeatureScale(3.0), "TM0": FeatureScale(0.1)}
     drawn = []
     monkeypatch.setattr(
-        "bpa_ppl.diagnostics.traces.trace_figure",
-        lambda draws, names: drawn.append((draws, names)) or trace_figure(draws, names),
+        "bpa_ppl.diagnostics.traces.draw_traces",
+        lambda draws, names: drawn.append((draws, names)) or draw_traces(draws, names),
     )
     draws = chains(record=Record(feature_scales=scales))
     write_traces(draws, tmp_path / "t.png", ["LM0"])
@@ -100,11 +100,11 @@ def test_those_that_mix_worst_are_drawn() -> None:
         [autoregressive(correlation, 4, 300, 1, seed=1) for correlation in (0.1, 0.95, 0.5)], axis=2
     )
     draws = Draws({"weights": values}, ("a", "b", "c"))
-    assert worst_mixing(draws, 1) == ["b"]
-    assert worst_mixing(draws, 2) == ["b", "c"]
-    assert worst_mixing(draws, 9) == ["a", "b", "c"]
+    assert find_worst_mixing(draws, 1) == ["b"]
+    assert find_worst_mixing(draws, 2) == ["b", "c"]
+    assert find_worst_mixing(draws, 9) == ["a", "b", "c"]
     with raises(UsageError, parameter="top"):
-        worst_mixing(draws, 0)
+        find_worst_mixing(draws, 0)
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])

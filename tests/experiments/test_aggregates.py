@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bpa_ppl.experiments.studies.aggregates import Row, aggregate
-from bpa_ppl.experiments.studies.results import result_row, results_schema
+from bpa_ppl.experiments.studies.results import make_row, make_schema
 from bpa_ppl.experiments.studies.study import Cell
 
 Rows = tuple[list[Row], list[Row]]
@@ -24,11 +24,11 @@ def edits(rng: np.random.Generator, draw_effect: float, rate: float = 0.5) -> np
 def results_of(counts: dict[str, np.ndarray]) -> pa.Table:
     bleu = np.tile([3.0, 2, 1, 1, 4, 3, 2, 1, 4], (SENTENCES, 1))
     rows = [
-        result_row(Cell("d", 10, draw, method, ""), {"ter": each, "bleu": bleu}, "", [])
+        make_row(Cell("d", 10, draw, method, ""), {"ter": each, "bleu": bleu}, "", [])
         for draw in range(DRAWS)
         for method, each in ((method, table[draw]) for method, table in counts.items())
     ]
-    return pa.Table.from_pylist(rows, results_schema(["ter", "bleu"]))
+    return pa.Table.from_pylist(rows, make_schema(["ter", "bleu"]))
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from bpa_ppl import DataError, Draws, UsageError, compare
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.pages.plots import Layer
 from bpa_ppl.experiments.comparison.comparison import AGREES, DIFFERS, NOT_CONVERGED
-from bpa_ppl.experiments.comparison.pictures import ecdf_differences
-from bpa_ppl.experiments.comparison.statistics import joint_distance
+from bpa_ppl.experiments.comparison.pictures import compute_ecdf_differences
+from bpa_ppl.experiments.comparison.statistics import measure_joint_distance
 
 Arrays = dict[str, Any]
 SCHOOLS = ["Choate", "Deerfield", "Phillips"]
@@ -221,9 +221,9 @@ def test_misuse_is_refused() -> None:
 def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:
     x, y = np.random.default_rng(0).normal(size=(2, 4, 1000, 80))
     names = tuple(f"x{k}" for k in range(80))
-    assert joint_distance(*(Draws({"weights": z}, names) for z in (x, y))).p_value > 0.01
+    assert measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y))).p_value > 0.01
     x[..., 79] = 0.4 * x[..., 70] + np.sqrt(1 - 0.4**2) * x[..., 79]
-    found = joint_distance(*(Draws({"weights": z}, names) for z in (x, y)))
+    found = measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y)))
     assert (found.moment, found.p_value < 0.005) == ("the correlation of x70 and x79", True)
 
 
@@ -240,11 +240,11 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
         return Draws({"weights": np.exp(values + shift)}, ("x",))
 
     left = sum(
-        not inside(ecdf_differences({"a": draws(seed)}, draws(1000 + seed), seed)[0])
+        not inside(compute_ecdf_differences({"a": draws(seed)}, draws(1000 + seed), seed)[0])
         for seed in range(200)
     )
     assert 1 <= left <= 21
-    assert not inside(ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
+    assert not inside(compute_ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
 
 
 @pytest.mark.parametrize("name", ["eight_schools-eight_schools_noncentered", "garch-garch11"])

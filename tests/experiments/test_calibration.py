@@ -16,8 +16,8 @@ from support.targets import plane
 
 from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
-from bpa_ppl.experiments.comparison.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
-from bpa_ppl.experiments.uniformity import bands, uniformity
+from bpa_ppl.experiments.comparison.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulate
+from bpa_ppl.experiments.uniformity import uniform_bands, uniformity_test
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -51,7 +51,7 @@ def gaussian(i: int, shift: float = 0.0, width: float = 1.0) -> Replication:
 
 
 def test_the_bands_cover_uniform_values_at_their_level() -> None:
-    points, lower, upper = bands(80, 0.9)
+    points, lower, upper = uniform_bands(80, 0.9)
     values = np.sort(np.random.default_rng(1).uniform(size=(4000, 80)), axis=1)
     reached = (values[:, :, None] <= points).mean(axis=1)
     covered = ((reached >= lower - 1e-9) & (reached <= upper + 1e-9)).all(axis=1).mean()
@@ -61,7 +61,7 @@ def test_the_bands_cover_uniform_values_at_their_level() -> None:
 
 def test_p_values_of_uniform_values_are_uniform() -> None:
     rng = np.random.default_rng(2)
-    p_values = [uniformity(rng.uniform(size=100)) for _ in range(40)]
+    p_values = [uniformity_test(rng.uniform(size=100)) for _ in range(40)]
     assert kstest(p_values, "uniform").pvalue > 0.001
 
 
@@ -122,8 +122,8 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
     options = {"likelihood": "oracle", "gain": oracle, "prior": Isotropic(variance=TARGET.variance)}
     target = log_density(TARGET.pool, TARGET.canonical, **options)
     keys = jax.random.split(jax.random.key(0), 4000)
-    simulate = partial(simulated, target, ("weights",))
-    weights, oracle, likelihood = jax.vmap(simulate)(keys)
+    simulate_once = partial(simulate, target, ("weights",))
+    weights, oracle, likelihood = jax.vmap(simulate_once)(keys)
     centre = list(TARGET.canonical.values())
     z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
     assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))

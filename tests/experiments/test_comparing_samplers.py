@@ -11,7 +11,7 @@ import pytest
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.adapting import build_problem
 from bpa_ppl.components import Count, Registry
-from bpa_ppl.experiments.comparison.page import comparison_page
+from bpa_ppl.experiments.comparison.page import render_comparison
 from bpa_ppl.experiments.comparison.samplers import compare_samplers, run_samplers
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
@@ -118,6 +118,6 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     assert "imh, round 2 of 2" in messages
     assert "Raising, round 2 of 2" in messages
     assert "Missing, round 1 of 2" not in messages
-    html = comparison_page(found)
+    html = render_comparison(found)
     assert "failed: Missing, Raising, map" in html
     assert "install the extra compare" in html

@@ -19,16 +19,16 @@ from bpa_ppl.experiments.comparison.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
-    changed_choices,
     compare,
+    compare_choices,
 )
 from bpa_ppl.experiments.comparison.statistics import (
     SPLITS,
-    bias_bound,
-    discrepancies,
-    joint_distance,
+    bound_bias,
+    compare_moments,
+    measure_joint_distance,
 )
-from bpa_ppl.experiments.estimates import holm, runs_together
+from bpa_ppl.experiments.estimates import concatenate_runs, holm
 from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -98,10 +98,10 @@ def test_a_wrong_sampler_is_caught(judged: Comparison, sampler: str) -> None:
 
 
 def test_right_samplers_are_hardly_ever_accused(reference: list[Draws]) -> None:
-    truth, accused = runs_together(reference), 0
+    truth, accused = concatenate_runs(reference), 0
     for seed in range(30):
         draws = Draws({"weights": tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))}, NAMES)
-        accused += min(gap["p_value"] for gap in discrepancies(draws, truth)) < 0.05
+        accused += min(gap["p_value"] for gap in compare_moments(draws, truth)) < 0.05
     # A level of 5% gives 1.5 of 30; 7 or more have a probability of 0.1%.
     assert accused < 7
 
@@ -118,7 +118,7 @@ def importance_sample(seed: int, count: int) -> Draws:
 def test_the_distance_is_the_energy_distance() -> None:
     one = Draws({"weights": autoregressive(0.0, 4, 500, 1, seed=5)}, ("LM0",))
     other = Draws({"weights": 1 + autoregressive(0.0, 4, 500, 1, seed=6)}, ("LM0",))
-    found = joint_distance(one, other)
+    found = measure_joint_distance(one, other)
     x, y = one.flat[:, 0], other.flat[:, 0]
     deviation = np.concatenate([x, y]).std()
     assert found.value == pytest.approx(energy_distance(x / deviation, y / deviation), abs=0.03)
@@ -142,7 +142,7 @@ def test_dependence_without_correlation_is_found() -> None:
             second[:] = np.abs(first) * np.sign(second)
         else:
             z[..., 2] = np.abs(z[..., 2]) * np.sign(first * second)
-        distance = joint_distance(right, truth)
+        distance = measure_joint_distance(right, truth)
         assert distance.p_value < 0.005
         if found:
             assert distance.moment == found
@@ -205,15 +205,15 @@ def test_runs_that_cannot_be_compared_are_refused(reference: list[Draws]) -> Non
     with raises(DataError, "no-data", match="no run of none"):
         compare({"none": []}, reference)
     with raises(DataError, "wrong-length", match="5 draws per chain"):
-        runs_together(runs(count=1, draws=5))
+        concatenate_runs(runs(count=1, draws=5))
     with pytest.raises(DataError, match=r"WP0 .* draw 6 of chain 0"):
-        runs_together(runs(lambda x: np.where(x < 2, x, np.nan), count=1))
+        concatenate_runs(runs(lambda x: np.where(x < 2, x, np.nan), count=1))
 
 
 def test_longer_runs_are_thinned() -> None:
     """Runs of `auto` are longer where the first draws fail their check."""
     short, long = runs(count=1)[0], runs(count=2, draws=2000)[1]
-    together = runs_together([short, long])
+    together = concatenate_runs([short, long])
     length = short.shape[1]
     assert together.shape == (short.shape[0] + long.shape[0], length)
     np.testing.assert_array_equal(together.weights[-1], long.weights[-1, :: 2000 // length])
@@ -233,7 +233,7 @@ def two_choices(ours: list[str], theirs: list[str], references: list | None = No
     texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
     table = [np.zeros((2, 1))] * len(texts)
     lists = from_lists(texts, table, ["LM0"], references=references)
-    return changed_choices(lists, np.zeros(len(texts), int), np.ones(len(texts), int))
+    return compare_choices(lists, np.zeros(len(texts), int), np.ones(len(texts), int))
 
 
 def test_differences_of_scores_are_those_of_the_corpus() -> None:
@@ -261,7 +261,7 @@ def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
         "record": Record(
-            observed=Observed(sentences=3, metric="ter"),
+            observed=Observed(sentences=3, gain="ter"),
             likelihood=ComponentRecord("margin", {"gamma": 2.0}),
             prior=PriorRecord("isotropic", {"variance": 0.1}),
         ),
@@ -303,7 +303,7 @@ def test_the_bound_is_above_the_bias() -> None:
     for seed in range(count):
         ours = Draws({"weights": 0.1 + autoregressive(0.5, 4, 600, 1, seed)}, ("LM0",))
         theirs = Draws({"weights": autoregressive(0.3, 4, 2000, 1, seed=9000 + seed)}, ("LM0",))
-        bound = bias_bound(ours, theirs)[0]
+        bound = bound_bias(ours, theirs)[0]
         covered += bound >= 0.1
         accepted += bound <= MAX_BIAS
     assert binom.ppf(1e-3, count, 0.95) <= covered <= binom.ppf(0.999, count, 0.95)
@@ -320,7 +320,7 @@ def test_the_joint_test_keeps_its_level(weighted: bool) -> None:
         if not weighted:
             ours = Draws({"weights": tied(autoregressive(0.6, 4, 300, 3, seed=seed))}, NAMES)
         theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
-        p_values.append(joint_distance(ours, theirs, seed).p_value)
+        p_values.append(measure_joint_distance(ours, theirs, seed).p_value)
     for level in (0.01, 0.05, 0.3):
         rejected = np.sum(np.array(p_values) <= level)
         assert binom.cdf(rejected, len(p_values), level) > 1e-3

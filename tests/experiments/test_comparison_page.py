@@ -15,10 +15,10 @@ from support.html_outline import Outline
 from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
-from bpa_ppl.experiments.calibration import Replication, calibrate, calibration_page
+from bpa_ppl.experiments.calibration import Replication, calibrate, render_calibration
 from bpa_ppl.experiments.comparison.comparison import FAILED, Comparison, SamplerResult, compare
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
-from bpa_ppl.experiments.comparison.page import comparison_page, write_comparison
+from bpa_ppl.experiments.comparison.page import render_comparison, write_comparison
 
 NAMES = ("LM0", "<script>TM0</script>")
 
@@ -41,7 +41,7 @@ def comparison() -> Comparison:
 def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
     comparison: Comparison,
 ) -> None:
-    html = comparison_page(comparison, made={"lists": "<i>"}, command="bpa compare 'x<y'")
+    html = render_comparison(comparison, made={"lists": "<i>"}, command="bpa compare 'x<y'")
     outline = Outline(html)
     assert not {"script", "b", "i"} & set(outline.tags)
     assert "DIFFERS: wrong; failed: broken" in html
@@ -55,7 +55,7 @@ def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
 
 
 def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison) -> None:
-    html = comparison_page(comparison)
+    html = render_comparison(comparison)
     tags = Outline(html).tags
     plots = [k for k, tag in enumerate(tags) if tag == "svg"]
     assert max(plots) < tags.index("table")
@@ -77,7 +77,7 @@ def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison
 
 
 def test_pages_have_whole_words_and_no_dictionaries(comparison: Comparison) -> None:
-    html = comparison_page(comparison)
+    html = render_comparison(comparison)
     style = html[html.index("<style>") : html.index("</style>")]
     assert not re.search(r"{'|\btranslation", html.replace(style, ""))
     cells = [rule for rule in style.split("}") if re.search(r"\b(td|th)\b", rule.split("{")[0])]
@@ -106,7 +106,7 @@ def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None
 def test_without_a_reference_there_are_no_verdicts() -> None:
     found = compare({"some": [external_posterior(autoregressive(0.3, 4, 200, 2, 1), NAMES)]})
     assert found
-    assert "there are no verdicts" in comparison_page(found)
+    assert "there are no verdicts" in render_comparison(found)
 
 
 def test_the_page_of_calibrations() -> None:
@@ -114,7 +114,7 @@ def test_the_page_of_calibrations() -> None:
         return Replication([0.1], autoregressive(0.0, 1, 99, 1, seed=i))
 
     found = calibrate(replicate, ["<i>λ"], replications=30, sampler="<b>")
-    html = calibration_page([found], command="bpa calibrate")
+    html = render_calibration([found], command="bpa calibrate")
     assert "NOT calibrated: &lt;b&gt;" in html
     assert not {"script", "b", "i"} & set(Outline(html).tags)
     assert "&lt;b&gt;, 30 replications: NOT calibrated" in found._repr_html_()

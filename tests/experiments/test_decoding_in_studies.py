@@ -17,8 +17,8 @@ from support.small_demo import write_small_demo
 import bpa_ppl
 from bpa_ppl import DataError, UsageError, concatenate, corpus_score
 from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import material, run_study
-from bpa_ppl.experiments.studies.study import Cell, Study, draw_sentences, read_study, seed_of
+from bpa_ppl.experiments.studies.running import read_material, run_study
+from bpa_ppl.experiments.studies.study import Cell, Study, choose_seed, draw_sentences, read_study
 from bpa_ppl.experiments.tuning.redecoding import redecode
 
 SCRIPT = Path(__file__).parent.parent / "support" / "source_decoder.py"
@@ -85,7 +85,7 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
     study, folder = read_study(study_file), study_file.parent
     results, seconds = read_results(run_study(study, folder / "results").parent)
     rows = {row["method"]: row for row in results.to_pylist()}
-    data, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
+    data, cell = read_material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
     adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
     assert study.decoder is not None
     options: dict = {"tuner": "mert", "restarts": 2, "gain": "ter", "iterations": 3}
@@ -93,7 +93,7 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
         replace(adaptation, sentence_ids=np.arange(4)),
         data.weights,
         study.decoder.function(adaptation.sources),
-        seed=seed_of(study, cell),
+        seed=choose_seed(study, cell),
         **options,
     )
     assert tuned.weights != data.weights
@@ -123,7 +123,7 @@ def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> N
     folder = study_file.parent
     results, _ = read_results(run_study(study, folder / "results").parent)
     rows = {row["method"]: row for row in results.to_pylist()}
-    data, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
+    data, cell = read_material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
     drawn = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
     assert drawn.sources is not None
     assert study.decoder is not None
@@ -138,7 +138,7 @@ def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> N
         restarts=2,
         gain="ter",
         iterations=3,
-        seed=seed_of(study, cell),
+        seed=choose_seed(study, cell),
     )
     chosen = data.test.best(data.test.scores(tuned.weights))
     expected = corpus_score(data.test.chosen(chosen), data.test.references or (), "ter").value

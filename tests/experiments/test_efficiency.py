@@ -14,7 +14,7 @@ from bpa_ppl.experiments.comparison.efficiency import (
     COLUMNS,
     Row,
     ess_of_means,
-    ranking,
+    rank_samplers,
 )
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, import_arviz
@@ -106,12 +106,12 @@ def test_ranks() -> None:
     one[0]["posterior"].attrs["sampling_time"] = 2.0
     cost = cost_of(*one)
     assert cost["ess_per_second"] == pytest.approx(cost["ess"] / 2)
-    (rank,) = ranking({"one": cost})
+    (rank,) = rank_samplers({"one": cost})
     assert (rank["ratio"], rank["interval"], rank["ratio_interval"]) == (1.0, None, None)
-    both = ranking({"one": cost, "two": with_rates(np.array([1.0, 2.0]))})
+    both = rank_samplers({"one": cost, "two": with_rates(np.array([1.0, 2.0]))})
     assert [rank["ratio_interval"] for rank in both] == [None, None]
     rates = {"slow": [1.0, 1.2], "near": [3.0, 5.5], "fast": [4.0, 5.0]}
-    ranks = ranking({name: with_rates(np.array(values)) for name, values in rates.items()})
+    ranks = rank_samplers({name: with_rates(np.array(values)) for name, values in rates.items()})
     places = [(rank["sampler"], rank["place"]) for rank in ranks]
     assert places == [("fast", 1), ("near", 1), ("slow", 3)]
 
@@ -124,7 +124,7 @@ def test_ratios_cover_the_truth_on_a_machine_that_drifts() -> None:
         fast, slow = (
             mean * machine * np.exp(rng.normal(scale=0.1, size=4)) for mean in (400.0, 100.0)
         )
-        rank = ranking({"slow": with_rates(slow), "fast": with_rates(fast)})[1]
+        rank = rank_samplers({"slow": with_rates(slow), "fast": with_rates(fast)})[1]
         low, high = rank["ratio_interval"]
         assert low < rank["ratio"] < high
         inside += low < 0.25 < high

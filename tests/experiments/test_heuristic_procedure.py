@@ -16,7 +16,7 @@ from support.targets import NAMES
 
 from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, from_lists, rerank, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.experiments.samplers.heuristic import Heuristic, perturbed
+from bpa_ppl.experiments.samplers.heuristic import Heuristic, perturb
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.weights import StartingWeights
@@ -40,7 +40,7 @@ def published(
 def test_the_sample_is_that_of_the_published_procedure_to_the_bit(features: int) -> None:
     canonical = np.random.default_rng(1).normal(size=features)
     uniform = np.random.default_rng(2).uniform(-0.5, 0.5, size=100)
-    ours = perturbed(canonical, 100, np.random.default_rng(2))
+    ours = perturb(canonical, 100, np.random.default_rng(2))
     np.testing.assert_array_equal(ours, published(canonical, uniform))
 
 

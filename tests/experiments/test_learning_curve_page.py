@@ -16,7 +16,7 @@ from support.html_outline import Outline
 
 import bpa_ppl
 from bpa_ppl.diagnostics.pages.figures import NARROW, WIDTH
-from bpa_ppl.experiments.studies.page import figures_of, verdict_of, write_figures
+from bpa_ppl.experiments.studies.page import describe_result, draw_figures, write_figures
 from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.study import CANONICAL
 
@@ -93,12 +93,12 @@ def test_the_verdict_says_which_differences_are_clear() -> None:
         {**place, "second": name, "adjusted": p}
         for name, p in (("map", 0.4), ("canonical", 0.01), ("pro", 0.01))
     ]
-    assert verdict_of(points, differences, "comet", "imh") == (
+    assert describe_result(points, differences, "comet", "imh") == (
         "Mean COMET: on d, 5 sentences, imh (usually the default of bpa adapt) is best (0.62), "
         "clearly better than 2 of 3 others, not than map, and canonical (not adapted) has 0.5."
     )
     unclear = [{**one, "adjusted": 0.2} for one in differences]
-    assert "but not clearly better than any of the 3 others" in verdict_of(
+    assert "but not clearly better than any of the 3 others" in describe_result(
         points, unclear, "comet", "imh"
     )
 
@@ -106,7 +106,7 @@ def test_the_verdict_says_which_differences_are_clear() -> None:
 def test_curves_have_bands_and_one_draw_has_no_interval() -> None:
     def axes(**values: Any) -> list[Any]:
         points = [point("imh", 0.6, size=size, **values) for size in (5, 10)]
-        return figures_of(points, [], ["comet"])["comet"].axes
+        return draw_figures(points, [], ["comet"])["comet"].axes
 
     mean, spread = axes()
     (band,) = mean.collections
@@ -119,7 +119,7 @@ def test_curves_have_bands_and_one_draw_has_no_interval() -> None:
 def test_curves_of_one_domain_are_below_each_other() -> None:
     def places(*domains: str) -> tuple[float, list[tuple[int, int]]]:
         points = [{**point("imh", 0.6, size=n), "domain": d} for d in domains for n in (5, 10)]
-        figure = figures_of(points, [], ["comet"])["comet"]
+        figure = draw_figures(points, [], ["comet"])["comet"]
         spans = [axes.get_subplotspec() for axes in figure.axes]
         return figure.get_figwidth(), [(one.rowspan.start, one.colspan.start) for one in spans]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.tuning_problems import problem_of, random_lists
 
-from bpa_ppl.experiments.tuning.mert import best_step, envelopes, error_surface
+from bpa_ppl.experiments.tuning.mert import choose_step, find_envelopes, search_line
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -16,7 +16,7 @@ def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
     start, direction = rng.normal(size=(2, 3))
     problem = problem_of(lists, start)
-    breaks, gains = error_surface(problem, lists.scores(start), lists.features @ direction)
+    breaks, gains = search_line(problem, lists.scores(start), lists.features @ direction)
     edges = np.concatenate([[breaks[0] - 2], breaks, [breaks[-1] + 2]])
     # Distant points too: a missed breakpoint changes the surface from there on.
     inside = np.concatenate([(edges[1:] + edges[:-1]) / 2, rng.normal(scale=3, size=200)])
@@ -31,12 +31,14 @@ def test_envelopes_of_special_lines() -> None:
     # Of equal slopes the highest line remains, and of equal lines the first.
     heights = np.array([1.0, 2.0, 2.0, 0.0, 0.0])
     slopes = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
-    parts = envelopes(heights, slopes, np.array([0, 5]))
+    parts = find_envelopes(heights, slopes, np.array([0, 5]))
     assert [part.tolist() for part in parts] == [[1], [2.0], [1], [3]]
     # Three lines through one point meet once; lists of one have no breakpoint.
-    parts = envelopes(np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
+    parts = find_envelopes(np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
     assert [part.tolist() for part in parts] == [[0], [0.0], [0], [2]]
-    assert len(envelopes(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2]))[1]) == 0
+    assert (
+        len(find_envelopes(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2]))[1]) == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,5 +51,5 @@ def test_envelopes_of_special_lines() -> None:
     ],
 )
 def test_best_step(breaks: list[float], gains: list[float], expected: tuple) -> None:
-    step = best_step(np.array(breaks), np.array(gains))
+    step = choose_step(np.array(breaks), np.array(gains))
     assert step == pytest.approx(expected, abs=1e-5)

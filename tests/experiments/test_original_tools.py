@@ -14,7 +14,7 @@ import pytest
 from support.tuning_problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
-from bpa_ppl.experiments.tuning.tuner import TUNERS, TuningLists, tuning_lists
+from bpa_ppl.experiments.tuning.tuner import TUNERS, TuningLists, make_tuning_lists
 from bpa_ppl.metrics.bleu import BLEU
 
 SEEDS = range(1)
@@ -111,7 +111,7 @@ def test_our_lists_are_those_of_the_extractor(
     tools = shared_data / "tools"
     lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = Weights(zip(lists.feature_names, start, strict=True))
-    laid_out, extracted = tuning_lists(lists, weights, BLEU())[1], original("bleu")
+    laid_out, extracted = make_tuning_lists(lists, weights, BLEU())[1], original("bleu")
     for point in np.random.default_rng(0).normal(size=(20, len(start))):
         np.testing.assert_array_equal(
             laid_out.counts[laid_out.best(point)], extracted.counts[extracted.best(point)]

@@ -12,8 +12,8 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
-from bpa_ppl.metrics.column import column_of
-from bpa_ppl.nbest import deviation_within
+from bpa_ppl.metrics.column import read_column
+from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.sampling.arguments import PRESETS, Arguments
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -29,7 +29,7 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, gain="comet", **options)
-    unit = deviation_within(lists, column_of(lists, "comet"))
+    unit = measure_deviation(lists, read_column(lists, "comet"))
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
     pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
     pairs["unit"] = pytest.approx(unit, rel=0.005)
@@ -65,8 +65,8 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     options = Arguments(preset="published-2010", sampler="map", prior="horseshoe")
-    assert options.resolved_sampler() == SAMPLERS.resolve("map")
-    assert options.chosen_prior() == "horseshoe"
+    assert options.resolve_sampler() == SAMPLERS.resolve("map")
+    assert options.resolve_prior() == "horseshoe"
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

@@ -17,13 +17,13 @@ from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
 from bpa_ppl.experiments.studies import running
 from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import material, run_study
+from bpa_ppl.experiments.studies.running import read_material, run_study
 from bpa_ppl.experiments.studies.study import (
     Cell,
+    choose_seed,
     draw_sentences,
-    methods_by_cell,
+    list_cells,
     read_study,
-    seed_of,
 )
 from bpa_ppl.experiments.tuning.redecoding import join
 from bpa_ppl.experiments.tuning.reestimation import reestimate
@@ -46,10 +46,10 @@ def sacrebleu_scores(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
 
 def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Path) -> None:
     study = read_study(study_file)
-    lists = material(study, study.domains[0])
+    lists = read_material(study, study.domains[0])
     results, seconds = read_results(finished)
     rows = {(r["method"], r["setting"], r["size"], r["draw"]): r for r in results.to_pylist()}
-    assert len(rows) == len(methods_by_cell(study))
+    assert len(rows) == len(list_cells(study))
     verdicts = {(row["method"], row["verdict"]) for row in rows.values()}
     assert {("canonical", ""), ("mira", ""), ("map", "passed")} < verdicts
     assert all((row["verdict"] == "failed") == bool(row["failed"]) for row in rows.values())
@@ -57,7 +57,7 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     assert {("map", "adapt"), ("map", "rerank"), ("mira", "tune")} < stages
     cell = Cell("leaflet", 4, 1, "map", "variance=1")
     adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
-    seed = seed_of(study, cell)
+    seed = choose_seed(study, cell)
     posterior = bpa_ppl.adapt(
         adaptation, lists.weights, sampler="map", prior="isotropic:variance=1", seed=seed
     )
@@ -95,11 +95,11 @@ def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
     study = read_study(quick_study)
     results, _ = read_results(run_study(study, quick_study.parent / "results").parent)
     rows = {row["method"]: row for row in results.to_pylist()}
-    lists, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert+", "")
+    lists, cell = read_material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert+", "")
     drawn = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
     folder = quick_study.parent
     other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
-    joined, seed = concatenate([drawn, other], renumber=True), seed_of(study, cell)
+    joined, seed = concatenate([drawn, other], renumber=True), choose_seed(study, cell)
     tuned = reestimate(joined, lists.weights, seed=seed).weights
     posterior = bpa_ppl.adapt(joined, lists.weights, sampler="map", seed=seed)
     chosen = {
@@ -113,7 +113,7 @@ def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
 
 def test_both_sets_without_new_lists_or_with_copies(study_file: Path) -> None:
     """With no list in A the result is that of D; A ∪ A is tuned like A."""
-    lists = material(read_study(study_file), read_study(study_file).domains[0])
+    lists = read_material(read_study(study_file), read_study(study_file).domains[0])
     empty = lists.adapt.select([])
     results = [
         reestimate(nbest, lists.weights, seed=1).weights

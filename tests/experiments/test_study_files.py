@@ -12,11 +12,11 @@ from bpa_ppl import DataError, Isotropic
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import (
     Cell,
+    choose_seed,
     draw_sentences,
-    methods_by_cell,
-    named_methods,
+    list_cells,
+    list_methods,
     read_study,
-    seed_of,
 )
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
@@ -57,8 +57,8 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
     text = 'like = "imh:draws=50"\nlikelihood = "margin:gamma=4"\nrule = "mbr:gain=chrf"'
     method = read_study(edited_study(study_file, VARIANT, text)).methods[-1]
     assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
-    assert method.resolved_likelihood() == Margin(gamma=4)
-    assert method.with_settings({"gamma": 1}).resolved_likelihood() == Margin(gamma=1)
+    assert method.resolve_likelihood() == Margin(gamma=4)
+    assert method.with_settings({"gamma": 1}).resolve_likelihood() == Margin(gamma=1)
     for other in ('"canonical:draws=2"', '"mapp:draws=2"', '"imh=2"'):
         study_file.write_text(study_file.read_text("utf-8").replace('"imh:draws=50"', other))
         with pytest.raises(DataError, match=other.strip('"')):
@@ -109,15 +109,15 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     path = edited_study(study_file, "[variants.mert-ter]", f"{steep}{swept}[variants.mert-ter]")
     study = read_study(edited_study(path, 'methods = ["', 'methods = ["steep", "'))
     likelihoods = {
-        cell.setting: method.resolved_likelihood()
-        for cell, method in methods_by_cell(study).items()
+        cell.setting: method.resolve_likelihood()
+        for cell, method in list_cells(study).items()
         if cell.method == "steep"
     }
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
     assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
-    methods = named_methods()
-    assert methods["published"].resolved_likelihood() == Oracle()
-    assert methods["imh"].resolved_likelihood() is None
+    methods = list_methods()
+    assert methods["published"].resolve_likelihood() == Oracle()
+    assert methods["imh"].resolve_likelihood() is None
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ CELL = Cell("leaflet", 8, 0, "map", "")
 
 
 def test_cells_are_unique_and_ordered(study_file: Path) -> None:
-    methods = methods_by_cell(read_study(study_file))
+    methods = list_cells(read_study(study_file))
     cells = list(methods)
     assert len(set(cells)) == len(cells) == 3 * (5 + 2) + 3 * 5
     assert [cell[:3] for cell in cells] == sorted(cell[:3] for cell in cells)
     assert len({cell.name for cell in cells}) == len(cells)
     settings = {cell.setting: method for cell, method in methods.items()}
     assert set(settings) == {"", "variance=0.01", "variance=1"}
-    assert settings["variance=0.01"].resolved_prior() == Isotropic(variance=0.01)
+    assert settings["variance=0.01"].resolve_prior() == Isotropic(variance=0.01)
 
 
 def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path) -> None:
@@ -155,8 +155,8 @@ def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path
     drawn = draw_sentences(study, CELL, 14).tolist()
     assert drawn == draw_sentences(study, same, 14).tolist()
     assert drawn == draw_sentences(fewer, CELL, 14).tolist()
-    assert seed_of(study, CELL) == seed_of(study, same)
+    assert choose_seed(study, CELL) == choose_seed(study, same)
     cells = [CELL, CELL._replace(draw=1), CELL._replace(domain="captions")]
     others = [(study, cell) for cell in cells] + [(replace(study, seed=6), CELL)]
     assert len({tuple(draw_sentences(one, cell, 14)) for one, cell in others}) == 4
-    assert len({seed_of(study, cell) for cell in cells}) == 3
+    assert len({choose_seed(study, cell) for cell in cells}) == 3

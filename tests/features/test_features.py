@@ -15,7 +15,7 @@ from bpa_ppl.components import Positive, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
-from bpa_ppl.features.source import FEATURES, Features, FeatureSource, fold_of
+from bpa_ppl.features.source import FEATURES, Features, FeatureSource, assign_folds
 
 
 class Scaled(FeatureSource, frozen=True):
@@ -117,7 +117,7 @@ def test_columns_of_the_wrong_shape_or_not_finite(toy: NBest, features: Any, cod
 
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(2, 7))
 def test_equal_keys_stay_together_and_folds_are_even(keys: list[int], folds: int) -> None:
-    result = fold_of(keys, folds)
+    result = assign_folds(keys, folds)
     assert result.dtype == np.int64
     assert result.shape == (len(keys),)
     distinct = dict(zip(keys, result.tolist(), strict=True))
@@ -126,7 +126,7 @@ def test_equal_keys_stay_together_and_folds_are_even(keys: list[int], folds: int
     assert set(sizes) == set(range(min(folds, len(distinct))))
     assert not sizes or max(sizes.values()) - min(sizes.values()) <= 1
     # Neighbours are not dealt out in turn: topics follow one another in a text.
-    assert np.mean(np.diff(fold_of(list(range(100)), 5)) == 1) < 0.5
+    assert np.mean(np.diff(assign_folds(list(range(100)), 5)) == 1) < 0.5
 
 
 def test_each_value_has_its_own_column() -> None:

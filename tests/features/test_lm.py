@@ -12,11 +12,11 @@ from support.raising import raises
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.features.source import fold_of
+from bpa_ppl.features.source import assign_folds
 from bpa_ppl.text.arpa import write_arpa
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.lm_mixtures import MixtureModel
-from bpa_ppl.text.words import words_of
+from bpa_ppl.text.words import split_words
 
 LINES = ["the cat sat down", "a cat sat on the mat", "the dog sat", "one two three", "hello you"]
 
@@ -31,7 +31,7 @@ def text(tmp_path: Path) -> Path:
 def scores(lines: list[str], texts: list[str], order: int = 3) -> np.ndarray:
     """Return the log-probabilities under a model of some lines, one text after the other."""
     model = NgramModel.estimate([line.split() for line in lines], order)
-    return np.array([model.log_probabilities([words_of(text)])[0] for text in texts])
+    return np.array([model.log_probabilities([split_words(text)])[0] for text in texts])
 
 
 def with_references(references: list[tuple[str, ...]]) -> NBest:
@@ -50,7 +50,7 @@ def test_columns_of_a_text(text: Path, toy: NBest) -> None:
     assert set(result) == {"lm", "lm.oov"}
     np.testing.assert_allclose(result["lm"], scores(LINES, hyps), rtol=1e-12)
     vocabulary = {word for line in LINES for word in line.split()}
-    missing = [sum(word not in vocabulary for word in words_of(hyp)) for hyp in hyps]
+    missing = [sum(word not in vocabulary for word in split_words(hyp)) for hyp in hyps]
     assert result["lm.oov"].tolist() == missing
     assert sum(missing) == 1  # world
 
@@ -62,7 +62,7 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
     paths = str(text), str(general)
     source = LanguageModel(text=paths, dev=str(dev))
     mixture = MixtureModel.fit_files([NgramModel.train([path]) for path in paths], [dev])
-    words = [words_of(hyp) for hyp in everything(toy)]
+    words = [split_words(hyp) for hyp in everything(toy)]
     np.testing.assert_allclose(
         dict(source.columns(toy))["lm"], mixture.log_probabilities(words), rtol=1e-12
     )
@@ -95,7 +95,7 @@ def test_learning_from_references_leaves_their_own_sentence_out() -> None:
     source = LanguageModel(text="self", folds=3)
     assert source.needs == {"references"}
     own = dict(source.cross_fitted_columns(lists))
-    folds = fold_of(references, 3)
+    folds = assign_folds(references, 3)
     assert folds[0] == folds[5]
     different = list(dict.fromkeys(text for several in references for text in several))
     for s, fold in enumerate(folds):

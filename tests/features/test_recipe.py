@@ -26,10 +26,10 @@ from bpa_ppl import (
 )
 from bpa_ppl.components import Registry
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, of_each_string
+from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
-from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, record_of
+from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, from_attributes
 from bpa_ppl.weights import StartingWeights
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
@@ -59,7 +59,7 @@ class Known(TextSource, frozen=True):
         OPENED.append(self.name)
         words = set(" ".join(texts or self.read()).split())
         return lambda nbest: {
-            self.name: of_each_string(nbest, lambda text: sum(w in words for w in text.split()))
+            self.name: compute_by_text(nbest, lambda text: sum(w in words for w in text.split()))
         }
 
 
@@ -216,7 +216,7 @@ def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path
     columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
     for odd in ({"text": "x"}, {"source": ["known"]}, columns, 3):
         with raises(DataError, "damaged", parameter="attrs", match="feature_sources"):
-            record_of({"feature_sources": [odd]})
+            from_attributes({"feature_sources": [odd]})
     unnamed = SourceRecord(source="known", settings={"text": str(domain), "name": []})
     fewer = SourceRecord(source="known", settings={"text": str(domain)})
     for source, error, code in (
@@ -231,7 +231,7 @@ def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path
         deep = (deep,)
     for odd in (5, deep):
         with raises(DataError, "damaged", parameter="attrs"):
-            record_of({"feature_sources": odd})
+            from_attributes({"feature_sources": odd})
     for settings, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
         sources = (SourceRecord(source="known", settings=settings),)
         with raises(UsageError, code, parameter="text"):

@@ -12,7 +12,7 @@ from support.raising import raises
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.formats.reading import nearest_format
+from bpa_ppl.formats.reading import find_nearest_format
 
 Write = Callable[..., Path]
 
@@ -75,7 +75,7 @@ def test_files_that_no_format_reads_are_named(write: Write, content: bytes, name
 def test_the_nearest_format_of_an_unknown_file_is_named(
     tmp_path: Path, name: str, first: bytes, nearest: str, named: str
 ) -> None:
-    found, problem = nearest_format(first, Path(name).suffix)
+    found, problem = find_nearest_format(first, Path(name).suffix)
     assert found == nearest
     assert named in problem.partition("(")[0]
     path = tmp_path / name

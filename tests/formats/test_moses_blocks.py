@@ -18,7 +18,7 @@ from support.table_content import table_content
 from bpa_ppl import BpaWarning, DataError, read_nbest
 from bpa_ppl.formats import moses_blocks
 from bpa_ppl.formats.block import ReadOptions
-from bpa_ppl.formats.moses_blocks import LineParser, compiled_block
+from bpa_ppl.formats.moses_blocks import LineParser, parse_block
 
 TEXTS = ["un café noir", "", "a | || x=", "日本 \u00a0", " 0-0 ,"]
 VALUES = ["-0", "-1.76181", "1e-05", "-2.5E3", "12345678.9"]
@@ -140,4 +140,4 @@ def test_what_arrow_would_skip_before_a_label_is_left_to_the_line_parser(before:
     lines = b"0 ||| a ||| LM0= -1 ||| -1\n"
     parser = LineParser(ReadOptions("dev"), lines)
     with pytest.raises(ValueError, match=r"byte-order mark|CSV conversion error"):
-        compiled_block(lines.replace(b"LM0", before + b"LM0"), 2, parser)
+        parse_block(lines.replace(b"LM0", before + b"LM0"), 2, parser)

@@ -15,7 +15,7 @@ from support.raising import raises
 
 from bpa_ppl import NBest, adapt, describe, from_records, read_nbest, rerank
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.metrics.preferences import compared_lists
+from bpa_ppl.metrics.preferences import select_compared
 
 Write = Callable[..., Path]
 Row = dict[str, Any]
@@ -66,7 +66,7 @@ def test_one_chosen_and_three_rejected_are_a_ranking(write: Write, tmp_path: Pat
         assert lists.sources == ("Name a fruit.", "Say hi.")
         assert lists.sentence_extras["rankings"] == ([[0, [1, 2, 3]]],) * 2
         assert "preferences" not in lists.sentence_extras
-    assert compared_lists(lists)[1].worse.tolist() == [1, 2, 3, 5, 6, 7]
+    assert select_compared(lists)[1].worse.tolist() == [1, 2, 3, 5, 6, 7]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from bpa_ppl import (
     write_nbest,
 )
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.sklearn import BayesianRanker
 
@@ -71,7 +71,7 @@ def test_missing_values_are_missing_everywhere(values: Any) -> None:
     expected = [np.nan, 2.0]
     table = {"id": [0, 0], "text": TEXTS, "x": values}
     for lists in (one_list(values), from_records(table), records(*values)):
-        np.testing.assert_array_equal(column_of(lists, "x"), expected)
+        np.testing.assert_array_equal(read_column(lists, "x"), expected)
     features = from_arrays(TEXTS, np.ma.column_stack([HALF_MASKED, [3, 4]]), ["x", "y"], 2)
     assert features.feature_names == ("y",)
     np.testing.assert_array_equal(features.extras["x"], expected)
@@ -117,7 +117,7 @@ def test_exact_numbers_and_scalars_are_numbers(one: Any) -> None:
     assert records(one).feature_names == ("x",)
     frame = {"id": [0], "text": ["a"], "scores": [{"lm": one}]}
     assert from_records(frame).features.tolist() == [[0.5]]
-    assert column_of(one_list([one, one]), "x").tolist() == [0.5, 0.5]
+    assert read_column(one_list([one, one]), "x").tolist() == [0.5, 0.5]
     assert reranker().choose(TEXTS, {"x": [one, 1]}).text == "b"
 
 
@@ -182,7 +182,7 @@ def test_periods_of_time_are_no_features(tmp_path: Any) -> None:
 def test_missing_numbers_are_joined_with_texts() -> None:
     """A column without any value in one table is of texts in another one."""
     empty, texts = records(None, None), records("u", "v")
-    assert np.isnan(column_of(empty, "x")).all()
+    assert np.isnan(read_column(empty, "x")).all()
     for tables, expected in (
         ((empty, texts), (None, None, "u", "v")),
         ((texts, empty), ("u", "v", None, None)),
@@ -217,7 +217,7 @@ def test_log_probabilities_are_those_of_tokens(logprobs: Any, shown: str) -> Non
 @pytest.mark.filterwarnings("ignore:.* missing for 1 of 2 candidates")
 def test_samples_without_log_probabilities() -> None:
     lists = from_samples([TEXTS], [[None, [-2.0]]])
-    np.testing.assert_array_equal(column_of(lists, "logprob.sum"), [np.nan, -2.0])
+    np.testing.assert_array_equal(read_column(lists, "logprob.sum"), [np.nan, -2.0])
     for empty in ([], [[]]):
         with raises(UsageError, "no-data", parameter="texts"):
             from_samples(empty)

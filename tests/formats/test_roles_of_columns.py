@@ -15,7 +15,7 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import BayesianRanker, BpaWarning, DataError, UsageError, describe, from_records
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 
 TABLE = {
     "id": [1, 1, 1, 2, 2, 2],
@@ -235,20 +235,20 @@ def test_verdicts_are_the_gain_if_they_are_named(tmp_path: Path, name: str, form
             data.to_json(path, orient="records", lines=True)
         lists = bpa.read_nbest(path)
     assert lists.feature_names == ("judge",)
-    assert column_of(lists, "correct").tolist() == RIGHT
+    assert read_column(lists, "correct").tolist() == RIGHT
     assert bpa.gains(lists, "-correct").tolist() == [-gain for gain in RIGHT]
     assert "- correct: true in 2 of 6" in str(describe(lists))
     record = bpa.as_draws(bpa.adapt(lists, gain="correct", sampler="map")).record
-    assert (record.observed.metric, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
+    assert (record.observed.gain, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
 
 
 def test_verdicts_that_are_missing_and_parallel_lists() -> None:
     line = {"id": 0, "candidates": ["a", "b", "c"], "s": [1, 2, 4], "ok": [True, None, False]}
     lists = bpa.read_nbest([json.dumps(line).encode()])
-    np.testing.assert_equal(column_of(lists, "ok"), [1, np.nan, 0])
+    np.testing.assert_equal(read_column(lists, "ok"), [1, np.nan, 0])
     assert "- ok: true in 1 of 2" in str(describe(lists))
     spelled = lists.with_extras(ok=["pass", "N/A", "fail"])
-    np.testing.assert_equal(column_of(spelled, "ok"), [1, np.nan, 0])
+    np.testing.assert_equal(read_column(spelled, "ok"), [1, np.nan, 0])
     assert "- ok: true in 1 of 2" in str(describe(spelled))
     with pytest.raises(UsageError, match="t is a column of lists: `bpa lists` or describe"):
         bpa.gains(lists.with_extras(t=[[1, 2], [2], [4, 5]]), "t")
@@ -353,6 +353,4 @@ def test_lists_says_what_adapt_does() -> None:
         bpa.adapt(lists)
     plan = describe(lists, "y").plan
     assert plan is not None
-    assert (
-        bpa.as_draws(bpa.adapt(lists, gain="y", sampler="map")).record.observed.metric == plan.gain
-    )
+    assert bpa.as_draws(bpa.adapt(lists, gain="y", sampler="map")).record.observed.gain == plan.gain

@@ -12,7 +12,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, Draws, from_records, iter_nbest, rerank
-from bpa_ppl.formats.values import values_of
+from bpa_ppl.formats.values import to_numpy
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
@@ -28,11 +28,11 @@ COLUMNS = {
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_numbers_as_pyarrow_gives_them(column: pa.Array | pa.ChunkedArray) -> None:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    np.testing.assert_array_equal(values_of(column), whole.to_numpy(zero_copy_only=False))
+    np.testing.assert_array_equal(to_numpy(column), whole.to_numpy(zero_copy_only=False))
 
 
 def test_whole_numbers_stay_so_where_one_is_missing() -> None:
-    values = values_of(pa.array([3, None], pa.int32()), missing=0)
+    values = to_numpy(pa.array([3, None], pa.int32()), missing=0)
     assert (values.tolist(), values.dtype.kind) == ([3, 0], "i")
 
 

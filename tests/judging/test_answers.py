@@ -16,10 +16,10 @@ from bpa_ppl.judging.answers import (
     Alternatives,
     Answers,
     Gaussian,
-    density_at,
+    evaluate_density,
+    fit_posterior,
+    integrate_scales,
     log_evidence,
-    over_scales,
-    posterior,
 )
 from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -30,7 +30,7 @@ FIRST, SECOND, TIE = range(3)
 
 
 def log_density(answers: Answers, prior: Gaussian, theta: np.ndarray, slip: float = 0.0) -> float:
-    return density_at(theta, answers, prior, slip)[0]
+    return evaluate_density(theta, answers, prior, slip)[0]
 
 
 def question(rng: np.random.Generator) -> Alternatives:
@@ -85,7 +85,7 @@ def test_the_mean_is_the_mode(slip: float) -> None:
     """SciPy's general minimiser finds it, within the tolerance of 0.0003 standard deviations."""
     answers = some_answers()
     found = minimize(lambda theta: -log_density(answers, PRIOR, theta, slip), np.zeros(3), tol=1e-9)
-    weights = posterior(answers, PRIOR, slip)
+    weights = fit_posterior(answers, PRIOR, slip)
     deviation = np.sqrt(np.diag(weights.covariance))
     assert np.all(np.abs(weights.mean - found.x) < 4e-4 * deviation)
 
@@ -93,7 +93,7 @@ def test_the_mean_is_the_mode(slip: float) -> None:
 def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
     """Compared with differences of the density."""
     answers = some_answers()
-    weights = posterior(answers, PRIOR)
+    weights = fit_posterior(answers, PRIOR)
 
     def gradient(theta: np.ndarray) -> np.ndarray:
         return approx_fprime(theta, lambda point: log_density(answers, PRIOR, point), 1e-5)
@@ -137,7 +137,7 @@ def test_the_evidence_is_nearly_that_of_quadrature(scale: float, slip: float) ->
         values = [log_density(answers, prior, point, slip) for point in points]
         log_p.append(np.logaddexp.reduce(values))  # steps of the grid and normaliser cancel
     computed = [
-        log_evidence(answers, prior, posterior(answers, prior, slip), slip)
+        log_evidence(answers, prior, fit_posterior(answers, prior, slip), slip)
         for prior in (of_scale(scale), of_scale(0.01))
     ]
     # With slips the curvature is that of expectation maximisation, which is larger.
@@ -154,7 +154,7 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
     """
     typical, degrees = 0.2, 3.0
     answers = clear_answers(count)
-    weights, probability = over_scales(
+    weights, probability = integrate_scales(
         answers, lambda scale: of_scale(typical * scale), degrees, slip=slip
     )
     grid, log_nus = np.linspace(-12, 12, 201), np.linspace(-8, 4, 33)
@@ -195,6 +195,6 @@ def test_a_million_to_one_does_not_overflow() -> None:
     """Neither does the search from far away."""
     answers = together([(about(1e4, 0), SECOND)], 1)
     prior = Gaussian.prior(np.array([50.0]), np.eye(1))
-    weights = posterior(answers, prior)
+    weights = fit_posterior(answers, prior)
     assert np.isfinite(weights.mean).all()
     assert weights.mean[0] < 1

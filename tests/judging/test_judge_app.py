@@ -22,7 +22,7 @@ from bpa_ppl import NBest, from_lists
 from bpa_ppl.judging.journal import read_journal
 from bpa_ppl.judging.outlook import Outlook
 from bpa_ppl.judging.session import Session
-from bpa_ppl.judging.view import advice, context, differences, panel
+from bpa_ppl.judging.view import advise, find_context, mark_differences, show_panel
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
@@ -89,7 +89,7 @@ def test_answers_are_those_of_the_session(open_session: Open) -> None:
         assert (reply.status_code, reply.json()["number"]) == (200, alone.next().number)
         assert shown(reply.json()) == alone.next().texts
         assert [*read_journal(client.path).judgements.values()][-1].answer == name
-    assert client.get("state").json() == json.loads(json.dumps(panel(alone)))
+    assert client.get("state").json() == json.loads(json.dumps(show_panel(alone)))
     np.testing.assert_allclose(client.session.weights.mean, alone.weights.mean)
 
 
@@ -104,7 +104,9 @@ def test_a_rater_with_a_name_does_not_see_the_state(
     reply = answer(client).json()
     assert set(reply) == {"number", "answers", "last", "context", "source", "candidates"}
     state = client.get("state").json()
-    assert state == (json.loads(json.dumps(panel(client.session))) if shown else {"hidden": True})
+    assert state == (
+        json.loads(json.dumps(show_panel(client.session))) if shown else {"hidden": True}
+    )
 
 
 def test_undo_asks_again(open_session: Open) -> None:
@@ -190,17 +192,17 @@ def test_an_answer_that_cannot_be_kept(open_session: Open, monkeypatch: pytest.M
 
 def test_context() -> None:
     lists = judge_lists()
-    assert context(lists, 4) == []  # the first of its document
-    assert context(lists, 5) == ["die Katze 4"]
-    assert context(lists, 7) == ["die Katze 5", "die Katze 6"]
+    assert find_context(lists, 4) == []  # the first of its document
+    assert find_context(lists, 5) == ["die Katze 4"]
+    assert find_context(lists, 7) == ["die Katze 5", "die Katze 6"]
     given = lists.with_sentence_extras(context=["before", None, ["a", "b"], *[None] * 5])
-    assert [context(given, s) for s in range(4)] == [["before"], [], ["a", "b"], []]
+    assert [find_context(given, s) for s in range(4)] == [["before"], [], ["a", "b"], []]
 
 
 @settings(max_examples=30, deadline=None)
 @given(*[st.text(st.sampled_from("ab ,.'\n我爱หวัا\u0301"), max_size=12)] * 2)
 def test_differences_keep_the_texts(first: str, second: str) -> None:
-    parts = differences([first, second])
+    parts = mark_differences([first, second])
     assert tuple("".join(text for text, _ in side) for side in parts) == (first, second)
     common = ["".join(text for text, differs in side if not differs).split() for side in parts]
     if any(differs for side in parts for _, differs in side):  # else they share too little
@@ -220,7 +222,9 @@ def test_differences_of_scripts() -> None:
         ("well known facts", "well-known facts"): ["-"],
     }
     for (first, second), expected in marked.items():
-        assert [text for text, differs in differences([first, second])[1] if differs] == expected
+        assert [
+            text for text, differs in mark_differences([first, second])[1] if differs
+        ] == expected
 
 
 @pytest.mark.parametrize(
@@ -237,7 +241,7 @@ def test_differences_of_scripts() -> None:
 )
 def test_advice(changes: dict[str, Any], code: str) -> None:
     state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.0049, 15.0, 12.0, 20, 2, 2)
-    assert advice(state._replace(**changes))[0] == code
+    assert advise(state._replace(**changes))[0] == code
 
 
 def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
@@ -248,7 +252,7 @@ def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
     for _ in range(6):
         session.next()
         session.answer("first")
-    state = panel(session)
+    state = show_panel(session)
     unit = np.sqrt(np.diag(session.start.covariance)[:-1])
     means = dict(zip(names, session.weights.mean[:-1] / unit, strict=True))
     largest = sorted(names, key=lambda name: -abs(means[name]))[:20]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import entropy
 
 from bpa_ppl.judging.answers import Gaussian
-from bpa_ppl.judging.questions import Candidates, information_about_choices, informative
+from bpa_ppl.judging.questions import Candidates, choose_informative, measure_information
 
 
 def mutual_information(joint: np.ndarray) -> float:
@@ -30,7 +30,7 @@ def test_the_information_is_that_of_the_joint_distribution() -> None:
             for draw, choice in enumerate(choices):
                 joint[:, choice] += p[:, pair, draw] / 50
             expected[pair] += mutual_information(joint)
-    np.testing.assert_allclose(information_about_choices(p, best), expected, atol=1e-12)
+    np.testing.assert_allclose(measure_information(p, best), expected, atol=1e-12)
 
 
 def table(features: np.ndarray, sizes: list[int], text: list[int] | None = None) -> Candidates:
@@ -62,7 +62,7 @@ def test_a_pair_that_tells_nothing_is_not_asked() -> None:
     candidates = table(features, [2, 2])
     weights = Gaussian.prior(np.array([3.0, 0.0]), np.diag([1e-6, 1.0]))
     pool, rng = np.arange(2), np.random.default_rng(0)
-    asked = {informative(candidates, pool, weights, rng)[0] for _ in range(20)}
+    asked = {choose_informative(candidates, pool, weights, rng)[0] for _ in range(20)}
     assert asked == {1}
 
 
@@ -71,7 +71,7 @@ def test_the_question_tells_the_most_of_random_ones() -> None:
     rng = np.random.default_rng(4)
     candidates = table(rng.normal(size=(6, 2)), [2, 2, 2])
     weights = Gaussian.prior(np.array([1.0, -1.0]), np.eye(2))
-    _, rows = informative(candidates, np.arange(3), weights, rng, about="weights")
+    _, rows = choose_informative(candidates, np.arange(3), weights, rng, about="weights")
     draws = weights.sample(np.random.default_rng(6), 4000)
 
     def information(rows: np.ndarray) -> float:

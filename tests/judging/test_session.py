@@ -19,10 +19,10 @@ from bpa_ppl import DataError, Prior, as_draws, from_lists
 from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import Journal, JournalFile, Judgement, read_journal
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import expected
+from bpa_ppl.judging.outlook import estimate_outlook
 from bpa_ppl.judging.questions import Candidates
 from bpa_ppl.judging.session import Session
-from bpa_ppl.judging.view import advice
+from bpa_ppl.judging.view import advise
 from bpa_ppl.weights import StartingWeights
 
 
@@ -271,7 +271,7 @@ def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
     session, codes = Session(compared_lists(100)), []
     for _ in range(6):
         answered(session, 10, noise)
-        codes.append(advice(session.outlook())[0])
+        codes.append(advise(session.outlook())[0])
     assert codes[0] == "continue"
     assert ("stop" in codes) is (noise == 0)
 
@@ -298,7 +298,7 @@ def test_the_gain_of_further_answers_in_closed_form() -> None:
         features, np.zeros(len(features)), np.arange(count + 1) * 2, np.arange(len(features))
     )
     weights = Gaussian.prior(np.array([0.3]), np.eye(1))
-    results = [expected(table, weights, np.random.default_rng(seed)) for seed in range(40)]
+    results = [estimate_outlook(table, weights, np.random.default_rng(seed)) for seed in range(40)]
     best, won, _, further = np.mean(results, axis=0)
     # λ ~ N(0.3, 1), so the choice is right with the probability that λ is positive.
     assert best == pytest.approx(norm.cdf(0.3), abs=0.02)

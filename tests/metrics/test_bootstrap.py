@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bpa_ppl.metrics.bootstrap import replicates, resamples, score_difference
+from bpa_ppl.metrics.bootstrap import compare_scores, draw_resamples, score_resamples
 from bpa_ppl.metrics.gains import resolve
 
 
@@ -18,8 +18,8 @@ def counts() -> np.ndarray:
 
 
 def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> None:
-    new, draws = resamples(50, sentences=40, draws=3, seed=2)
-    both, of_sentences, of_draws = replicates(counts, "ter", (new, draws))
+    new, draws = draw_resamples(50, sentences=40, draws=3, seed=2)
+    both, of_sentences, of_draws = score_resamples(counts, "ter", (new, draws))
     value = resolve("ter").value
     for b in range(50):
         rows = np.repeat(np.arange(40), new[b].astype(int))
@@ -33,9 +33,9 @@ def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> Non
 def test_differences_are_paired(counts: np.ndarray) -> None:
     better = counts[0].copy()
     better[:, 0] = np.maximum(better[:, 0] - 1, 0)
-    result = score_difference(better, counts[0], "ter", seed=3)
+    result = compare_scores(better, counts[0], "ter", seed=3)
     assert result.low < result.difference < result.high < 0
-    unpaired = replicates(counts[:1], "ter", resamples(1000, 40, 1))[1].std()
+    unpaired = score_resamples(counts[:1], "ter", draw_resamples(1000, 40, 1))[1].std()
     assert result.high - result.low < unpaired
-    same = score_difference(counts[0], counts[0], "ter")
+    same = compare_scores(counts[0], counts[0], "ter")
     assert (same.difference, same.low, same.high) == (0, 0, 0)

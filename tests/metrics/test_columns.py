@@ -10,7 +10,7 @@ from support.raising import raises
 from bpa_ppl import DataError, UsageError, corpus_score, from_lists, gains, oracles
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import by_name, resolve
+from bpa_ppl.metrics.gains import resolve, resolve_without_lists
 from bpa_ppl.metrics.oracles import headroom
 from bpa_ppl.nbest import demote_to_extras
 
@@ -27,7 +27,7 @@ class TestColumns:
         expected = {"comet": [2, 0], "-comet": [0, 0], "mqm": [1, 0], "-LM0": [1, 1]}
         results = {name: oracles(LISTS, name) for name in expected}
         assert {name: result.index.tolist() for name, result in results.items()} == expected
-        assert [result.metric for result in results.values()] == [*expected]
+        assert [result.gain for result in results.values()] == [*expected]
         assert results["-comet"].score.tolist() == [1.0, 4.0]
         lines = str(headroom(LISTS, gain="mqm")).splitlines()
         assert [line.split() for line in lines[:2]] == [["mqm"], ["first-best", "-3.0000"]]
@@ -36,8 +36,12 @@ class TestColumns:
     def test_metric_names_take_precedence_over_columns(self) -> None:
         lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
         assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
-        assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
-        assert by_name("ter").key == "ter"
+        assert (
+            resolve("-ter", lists)
+            == Column(column="ter", negative=True)
+            == resolve_without_lists("-ter")
+        )
+        assert resolve_without_lists("ter").key == "ter"
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
     @pytest.mark.parametrize("name", ["Comet", "-", "", "--comet"])
@@ -85,7 +89,7 @@ class TestFunctions:
         lists = LISTS.with_references([("a", "b"), ("d",)])
         result = oracles(lists, overlap)
         assert result.index.tolist() == [0, 1]
-        assert (result.metric, result.signature) == ("overlap", "function:overlap")
+        assert (result.gain, result.signature) == ("overlap", "function:overlap")
         assert calls == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
 
     def test_function_of_texts_only(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bpa_ppl import NBest, adapt, corpus_score, from_lists, oracles
 from bpa_ppl.components import Count
 from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.metrics.gains import gains, reported_metrics, statistics
+from bpa_ppl.metrics.gains import count_statistics, gains, reported_metrics
 from bpa_ppl.metrics.metric import METRICS, Averaged, Metric
 from bpa_ppl.metrics.oracles import headroom
 
@@ -61,13 +61,13 @@ LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
     metric = Overlap()
     result = oracles(LISTS, metric)
-    assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
+    assert (result.index.tolist(), result.gain) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
     room = headroom(LISTS, gain=metric)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
     assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
     np.testing.assert_allclose(gains(LISTS, metric), [200 / 3, 100, 0, 100, 0])
-    mean = statistics(LISTS, metric)[[0, 3]].mean(axis=0)
+    mean = count_statistics(LISTS, metric)[[0, 3]].mean(axis=0)
     assert mean == pytest.approx([(200 / 3 + 100) / 2, 1])
     assert reestimate(LISTS, {"LM0": 1.0}, gain=metric).after > 80
     posterior = adapt(LISTS, {"LM0": 1.0}, gain=metric, sampler="laplace")
@@ -93,6 +93,6 @@ def test_counts_and_value_are_enough_to_tune(
     result = reestimate(worse, {"LM0": 1.0}, gain="lengths", tuner=tuner, **settings)
     assert (result.before, result.after) == (75.0, 0.0)
     assert reported_metrics() == ("ter", "bleu", "lengths")
-    assert statistics(LISTS, Lengths()).tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
+    assert count_statistics(LISTS, Lengths()).tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
     assert corpus_score(LISTS.chosen([0, 1]), LISTS.references, Lengths(weight=2)).value == 100.0
     assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"

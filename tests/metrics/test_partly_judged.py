@@ -7,9 +7,9 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, from_arrays, gains, oracles
-from bpa_ppl.metrics.gains import choice_score, statistics
+from bpa_ppl.metrics.gains import count_statistics, score_choice
 from bpa_ppl.metrics.oracles import headroom
-from bpa_ppl.metrics.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compare_choices
 
 SENTENCES = 60
 
@@ -79,19 +79,19 @@ def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
     rows = [partial_lists.offsets[:-1] + choice for choice in choices]
     chosen = [np.asarray(partial_lists.extras["mqm"])[row] for row in rows]
     counts = [int(np.isfinite(values).sum()) for values in chosen]
-    score = choice_score(partial_lists, choices[0], "mqm")
+    score = score_choice(partial_lists, choices[0], "mqm")
     assert score.value == pytest.approx(np.nanmean(chosen[0]))
     assert score.details == {"mqm.judged": counts[0]}
-    total, judged = statistics(partial_lists, "mqm")[rows[0]].sum(axis=0)
+    total, judged = count_statistics(partial_lists, "mqm")[rows[0]].sum(axis=0)
     assert total / judged == score.value
     note = f"judged, {counts[0]} canonical and {counts[1]} adapted of 60"
-    assert note in str(compared(partial_lists, *choices, "mqm"))
-    assert "judged" not in str(compared(partial_lists, *choices, "lm"))
+    assert note in str(compare_choices(partial_lists, *choices, "mqm"))
+    assert "judged" not in str(compare_choices(partial_lists, *choices, "lm"))
 
 
 def test_choices_without_judgement_have_no_score(partial_lists: NBest) -> None:
     bare = partial_lists.with_extras(mqm=np.full(len(partial_lists.features), np.nan))
-    assert np.isnan(choice_score(bare, np.zeros(len(bare), int), "mqm").value)
+    assert np.isnan(score_choice(bare, np.zeros(len(bare), int), "mqm").value)
     with raises(DataError, "no-data", match="mqm"):
         headroom(bare, gain="mqm")
 

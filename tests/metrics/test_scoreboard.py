@@ -8,7 +8,7 @@ import sacrebleu.metrics as sacre
 from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
-from bpa_ppl.metrics.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compare_choices
 
 TEXTS = [["a b c d e", "a b", "a b c d"], ["x y", "x y z w v"]]
 REFERENCES = [("a b c d e",), ("x y z w",)]
@@ -23,7 +23,7 @@ LISTS = from_lists(
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "comet"])
 def test_scores_agree_with_sacrebleu(metric: str) -> None:
-    board = compared(LISTS, [1, 0], [2, 1], metric)
+    board = compare_choices(LISTS, [1, 0], [2, 1], metric)
     assert (board.changed, board.sentences, board.before[0].metric) == (2, 2, metric)
     others = {"ter", "bleu"} - {metric}
     assert {score.metric for score in board.after[1:]} == others
@@ -42,8 +42,8 @@ def test_scores_agree_with_sacrebleu(metric: str) -> None:
 
 def test_only_requested_score_without_references() -> None:
     bare = LISTS.without("references")
-    assert compared(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
+    assert compare_choices(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
     small = bare.with_extras(comet=1e-4 * np.asarray(bare.extras["comet"]))
-    assert compared(small, [0, 0], [1, 1], "comet").changes == ["comet 0.000025 → 0.000035"]
+    assert compare_choices(small, [0, 0], [1, 1], "comet").changes == ["comet 0.000025 → 0.000035"]
     with raises(DataError, "missing-references", parameter="references"):
-        compared(bare, [0, 0], [1, 1], "ter")
+        compare_choices(bare, [0, 0], [1, 1], "ter")

@@ -9,7 +9,7 @@ import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, corpus_score, from_lists
-from bpa_ppl.metrics.gains import gains, statistics
+from bpa_ppl.metrics.gains import count_statistics, gains
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.ter_bleu import TERAndBLEU
 
@@ -31,7 +31,7 @@ def lists(request: pytest.FixtureRequest) -> NBest:
 
 
 def test_counts_and_gains_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
-    counts, result = statistics(lists, "bleu"), gains(lists, "bleu")
+    counts, result = count_statistics(lists, "bleu"), gains(lists, "bleu")
     scorer = metrics.BLEU(tokenize="none", force=True)
     for s, refs in enumerate(lists.references or ()):
         for row in range(*lists.rows(s).indices(len(result))):

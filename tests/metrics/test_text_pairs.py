@@ -11,7 +11,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from support.raising import raises
 
 from bpa_ppl import UsageError, read_nbest
-from bpa_ppl.metrics.pairwise import TIE, pairs_of
+from bpa_ppl.metrics.pairwise import TIE, make_pairs
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")
 
@@ -49,7 +49,7 @@ def test_scores_and_best_text_agree_with_the_original(
     rng = np.random.default_rng(7)
     for texts in text_lists:
         expected = np.array([[SCORES[metric](text, ref) for ref in texts] for text in texts])
-        pairs = pairs_of(texts, metric)
+        pairs = make_pairs(texts, metric)
         rows, columns = np.array([5, 0, 3, 1]), np.arange(len(texts))
         result = pairs.scores(rows, columns[::-1])
         np.testing.assert_allclose(result, expected[rows, ::-1], atol=1e-9)
@@ -66,12 +66,12 @@ def test_scores_and_best_text_agree_with_the_original(
 def test_ties_are_broken_by_probability_then_position(metric: str) -> None:
     # A single probable text is the best; two mirrored texts are equally good.
     texts = ["x y", "a b", "b a", "z"]
-    assert pairs_of(texts, metric).best(np.array([0.0, 0.5, 0.5, 0.0]))[0] == 1
-    assert pairs_of(texts, metric).best(np.array([0.0, 0.25, 0.25, 0.5]))[0] == 3
+    assert make_pairs(texts, metric).best(np.array([0.0, 0.5, 0.5, 0.0]))[0] == 1
+    assert make_pairs(texts, metric).best(np.array([0.0, 0.25, 0.25, 0.5]))[0] == 3
     expected = (1, 50.0) if metric in ("bleu", "chrf") else (0, -50.0)
-    assert pairs_of(["", "a"], metric).best(np.array([0.5, 0.5])) == expected
+    assert make_pairs(["", "a"], metric).best(np.array([0.5, 0.5])) == expected
 
 
 def test_rejects_unknown_metric() -> None:
     with raises(UsageError, "unknown-name", parameter="metric"):
-        pairs_of(["a"], "comet")
+        make_pairs(["a"], "comet")

@@ -8,7 +8,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.metrics.gains import gains, resolve, statistics
+from bpa_ppl.metrics.gains import count_statistics, gains, resolve
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.wer import CER, WER
 
@@ -46,7 +46,7 @@ FEW = from_lists(
 
 @pytest.mark.parametrize("name", METRICS)
 def test_scores_agree_with_jiwer(name: str) -> None:
-    counts, score = statistics(LISTS, name), METRICS[name]
+    counts, score = count_statistics(LISTS, name), METRICS[name]
     references = [refs[0] for refs in LISTS.references or ()]
     rng = np.random.default_rng(2)
     for _ in range(10):
@@ -78,7 +78,7 @@ def test_case_counts_unless_it_is_ignored() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_several_references_are_refused(metric: str) -> None:
     several = FEW.with_references([("a", "b"), ("c", "d")])
-    for function in (gains, oracles, statistics):
+    for function in (gains, oracles, count_statistics):
         with raises(DataError, "not-supported", parameter="references", match="2 references"):
             function(several, metric)
 

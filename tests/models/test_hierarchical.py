@@ -16,7 +16,7 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays
-from bpa_ppl.metrics.column import column_of
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.models.hierarchical import hierarchical
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import log_linear
@@ -48,7 +48,7 @@ def pairs(count: int, seed: int = 0, domains: Any = WEIGHTS) -> NBest:
 def accuracy(posterior: Any, lists: NBest) -> float:
     """Return the share of right choices."""
     choice = bpa.rerank(lists, posterior, unchecked=True).choice
-    return float(column_of(lists, "gain")[lists.offsets[:-1] + choice].mean())
+    return float(read_column(lists, "gain")[lists.offsets[:-1] + choice].mean())
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     for name, seed in (("judged", 0), ("new", 1)):
         lists = pairs(12, seed)
-        gain = column_of(lists, "gain")[:, None]
+        gain = read_column(lists, "gain")[:, None]
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
     adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
     nuts = ("--sampler", "nuts", "--draws", 50, "--chains", 2)

@@ -14,7 +14,7 @@ from bpa_ppl import UsageError
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.models.priors.sparse import Horseshoe
-from bpa_ppl.sampling.target import Target, constrained, potential
+from bpa_ppl.sampling.target import Target, constrain, potential
 from bpa_ppl.weights import Match, match
 
 #: A dense weight and three sparse ones.
@@ -47,7 +47,7 @@ def test_horseshoe_density_agrees_with_scipy() -> None:
     expected += reference_model.log_likelihood(lists, np.zeros(5, int), weights).sum()
     with jax.enable_x64(True):
         assert float(-potential(target, z)) == pytest.approx(expected, abs=1e-4)
-        np.testing.assert_allclose(constrained(target, z)["weights"], weights)
+        np.testing.assert_allclose(constrain(target, z)["weights"], weights)
 
 
 def test_all_shifts_are_sparse_if_all_weights_are_canonical() -> None:

@@ -23,8 +23,8 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.risk import Risk
-from bpa_ppl.models.lists import Lists, in_order, tabulate
-from bpa_ppl.nbest import deviation_within
+from bpa_ppl.models.lists import Lists, find_order, tabulate
+from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.observations import observe
 from bpa_ppl.weights import match
@@ -100,7 +100,7 @@ def evaluate_likelihood(
     prepared, observing = likelihood.prepare(table)
     (_, each), gradient = compiled_log_likelihood(observing)(weights, prepared)
     empty = np.asarray(each)[np.asarray(prepared.sentence) < 0]
-    return np.asarray(each)[in_order(prepared)], empty, np.asarray(gradient)
+    return np.asarray(each)[find_order(prepared)], empty, np.asarray(gradient)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
 
 
 def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
-    spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
+    spread = measure_deviation(lists_with_gain_column, lists_with_gain_column.extras["quality"])
     per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
     for name, (setting, value) in per_unit.items():
         posterior = adapt(

@@ -12,7 +12,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
 from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.lists import Lists, in_order, tabulate
+from bpa_ppl.models.lists import Lists, find_order, tabulate
 from bpa_ppl.weights import match
 
 CANONICAL = {"A": 0.3, "B": -0.2}
@@ -53,7 +53,7 @@ def test_rows_have_the_probabilities_of_their_candidates() -> None:
     pool = from_lists(texts, features, ["LM0", "WP0"])
     matched = match({"LM0": 0.1, "WP0": 0.7}, pool, fixed=["WP0"])
     data = tabulate(pool, matched, oracle)
-    order, rows = in_order(data), np.arange(max(sizes))
+    order, rows = find_order(data), np.arange(max(sizes))
     of_rows = jax.vmap(log_prob, in_axes=(None, None, 0))
     log_p = np.asarray(of_rows(data, np.array([0.4]), np.tile(rows[:, None], len(data.oracle))))
     candidates = [

@@ -14,7 +14,7 @@ from support.reference_model import Array
 
 from bpa_ppl import NBest, adapt, as_draws, from_lists
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.lists import PADDING, Lists, in_order, tabulate
+from bpa_ppl.models.lists import PADDING, Lists, find_order, tabulate
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -100,7 +100,7 @@ def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) 
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):
         each, slope = (np.asarray(f(weights)) for f in (log_likelihood, jacobian))
         expected, gradient = by_hand(lists, gain, weights, exponent, unit)
-        order = in_order(prepared)
+        order = find_order(prepared)
         np.testing.assert_allclose(each[order], expected, rtol=2e-5, atol=2e-5)
         np.testing.assert_allclose(slope[order], gradient, rtol=1e-4, atol=1e-4)
         padding = np.asarray(prepared.sentence) < 0
@@ -117,7 +117,7 @@ def test_tied_best_candidates_change_nothing() -> None:
         np.add.reduceat(gain == best, lists.offsets[:-1]), lists.sizes
     )
     prepared, log_likelihood = tabulated(lists, gain, Pairs(), share=share)
-    each = np.asarray(log_likelihood(WEIGHTS))[in_order(prepared)]
+    each = np.asarray(log_likelihood(WEIGHTS))[find_order(prepared)]
     np.testing.assert_allclose(each, by_hand(lists, gain, WEIGHTS)[0], rtol=2e-5, atol=2e-5)
 
 
@@ -125,7 +125,7 @@ def test_many_draws_together() -> None:
     """On CPUs jaxlib has compiled such sums wrongly for more than 32 draws."""
     lists, gain = made(SIZES, 4)
     prepared, log_likelihood = tabulated(lists, gain, Pairs())
-    order = in_order(prepared)
+    order = find_order(prepared)
     weights = np.random.default_rng(0).normal(size=(40, 2))
     values = jax.jit(jax.vmap(log_likelihood))(weights)
     gradients = jax.jit(jax.vmap(jax.grad(lambda w: log_likelihood(w).sum())))(weights)
@@ -143,7 +143,7 @@ def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
     features[:, 7], gain[:, 7] = [-8.0, 0.0, 0.0], 9.0
     lists = from_lists([[str(i) for i in range(size)]] * count, list(features), NAMES)
     prepared, log_likelihood = tabulated(lists, gain.ravel(), Pairs(), width=width)
-    order = in_order(prepared)
+    order = find_order(prepared)
     each = np.asarray(log_likelihood(WEIGHTS))[order]
     slope = np.asarray(jax.jit(jax.jacobian(log_likelihood))(WEIGHTS))[order]
     for values, expected in zip((each, slope), by_hand(lists, gain.ravel(), WEIGHTS), strict=True):

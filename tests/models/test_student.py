@@ -13,7 +13,7 @@ from support.raising import raises
 from bpa_ppl import Draws, UsageError, from_lists
 from bpa_ppl.models.priors.isotropic import with_shared_scale
 from bpa_ppl.models.priors.prior import Prior, log_density_of_scale
-from bpa_ppl.sampling.prior_choice import correlation_within
+from bpa_ppl.sampling.prior_choice import correlate_within
 
 NAMES = ("a", "b", "c", "d")
 MEAN = np.array([0.3, 0.0, -1.0, 0.5])
@@ -101,7 +101,7 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     features[..., 1] = 3 * features[..., 0] + rng.normal(size=(50, 4))
     features += 100 * rng.normal(size=(50, 1, 3))  # differences between lists do not count
     lists = from_lists([["w", "x", "y", "z"]] * 50, features, NAMES[:3])
-    correlation = correlation_within(lists, NAMES[:2])
+    correlation = correlate_within(lists, NAMES[:2])
     centred = lists.features.reshape(50, 4, 3).astype(np.float64)
     centred -= centred.mean(axis=1, keepdims=True)
     expected = np.corrcoef(centred.reshape(-1, 3)[:, :2].T)[0, 1]

@@ -19,17 +19,17 @@ from bpa_ppl.phrases.instance_weights import (
     MixtureData,
     Phi,
     Variant,
+    collect_data,
+    compute_log_densities,
+    compute_probabilities,
     constrain,
     fit_weights,
-    log_densities,
-    mixture_data,
     on_device,
-    probabilities,
     value_and_gradient,
     variant_named,
     weigh_tables,
 )
-from bpa_ppl.phrases.mixtures import pairs_of_both
+from bpa_ppl.phrases.mixtures import join_pairs
 from bpa_ppl.phrases.tables import PhraseCounts, Side
 
 NAMES = ("one", "two", "three")
@@ -77,7 +77,7 @@ def tables() -> Tables:
 @pytest.fixture(scope="module")
 def data(tables: Tables) -> MixtureData:
     """The estimation of p(t|s) from the tables."""
-    result = mixture_data(*tables, NAMES)
+    result = collect_data(*tables, NAMES)
     assert (result.missing > 1).any()
     assert (result.missing == 1).any()
     assert (result.in_total == 0).any()
@@ -95,7 +95,7 @@ def random_phi(variant: Variant, data: MixtureData) -> Phi:
 def mixture_of(data: MixtureData, variant: Variant, phi: Phi) -> np.ndarray:
     """Return p(x | y; φ) of the queried pairs, without compilation."""
     with on_device(variant.apply(data)) as arrays, jax.disable_jit():
-        return np.asarray(probabilities(arrays, variant, phi))
+        return np.asarray(compute_probabilities(arrays, variant, phi))
 
 
 def densities(
@@ -103,7 +103,9 @@ def densities(
 ) -> np.ndarray:
     """Return (n,) the log density of values z, (n, d)."""
     with on_device(variant.apply(data)) as arrays:
-        density = jax.jit(jax.vmap(lambda one: log_densities(arrays, variant, deviation, one)[0]))
+        density = jax.jit(
+            jax.vmap(lambda one: compute_log_densities(arrays, variant, deviation, one)[0])
+        )
         return np.asarray(density(z))
 
 
@@ -142,7 +144,7 @@ def reference_probabilities(tables: Tables, side: Side, variant: Variant, phi: P
 
 @pytest.mark.parametrize("side", ["target", "source"])
 def test_probabilities_agree_with_equations(tables: Tables, side: Side) -> None:
-    data = mixture_data(*tables, NAMES, side)
+    data = collect_data(*tables, NAMES, side)
     for variant in VARIANTS:
         phi = random_phi(variant, data)
         result = mixture_of(data, variant, phi)
@@ -157,7 +159,7 @@ def test_doubtful_fits_are_reported() -> None:
     inside, dev = PhraseCounts.of(["s"], ["c"], [1]), PhraseCounts.of(["s"], ["a"], [5])
     outside = PhraseCounts.of(["s", "s"], ["a", "b"], [1, 1])
     features = np.array([[0.01], [-0.01]], np.float32)
-    data, variant = mixture_data(inside, outside, dev, features, ("one",)), Variant("map")
+    data, variant = collect_data(inside, outside, dev, features, ("one",)), Variant("map")
     with capture_notes() as notes:
         fitted = fit_weights(data, variant)
     assert ["without a prior" in notes[0].message, "doubtful" in notes[1].message] == [True, True]
@@ -188,9 +190,9 @@ def test_rejects_invalid_input(tables: Tables) -> None:
     with raises(UsageError, "unknown-name", parameter="mixture"):
         variant_named("weighted", "log-linear")
     with raises(DataError, "bad-number"):
-        mixture_data(inside, outside, dev, features * np.float32(np.nan), NAMES)
+        collect_data(inside, outside, dev, features * np.float32(np.nan), NAMES)
     for other in (PhraseCounts.of([], [], []), PhraseCounts.of(["x"], ["y"], [1])):
-        unrelated = mixture_data(inside, outside, other, features, NAMES)
+        unrelated = collect_data(inside, outside, other, features, NAMES)
         with raises(DataError, "mismatch"):
             fit_weights(unrelated, variant_named("weighted"))
     with raises(UsageError, "conflict", parameter="dev"):
@@ -200,12 +202,12 @@ def test_rejects_invalid_input(tables: Tables) -> None:
 def test_weigh_computes_both_directions(tables: Tables) -> None:
     table, fits = weigh_tables(*tables, NAMES, **NARROW)
     small_batches, _ = weigh_tables(*tables, NAMES, **NARROW, batch=60)
-    pairs = pairs_of_both(*tables[:2])
+    pairs = join_pairs(*tables[:2])
     assert len(table) == len(pairs) > 60
     sides: dict[str, Side] = {"direct": "target", "inverse": "source"}
-    rows = table.rows_of(tables[2])
+    rows = table.find_rows(tables[2])
     for name, side in sides.items():
-        data = mixture_data(*tables, NAMES, side)
+        data = collect_data(*tables, NAMES, side)
         fitted, column = fits[name], table.columns[name]
         expected = reference_probabilities(tables, side, fitted.variant, fitted.phi)
         assert column[rows[rows >= 0]] == pytest.approx(np.array(expected)[rows >= 0])
@@ -218,7 +220,7 @@ def test_weigh_computes_both_directions(tables: Tables) -> None:
 
 
 def test_density_agrees_with_scipy_and_the_fit_is_its_mode(tables: Tables) -> None:
-    variant, data = variant_named("weighted"), mixture_data(*tables, NAMES)
+    variant, data = variant_named("weighted"), collect_data(*tables, NAMES)
     points = np.random.default_rng(1).normal(size=(3, 5))
     expected = []
     for z in points:  # log β and log γ ~ N(0, 2²), weights ~ N(0, 1.2²)

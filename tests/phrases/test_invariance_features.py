@@ -13,7 +13,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, add_features, from_lists
-from bpa_ppl.features.recipe import source_records, sources_from_records
+from bpa_ppl.features.recipe import record_sources, restore_sources
 from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.posterior.record import SourceRecord
@@ -155,8 +155,8 @@ def test_order_of_columns_and_of_the_entropy(lists: NBest, tmp_path: Path) -> No
 def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, tmp_path: Path) -> None:
     source = Invariance(subdomains=subdomains(tmp_path / "z.parquet"))
     # A posterior records it as JSON.
-    stored = msgspec.json.encode(source_records([source], [()]))
-    (again,) = sources_from_records(msgspec.json.decode(stored, type=list[SourceRecord]), {})
+    stored = msgspec.json.encode(record_sources([source], [()]))
+    (again,) = restore_sources(msgspec.json.decode(stored, type=list[SourceRecord]), {})
     assert again == source
     whole: Any = source.columns(lists)
     compute = again.opened()

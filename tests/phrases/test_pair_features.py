@@ -178,14 +178,14 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
     shared = [(s, t) for s, t in names if int(t[1:]) // 30 % 3 == 0 and int(s[1:]) < 20]
     others = [(f"s{n}", "other") for n in range(20, 29)]
     inside = PhraseCounts.of(*zip(*shared, *others, strict=True), np.ones(len(shared) + 9))
-    common = inside.rows_of(outside) >= 0
+    common = inside.find_rows(outside) >= 0
     features = np.column_stack([common + rng.normal(0, 0.4, 300), rng.normal(size=300)])
     return outside, inside, features.astype(np.float32)
 
 
 def test_svm_separates_pairs_of_both_tables_from_the_negatives() -> None:
     outside, inside, features = svm_case()
-    common = inside.rows_of(outside) >= 0
+    common = inside.find_rows(outside) >= 0
     default, other = (
         svm_feature(outside, inside, features, **options)
         for options in ({}, {"negatives": "source"})

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> str:
     by_text = {t: n for n, t in enumerate(["le", "chat", "le chat", "noir"])}
     order = [by_text[t] for t in PAIRS.texts("source").to_pylist()]
     columns = {"direct": DIRECT[order], "inverse": INVERSE[order]}
-    write_table(PhraseTable.on(PAIRS, columns), tmp_path / "t.parquet")
+    write_table(PhraseTable.from_pairs(PAIRS, columns), tmp_path / "t.parquet")
     return str(tmp_path / "t.parquet")
 
 
@@ -141,6 +141,6 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_without_the_columns(lists: NBest, tmp_path: Path) -> None:
-    write_table(PhraseTable.on(PAIRS, {"score": DIRECT}), tmp_path / "t.parquet")
+    write_table(PhraseTable.from_pairs(PAIRS, {"score": DIRECT}), tmp_path / "t.parquet")
     with raises(DataError, "missing-column", parameter="table"):
         add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))

@@ -13,11 +13,11 @@ from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl.phrases.mixtures import (
     DIRECTIONS,
     METHODS,
-    counts_of,
-    evaluated,
+    align_counts,
+    evaluate,
     fit,
     mix,
-    parameter_of,
+    parameter_name,
 )
 from bpa_ppl.phrases.tables import PhraseCounts, Side
 
@@ -53,7 +53,7 @@ def reference_probability(
 @pytest.mark.parametrize("method", METHODS)
 def test_probabilities_agree_with_formulas(method: str) -> None:
     inner, outer = random_table(1), random_table(2)
-    value = 0.3 if parameter_of(method) else None
+    value = 0.3 if parameter_name(method) else None
     mixed, fits = mix(inner, outer, method=method, value=value)
     assert fits == ()
     pairs = pairs_of(mixed)
@@ -68,22 +68,22 @@ def test_log_linear_table_has_columns_of_both() -> None:
     mixed, fits = mix(inner, outer, random_table(3), "log-linear")
     assert list(mixed.columns) == ["direct.in", "direct.out", "inverse.in", "inverse.out"]
     assert fits == ()
-    rows = mixed.rows_of(inner)
+    rows = mixed.find_rows(inner)
     expected = inner.count / inner.target_count[inner.target]
     np.testing.assert_allclose(mixed.columns["inverse.in"][rows], expected)
     assert np.count_nonzero(mixed.columns["inverse.in"]) == len(inner)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("method", list(filter(parameter_of, METHODS)))
+@pytest.mark.parametrize("method", list(filter(parameter_name, METHODS)))
 def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
     dev = random_table(3)
-    counts = counts_of(random_table(1), random_table(2), dev, side)
+    counts = align_counts(random_table(1), random_table(2), dev, side)
     result = fit(method, counts, dev.count, side)
 
     def cost(x: np.ndarray) -> float:
-        value = float(expit(x[0]) if parameter_of(method) == "alpha" else np.exp(x[0]))
-        return -evaluated(method, value, counts, dev.count, side).log_likelihood
+        value = float(expit(x[0]) if parameter_name(method) == "alpha" else np.exp(x[0]))
+        return -evaluate(method, value, counts, dev.count, side).log_likelihood
 
     others = [minimize(cost, [start], method="Nelder-Mead").fun for start in (-3, 0, 3)]
     assert -result.log_likelihood <= min(others) + 1e-9
@@ -92,8 +92,8 @@ def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
 def test_log_likelihood_is_over_supported_pairs() -> None:
     inner, outer = PhraseCounts.of("ab", "xy", [1, 1]), PhraseCounts.of("aa", "xy", [1, 3])
     dev = PhraseCounts.of("aac", "xyz", [2, 1, 1])
-    counts = counts_of(inner, outer, dev, "target")
-    result = evaluated("linear", 0.5, counts, dev.count, "target")
+    counts = align_counts(inner, outer, dev, "target")
+    result = evaluate("linear", 0.5, counts, dev.count, "target")
     assert result.support == 0.75
     assert result.log_likelihood == pytest.approx((2 * np.log(0.625) + np.log(0.375)) / 3)
     assert str(result) == (

@@ -16,7 +16,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, aligned
+from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, align_phrases
 
 LINES = "la ||| the ||| 3\nla ||| it ||| 1\nle chat ||| the cat ||| 2\nle ||| the ||| 2.5\n"
 EXTRACT = "la ||| the ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\nla ||| the ||| 0-0\n"
@@ -54,7 +54,7 @@ def test_best_translations_of_each_source_phrase(count: int) -> None:
     names = [(f"s{n % 7}", f"t{n}") for n in range(60)]
     pairs = PhraseCounts.of(*zip(*names, strict=True), rng.integers(1, 9, 60))
     direct = rng.integers(1, 5, (2, 60)) / 8
-    table = PhraseTable.on(pairs, {"direct.in": direct[0], "direct.out": direct[1]})
+    table = PhraseTable.from_pairs(pairs, {"direct.in": direct[0], "direct.out": direct[1]})
     expected = set()
     for source in range(7):
         rows = [row for row in range(60) if table.source[row] == source]
@@ -68,16 +68,16 @@ def test_best_translations_of_each_source_phrase(count: int) -> None:
 
 def test_tables_are_aligned() -> None:
     other = PhraseCounts.of(["zut", "le", "a"], ["damn", "the", "to"], [7, 8, 9])
-    assert TABLE.rows_of(other).tolist() == [-1, 2, -1]
-    assert PhraseCounts.of([], [], []).rows_of(other).tolist() == [-1, -1, -1]
-    one, two = aligned(TABLE, other)
+    assert TABLE.find_rows(other).tolist() == [-1, 2, -1]
+    assert PhraseCounts.of([], [], []).find_rows(other).tolist() == [-1, -1, -1]
+    one, two = align_phrases(TABLE, other)
     assert one.sources is two.sources
     assert one.sources.to_pylist() == ["a", "la", "le", "le chat", "zut"]
     assert counts_by_pair(one) == counts_by_pair(TABLE)
     assert counts_by_pair(two) == counts_by_pair(other)
     assert one.source_count.tolist() == [0, 4, 2.5, 2, 0]
     assert two.target_count.tolist() == [7, 0, 8, 0, 9]
-    assert one.rows_of(two).tolist() == [-1, 2, -1]
+    assert one.find_rows(two).tolist() == [-1, 2, -1]
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.txt", "t.xz"])
@@ -103,7 +103,7 @@ def test_moses_formats(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["p.parquet", "p.gz", "p"])
 def test_probabilities_round_trip(name: str, tmp_path: Path) -> None:
     columns = {"direct": np.array([0.1, 1 / 3, 1e-9, 1]), "inverse": np.array([1, 0, 0.5, 0.25])}
-    write_table(PhraseTable.on(TABLE, columns), tmp_path / name)
+    write_table(PhraseTable.from_pairs(TABLE, columns), tmp_path / name)
     result = read_table(tmp_path / name)
     assert pairs_of(result) == pairs_of(TABLE)
     assert set(result.columns) == set(columns)
@@ -182,5 +182,5 @@ def test_rejects_tables_that_cannot_be_written(tmp_path: Path) -> None:
         write_counts(TABLE, tmp_path / "absent" / "t.parquet")
     for columns in ({"direct": np.ones(4)}, {"direct.in": np.ones(4), "direct.out": np.ones(4)}):
         with raises(UsageError, "not-supported", parameter="path"):
-            write_table(PhraseTable.on(TABLE, columns), tmp_path / "t.gz")
+            write_table(PhraseTable.from_pairs(TABLE, columns), tmp_path / "t.gz")
     assert not list(tmp_path.iterdir())

@@ -59,7 +59,7 @@ def parameter_tables(
         words = np.repeat(np.arange(n + 1), np.diff(starts)) - 1
         for z in range(k):
             weight_history = [entry.pair_weights(z, given) for entry in result[first : step + 1]]
-            dense[z][words, columns] = lexicons.learned(given, weight_history)
+            dense[z][words, columns] = lexicons.learn(given, weight_history)
         created[f"{predicted}_given"] = dense
     return created
 

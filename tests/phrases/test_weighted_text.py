@@ -9,7 +9,7 @@ import pytest
 
 from bpa_ppl.phrases.subdomain_em import WeightedText, add_shorter_counts, count_ngrams
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import SPECIAL, NumberedText, corpus_of, starts_of
+from bpa_ppl.text.words import SPECIAL, NumberedText, find_starts, join_texts
 
 
 def random_sentences(count: int, seed: int = 0) -> list[list[str]]:
@@ -20,7 +20,7 @@ def random_sentences(count: int, seed: int = 0) -> list[list[str]]:
 
 
 def weighted_text(text: list[list[str]], order: int) -> tuple[NumberedText, WeightedText]:
-    corpus = corpus_of([("text", [text])])
+    corpus = join_texts([("text", [text])])
     numbers = corpus.numbers - np.int32(len(SPECIAL))
     return corpus, WeightedText.of(
         (numbers, corpus.starts), len(corpus.words) - len(SPECIAL), order
@@ -36,7 +36,7 @@ def test_zero_one_weights_equal_kneser_ney_of_selection(order: int) -> None:
     number = {word: n for n, word in enumerate(corpus.words)}
     numbers = np.array([number[word] for sentence in selected for word in sentence], np.int32)
     # The vocabulary is that of all sentences, so that models of different parts are comparable.
-    plain = NgramModel.of_corpus(NumberedText(corpus.words, numbers, starts_of(selected)), order)
+    plain = NgramModel.of_corpus(NumberedText(corpus.words, numbers, find_starts(selected)), order)
     result = grams.log_probabilities(kept.astype(float))
     np.testing.assert_allclose(result, plain.log_probabilities(text), rtol=1e-6)
 

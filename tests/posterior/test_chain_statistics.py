@@ -8,7 +8,15 @@ from arviz_stats.base import array_stats
 from support.external_posterior import autoregressive
 
 from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.posterior.statistics import TAILS, bfmi, ess, mcse, pareto_smoothed, r_hat, tail_shapes
+from bpa_ppl.posterior.statistics import (
+    TAILS,
+    bfmi,
+    ess,
+    estimate_tail_shapes,
+    mcse,
+    r_hat,
+    smooth_log_weights,
+)
 
 
 def test_each_component_has_the_figures_of_arviz() -> None:
@@ -59,7 +67,7 @@ def test_bfmi_is_that_of_arviz() -> None:
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 30.0])
 def test_pareto_smoothing(count: int, scale: float) -> None:
     log_weight = scale * np.random.default_rng(count).normal(size=(2, count // 2))
-    smoothed, k_hat = pareto_smoothed(log_weight)
+    smoothed, k_hat = smooth_log_weights(log_weight)
     expected, expected_k = array_stats.psislw(-log_weight.reshape(-1))
     assert k_hat == expected_k
     np.testing.assert_array_equal(smoothed, expected.reshape(2, -1))
@@ -67,22 +75,24 @@ def test_pareto_smoothing(count: int, scale: float) -> None:
 
 def test_no_tail_is_fitted_to_equal_few_and_zero_weights() -> None:
     for weights in (np.zeros(100), np.arange(24.0)):
-        smoothed, k_hat = pareto_smoothed(weights)
+        smoothed, k_hat = smooth_log_weights(weights)
         assert k_hat == np.inf
         assert len(smoothed) == len(weights)
-    assert pareto_smoothed(np.full(100, -np.inf))[1] == np.inf
+    assert smooth_log_weights(np.full(100, -np.inf))[1] == np.inf
     log_weight = np.random.default_rng(0).normal(size=4000)
     expected = array_stats.psislw(-np.where(np.arange(4000) < 1000, log_weight, -np.inf))[1]
-    assert pareto_smoothed(np.where(np.arange(4000) < 1000, log_weight, -np.inf))[1] == expected
+    assert smooth_log_weights(np.where(np.arange(4000) < 1000, log_weight, -np.inf))[1] == expected
     # 150 weights are fewer than the tail of 189 that k̂ describes; ArviZ calls it short.
     few = np.where(np.arange(4000) < 150, log_weight, -np.inf)
     assert array_stats.psislw(-few)[1] < 0.7
-    assert pareto_smoothed(few)[1] == np.inf
+    assert smooth_log_weights(few)[1] == np.inf
 
 
 def test_tails_of_draws_are_those_of_arviz_where_one_draw_is_far_away() -> None:
     rng = np.random.default_rng(0)
     normal, cauchy = rng.normal(size=(4, 500)), rng.standard_cauchy((4, 500))
-    shapes = tail_shapes(np.stack([normal, cauchy, np.ones((4, 500))], axis=-1), np.ones(3))
+    shapes = estimate_tail_shapes(
+        np.stack([normal, cauchy, np.ones((4, 500))], axis=-1), np.ones(3)
+    )
     assert shapes[[0, 2]].tolist() == [0, 0]
     assert shapes[1] == array_stats.pareto_khat(cauchy, r_eff=1.0, tail="both")

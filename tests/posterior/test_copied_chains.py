@@ -9,7 +9,7 @@ import pytest
 
 from bpa_ppl import check
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.statistics import copied_chains
+from bpa_ppl.posterior.statistics import find_copied_chains
 
 CHAINS, DRAWS = 4, 500
 SHAPE = (CHAINS, DRAWS, 1)
@@ -57,7 +57,7 @@ KINDS = CONTINUOUS | DISCRETE
 def test_no_copies_are_found_where_there_are_none(kind: str) -> None:
     """The rates of 1000 runs are in benchmarks/bench_copies.py."""
     samples = (KINDS[kind](np.random.default_rng(seed)) for seed in range(30))
-    assert not any(copied_chains(sample) for sample in samples)
+    assert not any(find_copied_chains(sample) for sample in samples)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,15 +76,15 @@ def test_every_copy_is_found(kind: str) -> None:
     if kind in CONTINUOUS:
         copies |= {"thinned": first[::3], "in another order": rng.permutation(first)}
     for name, copy in copies.items():
-        assert (0, 3) in copied_chains([first, *between, copy]), name
+        assert (0, 3) in find_copied_chains([first, *between, copy]), name
     joined = np.concatenate([first[: DRAWS // 2]] * 2)
-    assert (3, 3) in copied_chains([first, *between, joined])
+    assert (3, 3) in find_copied_chains([first, *between, joined])
 
 
 def test_chains_that_stay_at_one_value_are_no_copies() -> None:
     rarely = np.random.default_rng(0).random(SHAPE) < 0.01
-    assert copied_chains(rarely.astype(float)) == []
-    assert copied_chains(np.zeros(SHAPE)) == []
+    assert find_copied_chains(rarely.astype(float)) == []
+    assert find_copied_chains(np.zeros(SHAPE)) == []
 
 
 def test_the_check_accepts_a_posterior_of_two_modes() -> None:

@@ -14,7 +14,7 @@ from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, Weights, from_arrays, point_weights, read_weights
-from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, formula, undecided_pairs
+from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, find_undecided, formula
 from bpa_ppl.posterior.record import FeatureScale, RecipeRecord, Record, SourceRecord
 
 NAMES = ("am", "judge b", "length")
@@ -126,10 +126,10 @@ def test_json_has_intervals() -> None:
 
 def test_differences_are_those_of_standardised_weights() -> None:
     draws = posterior_with([1.0, 4.0, 2.0])
-    assert undecided_pairs(draws) == [("am", "judge b")]  # 2, 2, 8
+    assert find_undecided(draws) == [("am", "judge b")]  # 2, 2, 8
     assert describe_undecided(posterior_with([1.0, 1.0, 2.0])) == ""
     raw = Draws(draws.values, NAMES)
-    assert undecided_pairs(raw) == []
+    assert find_undecided(raw) == []
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ from xarray import DataArray, Dataset, DataTree
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import (
-    arviz_data,
-    generation,
-    group_tree,
-    groups_of,
+    arviz_version,
     import_arviz,
+    split_groups,
+    to_arviz_data,
+    to_tree,
 )
 from bpa_ppl.posterior.files import read_draws, read_posterior, write_posterior
 
@@ -208,7 +208,7 @@ def test_a_json_file_of_arrays_is_converted_as_the_error_says(tmp_path: Path) ->
     assert_right(follow(caught.value, samples=json.loads(path.read_text())))
 
 
-@pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 reads CSV files through CmdStanPy")
+@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 reads CSV files through CmdStanPy")
 @pytest.mark.parametrize("head", ["# stan_version_major = 2\n# num_samples = 200\n", ""])
 def test_csv_of_cmdstan_is_converted_as_the_error_says(head: str, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"chain-{chain}.csv") for chain in range(4)]
@@ -294,11 +294,11 @@ def own_posterior() -> Any:
 def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
     """Selecting chains of InferenceData leaves its log prior as it is."""
     whole = own_posterior()
-    tree = group_tree(*groups_of(whole))
+    tree = to_tree(*split_groups(whole))
     kept = ["posterior", "log_likelihood", "sample_stats"]
     selected = {name: node.to_dataset() for name, node in tree.children.items()}
     selected |= {name: selected[name].sel(chain=[0, 1, 3]) for name in kept}
-    data = arviz_data(DataTree.from_dict(selected))
+    data = to_arviz_data(DataTree.from_dict(selected))
     with pytest.warns(BpaWarning, match="log_prior of weights is left out: it has 4 × 300"):
         draws = as_draws(data)
     assert draws.log_prior == {}
@@ -312,4 +312,4 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
         assert "3 chains" in str(check(data))
     selected["log_likelihood"] = tree["log_likelihood"].to_dataset()
     with raises(DataError, "mismatch", match="the same chains and draws in all groups"):
-        as_draws(arviz_data(DataTree.from_dict(selected | {"log_prior": selected["posterior"]})))
+        as_draws(to_arviz_data(DataTree.from_dict(selected | {"log_prior": selected["posterior"]})))

@@ -33,9 +33,9 @@ from bpa_ppl.posterior.adapter import (
     to_arviz,
     to_groups,
 )
-from bpa_ppl.posterior.arviz_functions import group_tree, groups_of, import_arviz
+from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_tree
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import from_bytes, read_draws, sealed, to_bytes, unsealed
+from bpa_ppl.posterior.files import from_bytes, read_draws, seal, to_bytes, unseal
 from bpa_ppl.posterior.record import Record
 
 Q = len(NAMES)
@@ -54,21 +54,21 @@ def small_content() -> bytes:
 
 
 def tree_of(content: bytes) -> xarray.DataTree:
-    return group_tree(*from_bytes(content))
+    return to_tree(*from_bytes(content))
 
 
 def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
     write_posterior(draws_of_all_kinds(), tmp_path / "posterior.nc")
-    assert (tmp_path / "posterior.nc").read_bytes() == sealed(content)
+    assert (tmp_path / "posterior.nc").read_bytes() == seal(content)
     write_posterior(to_arviz(draws_of_all_kinds()), tmp_path / "posterior.nc")
-    assert (tmp_path / "posterior.nc").read_bytes() == sealed(content)
+    assert (tmp_path / "posterior.nc").read_bytes() == seal(content)
 
 
 def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "posterior.nc").write_bytes(sealed(content))
+    (tmp_path / "posterior.nc").write_bytes(seal(content))
     opened = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
     ours = tree_of(content)
-    assert list(groups_of(opened)[0]) == list(ours.children)
+    assert list(split_groups(opened)[0]) == list(ours.children)
     for group, node in ours.children.items():
         assert dataset_of(opened, group).identical(node.to_dataset()), group
         opened[group].close()
@@ -76,22 +76,22 @@ def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
 
 def test_every_flipped_bit_is_detected(small_content: bytes) -> None:
     """In the whole file; the checksum is that of `sha256sum`."""
-    content = sealed(small_content)
+    content = seal(small_content)
     assert content.endswith(hashlib.sha256(small_content).hexdigest().encode())
-    assert unsealed(content) == unsealed(small_content) == small_content
+    assert unseal(content) == unseal(small_content) == small_content
     mark = range(len(small_content), len(small_content) + 8)
     for place, bit in enumerate(np.random.default_rng(1).integers(0, 8, len(content)).tolist()):
         damaged = bytearray(content)
         damaged[place] ^= 1 << bit
         if place in mark:  # a file without a checksum, with unused bytes at its end
-            assert tree_of(unsealed(bytes(damaged))).identical(tree_of(small_content))
+            assert tree_of(unseal(bytes(damaged))).identical(tree_of(small_content))
         else:
             with raises(DataError, "damaged"):
-                unsealed(bytes(damaged))
+                unseal(bytes(damaged))
 
 
 def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "posterior.nc").write_bytes(sealed(content))
+    (tmp_path / "posterior.nc").write_bytes(seal(content))
     with h5py.File(tmp_path / "posterior.nc", "a") as file:
         file.attrs["note"] = "changed on purpose"
     assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
@@ -266,7 +266,7 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
 
 
 def crafted(what: str) -> xarray.DataTree:
-    tree = group_tree(*to_groups(draws_of_all_kinds()))
+    tree = to_tree(*to_groups(draws_of_all_kinds()))
     CRAFTED[what][-1](tree)
     return tree
 
@@ -282,7 +282,7 @@ def test_rejects_inconsistent_groups(what: str) -> None:
 @pytest.mark.parametrize("what", ["schema one", "a weight that is NaN"])
 def test_rejects_inconsistent_files(what: str, tmp_path: Path) -> None:
     code, parameter, _ = CRAFTED[what]
-    (tmp_path / "crafted.nc").write_bytes(to_bytes(*groups_of(crafted(what))))
+    (tmp_path / "crafted.nc").write_bytes(to_bytes(*split_groups(crafted(what))))
     with raises(DataError, code, parameter=parameter, match=r"crafted\.nc: "):
         read_posterior(tmp_path / "crafted.nc")
 

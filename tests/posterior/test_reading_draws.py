@@ -15,7 +15,7 @@ from support.external_posterior import CHAINS, DRAWS, dataset_of, draws_of_all_k
 
 from bpa_ppl import BpaWarning, read_posterior, write_posterior
 from bpa_ppl.posterior.adapter import as_draws, to_arviz, to_groups
-from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
+from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import Record
@@ -89,7 +89,7 @@ def test_reads_what_is_written(what: str, tmp_path: Path) -> None:
     write_posterior(draws, path)
     assert_same(path)
     data = read_posterior(path)
-    for name, node in group_tree(*to_groups(draws)).children.items():
+    for name, node in to_tree(*to_groups(draws)).children.items():
         assert dataset_of(data, name).identical(node.to_dataset()), name
     write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
     assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
@@ -125,7 +125,7 @@ def test_reads_what_arviz_writes(engine: str, weights: str, tmp_path: Path) -> N
         }
     )
     tree.attrs["list"] = "[1, 2]"
-    arviz_data(tree).to_netcdf(str(tmp_path / "theirs.nc"), engine=engine)
+    to_arviz_data(tree).to_netcdf(str(tmp_path / "theirs.nc"), engine=engine)
     assert_same(tmp_path / "theirs.nc")
 
 
@@ -148,7 +148,7 @@ def test_encoded_values_are_left_out_with_a_warning(what: str, tmp_path: Path) -
     write_theirs(tmp_path / "theirs.nc", change(theirs()), encoding)
     with pytest.warns(BpaWarning, match=f"{name} of the group .*posterior is left out"):
         draws = read_draws(tmp_path / "theirs.nc")
-    expected = as_draws(arviz_data(xarray.DataTree.from_dict({"posterior": theirs()})))
+    expected = as_draws(to_arviz_data(xarray.DataTree.from_dict({"posterior": theirs()})))
     np.testing.assert_array_equal(draws.weights, expected.weights)
     assert name not in draws.values
 

@@ -33,8 +33,8 @@ from bpa_ppl.posterior.record import (
     Shift,
     SourceRecord,
     Verdict,
-    attributes,
-    record_of,
+    from_attributes,
+    to_attributes,
 )
 
 LM = SourceRecord(
@@ -66,7 +66,7 @@ FULL = Record(
     observed=Observed(
         kind="preferences",
         sentences=12,
-        metric="mqm",
+        gain="mqm",
         ties="shared",
         signature="case:lc",
         comparisons={"lists": 9, "ties": 0},
@@ -124,7 +124,7 @@ def test_all_fields_have_a_value() -> None:
 def test_records_are_read_back_from_attributes_arviz_data_and_files(
     record: Record, tmp_path: Path
 ) -> None:
-    assert record_of(attributes(record)) == record
+    assert from_attributes(to_attributes(record)) == record
     draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
     assert as_draws(to_arviz(draws)).record == record
     for timed in (True, False):
@@ -145,7 +145,7 @@ def test_numbers_of_numpy_and_tuples_are_written_as_plain_values() -> None:
 
 def test_figures_that_are_not_finite_are_kept() -> None:
     record = Record(figures=Figures(pareto_k=math.inf, newton_decrement=math.nan))
-    read = record_of(attributes(record))
+    read = from_attributes(to_attributes(record))
     assert read.figures.pareto_k == math.inf
     assert math.isnan(read.figures.newton_decrement or 0)
 
@@ -182,16 +182,16 @@ def test_an_attribute_of_another_type_is_named(name: str, value: Any, tmp_path: 
 def test_attributes_of_other_programs_may_have_any_type(name: str, value: Any) -> None:
     if name == "sampling_time":  # of ArviZ's schema
         with raises(DataError, "damaged", parameter="attrs", match=name):
-            record_of({name: value}, foreign=True)
+            from_attributes({name: value}, foreign=True)
     else:
-        record = record_of({name: value}, foreign=True)
+        record = from_attributes({name: value}, foreign=True)
         assert record == Record(others={name: value})
-        assert attributes(record) == {}  # the names are ours in files of ours
+        assert to_attributes(record) == {}  # the names are ours in files of ours
 
 
 def test_attributes_of_other_programs_that_have_our_types_are_read() -> None:
     attrs = {"inference_library": "pymc", "sampling_time": 3, "seed": 1, "created_at": "today"}
-    record = record_of(attrs, foreign=True)
+    record = from_attributes(attrs, foreign=True)
     assert (record.sampler.library, record.sampler.seconds, record.seed) == ("pymc", 3.0, 1)
     assert record.others == {"created_at": "today"}
     assert record.canonical
@@ -215,7 +215,7 @@ def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
     for draws in (as_draws(posterior), read_draws(tmp_path / "posterior.nc")):
         observed = draws.record.observed
         assert (observed.kind, observed.sentences) == (kind, 8 * (kind != "nothing"))
-        assert observed.metric == (None if kind == "preferences" else "ter")
+        assert observed.gain == (None if kind == "preferences" else "ter")
         assert (draws.record.start, draws.record.canonical) == ("none", False)
         assert draws.record.verdict is not None
         assert f"observed  {kind}" in str(draws)

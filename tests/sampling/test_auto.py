@@ -69,7 +69,7 @@ def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
     """And the title of the check says why; NUTS ends where four times as many draws are too few."""
     diagnostics = [["R-hat"], ["bulk ESS", "tail ESS"], ["R-hat"], ["divergences"], ["bulk ESS"]]
     found = iter([*[(names, shortage, None) for names in diagnostics[:failures]], ([], 1.0, None)])
-    monkeypatch.setattr(auto, "failures", lambda target, sampled: next(found))
+    monkeypatch.setattr(auto, "find_failures", lambda target, sampled: next(found))
     options = {"sampler": "auto", "seed": 1, "draws": 100, "chains": 1}
     post = adapt(pool, {"A": 0.1, "B": 0.2}, **options)
     assert post.attrs["chosen"] == chosen

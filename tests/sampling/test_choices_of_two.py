@@ -17,7 +17,7 @@ from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.sampling.observations import default_likelihood
+from bpa_ppl.sampling.observations import choose_likelihood
 from bpa_ppl.sklearn import BayesianRanker
 
 JUDGES = 6
@@ -131,9 +131,9 @@ def test_the_default_likelihood_of_choices_of_two() -> None:
     }
     for expected, cases in likelihoods.items():
         for lists in cases:
-            assert type(default_likelihood(CHOSEN, lists)) is expected
-    assert isinstance(default_likelihood(CHOSEN, pairs, indicators=True), Oracle)
-    assert isinstance(default_likelihood(TER(), pairs), Preference)  # no references
+            assert type(choose_likelihood(CHOSEN, lists)) is expected
+    assert isinstance(choose_likelihood(CHOSEN, pairs, indicators=True), Oracle)
+    assert isinstance(choose_likelihood(TER(), pairs), Preference)  # no references
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")

@@ -42,7 +42,7 @@ def test_evidence_is_the_integral() -> None:
     grid, _ = integrated(log_density, mean, width, points=POINTS)
     exact = logsumexp(log_density(grid)) + np.log((2 * width / (POINTS - 1)) ** 2)
     with jax.enable_x64(True):
-        oracles = replace(reference_model.given(*best), metric="worth")
+        oracles = replace(reference_model.given(*best), gain="worth")
         options = {"likelihood": Margin(gamma=gamma), "gain": oracles}
         options |= {"prior": Isotropic(variance=variance)}
         target = bpa_ppl.log_density(nbest.with_extras(worth=worth.ravel()), CANONICAL, **options)

@@ -37,7 +37,7 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     steps = draws.statistics.get("n_steps")
     assert (steps is not None) == (sampler == "numpyro:HMC")  # else they are unknown
     # The same seed and settings give the same draws, from the record too.
-    again = SAMPLERS.recorded(draws.record.sampler.name, draws.record.sampler.settings)
+    again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)
     assert again == SAMPLERS.resolve(sampler, SETTINGS[sampler])
     assert hash(again) == hash(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
 

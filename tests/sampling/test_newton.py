@@ -14,11 +14,11 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.sampling.newton import (
     MAX_ITERATIONS,
     Point,
+    combine_components,
     laplace_covariance,
     laplace_evidence,
+    make_positive_definite,
     maximise,
-    mixture,
-    positive_definite,
     solve,
 )
 
@@ -167,21 +167,21 @@ def test_a_step_to_where_the_density_is_nan_is_shortened() -> None:
 
 
 def test_a_matrix_becomes_positive_definite() -> None:
-    definite, before = positive_definite(PRECISION)
+    definite, before = make_positive_definite(PRECISION)
     np.testing.assert_allclose(definite, PRECISION)
     assert before
     vectors = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
-    changed, before = positive_definite((vectors * [2.0, -3.0, 1.0]) @ vectors.T)
+    changed, before = make_positive_definite((vectors * [2.0, -3.0, 1.0]) @ vectors.T)
     assert not before
     np.testing.assert_allclose(changed, (vectors * [2.0, 3.0, 1.0]) @ vectors.T, atol=1e-12)
-    singular, before = positive_definite(np.diag([1.0, 0.0]))
+    singular, before = make_positive_definite(np.diag([1.0, 0.0]))
     assert not before
     assert np.linalg.eigvalsh(singular).min() > 0
     units = np.diag([1e9, 1.0, 1e-9])
-    scaled, before = positive_definite(units @ (np.eye(3) + 0.5) @ units)
+    scaled, before = make_positive_definite(units @ (np.eye(3) + 0.5) @ units)
     assert before
     np.testing.assert_allclose(scaled, units @ (np.eye(3) + 0.5) @ units, rtol=1e-9)
-    assert np.isnan(positive_definite(np.diag([np.inf, 1.0]))[0]).all()
+    assert np.isnan(make_positive_definite(np.diag([np.inf, 1.0]))[0]).all()
 
 
 def test_the_evidence_of_a_gaussian_is_exact() -> None:
@@ -198,7 +198,7 @@ def test_the_moments_of_a_mixture_are_those_of_its_draws() -> None:
     roots = RNG.normal(size=(count, size, size))
     covariances = roots @ roots.transpose(0, 2, 1)
     log_p = RNG.normal(size=count)
-    share, mean, covariance = mixture(log_p - 1e4, means, covariances)
+    share, mean, covariance = combine_components(log_p - 1e4, means, covariances)
     np.testing.assert_allclose(share, np.exp(log_p) / np.exp(log_p).sum(), rtol=1e-9)
     np.testing.assert_allclose(mean, (share[:, None] * means).sum(axis=0))
     second = sum(

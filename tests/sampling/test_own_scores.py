@@ -46,7 +46,7 @@ def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
 def test_the_criterion_is_not_a_feature_and_needs_no_references(posterior: Any) -> None:
     draws = as_draws(posterior)
     assert draws.features == ("logprob", "system=ann", "system=bob", "system=eve")
-    assert draws.record.observed.metric == "comet"
+    assert draws.record.observed.gain == "comet"
     assert draws.record.recipe.gain == GainColumn("comet", negative=False)
     expected = oracles(LISTS, "comet")
     assert draws.observed["oracle"].tolist() == expected.index.tolist()

@@ -13,7 +13,7 @@ from bpa_ppl.adapting import build_problem
 from bpa_ppl.experiments.known_targets import KnownTarget, target
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
-from bpa_ppl.sampling.laplace import typical_moments
+from bpa_ppl.sampling.laplace import find_moments
 from bpa_ppl.sampling.mode import mode_of
 
 
@@ -45,7 +45,7 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     def moments(known: KnownTarget) -> tuple[Any, Any]:
         density = build_problem(known.lists, known.weights, **known.options).target
         with jax.enable_x64(True):
-            return typical_moments(density), mode_of(density)
+            return find_moments(density), mode_of(density)
 
     fitted, mode = moments(separable)
     assert fitted is not mode

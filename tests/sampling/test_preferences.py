@@ -13,7 +13,7 @@ from support.reference_model import given
 from support.targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, from_lists, log_density
-from bpa_ppl.diagnostics.raters import raters_of
+from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.rater_agreement import agreement
@@ -149,14 +149,14 @@ def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_
     assert posterior.record.likelihood.settings["slip"] == "raters"
     assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
     assert check(posterior)
-    raters = raters_of(posterior)
+    raters = compare_raters(posterior)
     assert raters is not None
     for name, slip in SLIPS.items():
         _, low, high = raters.slips[name]
         assert low < slip < high
     assert raters.slips["ann"][2] < raters.slips["bob"][1]
     write_posterior(posterior, tmp_path / "p.nc")
-    again = raters_of(read_posterior(tmp_path / "p.nc"))
+    again = compare_raters(read_posterior(tmp_path / "p.nc"))
     assert str(again) == str(raters)
     assert raters.agreement == agreement(judged)
     page = posterior_page(posterior)

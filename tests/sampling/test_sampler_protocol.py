@@ -70,5 +70,5 @@ def test_invalid_settings_are_refused(arguments: dict[str, Any], code: str, para
 
 def test_draws_and_chains_are_those_of_the_sampler() -> None:
     for sampler in ("nuts:warmup=50", Nuts(warmup=50), Nuts(warmup=50, draws=20)):
-        chosen = Arguments(sampler=sampler, draws=20, chains=np.int64(2)).resolved_sampler()
+        chosen = Arguments(sampler=sampler, draws=20, chains=np.int64(2)).resolve_sampler()
         assert chosen == Nuts(warmup=50, draws=20, chains=2)

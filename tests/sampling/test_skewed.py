@@ -11,9 +11,9 @@ from bpa_ppl.sampling.laplace import (
     Proposal,
     Proposals,
     Skewed,
+    choose_directions,
     log_mixture,
-    third_derivative_directions,
-    third_derivatives,
+    solve_third_derivatives,
     with_tuned_mixture,
 )
 from bpa_ppl.sampling.newton import Mode
@@ -76,15 +76,15 @@ def test_partners_are_opposed_and_follow_the_same_distribution() -> None:
 @pytest.mark.parametrize("size", [1, 2, 5, 8])
 def test_all_third_derivatives_follow_from_those_along_directions(size: int) -> None:
     known = symmetric(size, size)
-    along, pairs = third_derivative_directions(size)
+    along, pairs = choose_directions(size)
     bends = np.einsum("va,vb,abc->vc", along, along, known)
-    np.testing.assert_allclose(third_derivatives(bends, pairs), known, atol=1e-12)
+    np.testing.assert_allclose(solve_third_derivatives(bends, pairs), known, atol=1e-12)
 
 
 def test_third_derivatives_with_equal_indices_are_exact_for_many_values() -> None:
     known = symmetric(30, 1)
-    along, pairs = third_derivative_directions(30)
-    found = third_derivatives(np.einsum("va,vb,abc->vc", along, along, known), pairs)
+    along, pairs = choose_directions(30)
+    found = solve_third_derivatives(np.einsum("va,vb,abc->vc", along, along, known), pairs)
     assert pairs == []
     a, b, c = np.indices(found.shape)
     expected = np.where((a == b) | (a == c) | (b == c), known, 0.0)

@@ -187,7 +187,7 @@ def test_failures_are_json(posterior: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def answers(*_: object) -> None:
         raise next(errors)
 
-    monkeypatch.setattr(app, "answers", answers)
+    monkeypatch.setattr(app, "answer_records", answers)
     with client_of(posterior, Limits(), raise_server_exceptions=False) as client:
         responses = [client.post("/rerank", json=GOOD) for _ in range(2)]
     codes = [(response.status_code, response.json()["code"]) for response in responses]

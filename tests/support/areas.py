@@ -26,7 +26,7 @@ import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.features.recipe import absolute, source_records
+from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
@@ -37,20 +37,20 @@ from bpa_ppl.models.lists import tabulate
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.phrases.tables import PhraseCounts
-from bpa_ppl.posterior.arviz_functions import arviz_data
+from bpa_ppl.posterior.arviz_functions import to_arviz_data
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import (
     Observed,
     RecipeRecord,
     Record,
     SamplerRecord,
-    attributes,
-    record_of,
+    from_attributes,
+    to_attributes,
 )
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
 from bpa_ppl.text.arpa import read_arpa
-from bpa_ppl.text.model_files import model_of
+from bpa_ppl.text.model_files import read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match
 from support.attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
@@ -98,7 +98,7 @@ def sample_draws() -> Draws:
         statistics={"accepted": rng.random(size) > 0.5},
         constants={"canonical": np.ones(2), "prior_mean": np.ones(2), "prior_variance": np.ones(2)},
         sentence_ids=np.arange(3),
-        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(metric="ter"), seed=1),
+        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(gain="ter"), seed=1),
     )
 
 
@@ -542,7 +542,7 @@ def phrase_tables(rng: random.Random, folder: Path) -> str:
     path.write_bytes(damaged(rng, rng.choice(_PHRASES)))
     uses: list[Callable[[], Any]] = [
         lambda: write_table(read_table(path), folder / "again.parquet"),
-        lambda: read_counts(path).marginals_of("source", ["un"]),
+        lambda: read_counts(path).find_marginals("source", ["un"]),
     ]
     return verdict(rng.choice(uses), folder)
 
@@ -575,7 +575,7 @@ def language_models(rng: random.Random, folder: Path) -> str:
         )
     (folder / "model").write_bytes(content)
     texts = [["a", "cat"], [], ["<s>", "a\0"]]
-    return verdict(lambda: model_of([folder / "model"]).scored(texts))
+    return verdict(lambda: read_or_train([folder / "model"]).score(texts))
 
 
 _STUDY = b"""sizes = [1, 2]
@@ -705,7 +705,7 @@ def other_posteriors(rng: random.Random, folder: Path) -> str:
     other = data.isel(chain=[0]) if "chain" in data.dims else data
     tree = xarray.DataTree.from_dict({group: data, "log_prior": other})
     odd: list[Any] = [arrays, [arrays], data.to_dict(), None, folder]
-    form = rng.choice([data, xarray.DataTree(data), tree, arviz_data(tree), rng.choice(odd)])
+    form = rng.choice([data, xarray.DataTree(data), tree, to_arviz_data(tree), rng.choice(odd)])
 
     def use() -> None:
         draws = bpa.as_draws(form)
@@ -729,8 +729,8 @@ def recipes(rng: random.Random, folder: Path) -> str:
     name = rng.choice(list(sources))
     (source,) = resolve_sources([FEATURES.resolve(name, sources[name])])
     names = bpa.add_features(sample_lists(), source).feature_names
-    recipe = RecipeRecord(sources=source_records([absolute(source)], [names[2:]]))
-    records = json.loads(json.dumps(attributes(Record(recipe=recipe))["feature_sources"]))
+    recipe = RecipeRecord(sources=record_sources([with_absolute_paths(source)], [names[2:]]))
+    records = json.loads(json.dumps(to_attributes(Record(recipe=recipe))["feature_sources"]))
     deep: Any = 0
     for _ in range(rng.choice((50, 900, 5000))):
         deep = [deep]
@@ -742,7 +742,7 @@ def recipes(rng: random.Random, folder: Path) -> str:
     def use() -> None:
         weights = np.ones((1, 5, len(names)))
         others = {"feature_sources": records}
-        draws = Draws({"weights": weights}, names, record=record_of(others))
+        draws = Draws({"weights": weights}, names, record=from_attributes(others))
         bpa.write_posterior(draws, folder / "posterior.nc")
         bpa.rerank(sample_lists(), read_draws(folder / "posterior.nc"), unchecked=True)
 
@@ -770,7 +770,7 @@ _TABLE_READERS: list[Any] = [
     bpa.read_nbest,
     lambda path: list(bpa.iter_nbest(path, chunk=1)),
     lambda path: read_table(path).columns,
-    lambda path: read_counts(path).marginals_of("source", ["un"]),
+    lambda path: read_counts(path).find_marginals("source", ["un"]),
     Subdomains.load,
 ]
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
-from bpa_ppl.posterior.arviz_functions import arviz_data, group_tree
+from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.groups import labelled_groups
+from bpa_ppl.posterior.groups import label_groups
 from bpa_ppl.posterior.record import Record, SamplerRecord
 from bpa_ppl.weights import Weights
 
@@ -29,7 +29,7 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
 ) -> InferenceData:
     """Return arrays by group and name as ArviZ's data."""
-    return arviz_data(group_tree(labelled_groups(groups, coords, dims), {}))
+    return to_arviz_data(to_tree(label_groups(groups, coords, dims), {}))
 
 
 def dataset_of(data: InferenceData, group: str) -> xarray.Dataset:

@@ -27,9 +27,9 @@ from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, read
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
 from bpa_ppl.formats import moses_blocks
 from bpa_ppl.formats.block import ReadOptions
-from bpa_ppl.formats.builder import _joined
+from bpa_ppl.formats.builder import _join
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
-from bpa_ppl.formats.reading import schema_of
+from bpa_ppl.formats.reading import make_schema
 from support.table_content import bits, table_content
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
@@ -331,9 +331,9 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
 
 
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
-    schema = schema_of(format, ReadOptions(str(path)))
+    schema = make_schema(format, ReadOptions(str(path)))
     file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks))
-    rows = _joined([schema.check(of) for of in format.blocks(file, schema.options)])
+    rows = _join([schema.check(of) for of in format.blocks(file, schema.options)])
     columns = rows._asdict()
     groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
     columns |= {f"{k} {n}": of[n] for k, of in enumerate(groups) for n in of}

@@ -18,7 +18,7 @@ from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import evaluate_text
-from bpa_ppl.text.words import SPECIAL, words_of
+from bpa_ppl.text.words import SPECIAL, split_words
 
 GOLDEN = Path(__file__).parent / "golden"
 TEXT = GOLDEN / "harbour.txt"
@@ -41,7 +41,7 @@ def arpa_ngrams(path: Path) -> Grams:
     """Return log10 p and log10 of the back-off weight of each n-gram of an ARPA file."""
     fields = [line.split("\t") for line in read_lines(path) if "\t" in line]
     return {
-        tuple(words_of(gram)): (float(p), float(rest[0]) if rest else 0.0)
+        tuple(split_words(gram)): (float(p), float(rest[0]) if rest else 0.0)
         for p, gram, *rest in fields
     }
 
@@ -93,7 +93,7 @@ def test_estimates_agree_with_lmplz(order: int) -> None:
 @pytest.mark.parametrize("order", [3, 5])
 def test_scores_agree_with_kenlm_query(order: int) -> None:
     model = NgramModel.train([TEXT], order)
-    sentences = list(map(words_of, TEST_SENTENCES))
+    sentences = list(map(split_words, TEST_SENTENCES))
     result = model.log_probabilities(sentences)
     assert result.dtype == np.float64
     np.testing.assert_allclose(result / np.log(10), TOTALS[order], atol=3e-6)
@@ -107,7 +107,7 @@ def test_real_text_agrees_with_kenlm(order: int, key: str, shared_data: Path) ->
     golden = json.loads((shared_data / "lm" / "golden.json").read_text("utf-8"))
     corpora = shared_data / "phrases" / "corpora"
     model = NgramModel.train([corpora / "captions.train.en.xz"], order)
-    test = list(map(words_of, read_lines(corpora / "captions.test.en.xz")))
+    test = list(map(split_words, read_lines(corpora / "captions.test.en.xz")))
     result = model.log_probabilities(test) / np.log(10)
     np.testing.assert_allclose(result, golden[key]["per_sentence_log10"], atol=1e-4)
     perplexity = evaluate_text(model, [corpora / "captions.test.en.xz"]).perplexity

@@ -11,8 +11,8 @@ from support.raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
-from bpa_ppl.text.words import words_of
+from bpa_ppl.text.model_files import evaluate_text, is_model, read_or_train
+from bpa_ppl.text.words import split_words
 
 GOLDEN = Path(__file__).parent / "golden"
 TEXT, ARPA = GOLDEN / "harbour.txt", GOLDEN / "harbour.o3.arpa.gz"
@@ -28,16 +28,16 @@ def test_models_are_detected_by_content(tmp_path: Path) -> None:
     misnamed = tmp_path / "model.txt"
     misnamed.write_bytes(b"\n" + gzip.decompress(ARPA.read_bytes()))
     assert [is_model(path) for path in (TEXT, ARPA, misnamed, "-")] == [*(False, True, True, False)]
-    read = model_of([misnamed], order=1)
+    read = read_or_train([misnamed], order=1)
     assert read.order == 3
-    learned = model_of([TEXT, TEXT], order=2)
+    learned = read_or_train([TEXT, TEXT], order=2)
     assert isinstance(learned, NgramModel)
     assert learned.order == 2
 
 
 def test_rejects_model_file_with_other_files() -> None:
     with raises(UsageError, "conflict", match=ARPA.name):
-        model_of([TEXT, ARPA])
+        read_or_train([TEXT, ARPA])
 
 
 def test_evaluate_text_of_several_files(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_evaluate_text_of_several_files(tmp_path: Path) -> None:
     for path, lines in zip(paths, (TEST_SENTENCES[:2], TEST_SENTENCES[2:]), strict=True):
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     model = NgramModel.train([TEXT])
-    scores, unknown = model.by_word(list(map(words_of, TEST_SENTENCES)))
+    scores, unknown = model.by_word(list(map(split_words, TEST_SENTENCES)))
     result = evaluate_text(model, paths)
     assert (result.words, result.unknown) == (len(scores) - len(TEST_SENTENCES), 3)
     assert result.perplexity == pytest.approx(np.exp(-scores.mean()))

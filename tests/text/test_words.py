@@ -9,15 +9,15 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.text.words import SPECIAL, corpus_of, sentences_of, words_of
+from bpa_ppl.text.words import SPECIAL, iter_sentences, join_texts, split_words
 
 
 def test_words_are_separated_by_whitespace() -> None:
     # KenLM and Moses do not split at no-break and ideographic spaces.
     words = ["the", "cat", "le", "café", "10\u00a0000", "euros\u3000x"]
-    assert words_of(f"  {words[0]}  {words[1]}\t" + " ".join(words[2:]) + "\r") == words
-    assert words_of(" the  cat\tsat\r") == ["the", "cat", "sat"]
-    assert words_of("  \t ") == words_of("") == []
+    assert split_words(f"  {words[0]}  {words[1]}\t" + " ".join(words[2:]) + "\r") == words
+    assert split_words(" the  cat\tsat\r") == ["the", "cat", "sat"]
+    assert split_words("  \t ") == split_words("") == []
 
 
 def test_several_files_are_concatenated(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_several_files_are_concatenated(tmp_path: Path) -> None:
     first.write_bytes(b"a b\r\n\nb c")
     second.write_bytes(gzip.compress("a café\n".encode()))
     notes: list[str] = []
-    corpus = corpus_of([(str(p), sentences_of(p)) for p in (first, second)], notes.append)
+    corpus = join_texts([(str(p), iter_sentences(p)) for p in (first, second)], notes.append)
     assert corpus.words == [*SPECIAL, "a", "b", "c", "café"]
     words, starts = corpus.sentences
     assert words.tolist() == [3, 4, 4, 5, 3, 6]
@@ -45,4 +45,4 @@ def test_invalid_texts(content: bytes, code: str, line: int | None, tmp_path: Pa
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with raises(DataError, code, line=line, match="a.txt"):
-        corpus_of([("first.txt", [[[], []]]), (str(path), sentences_of(path))])
+        join_texts([("first.txt", [[[], []]]), (str(path), iter_sentences(path))])

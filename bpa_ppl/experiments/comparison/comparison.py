@@ -14,25 +14,25 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.diagnostics.provenance import compare_data
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown
+from bpa_ppl.experiments.comparison.efficiency import Row, format_value, measure_efficiency
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
     Distance,
-    bias_bound,
-    discrepancies,
-    joint_distance,
+    bound_bias,
+    compare_moments,
+    measure_joint_distance,
 )
-from bpa_ppl.experiments.comparison.variables import comparable
-from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
+from bpa_ppl.experiments.comparison.variables import select_comparable
+from bpa_ppl.experiments.estimates import concatenate_runs, largest_r_hat, smallest_ess
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.metrics.gains import one_each, reported_metrics, resolve, statistics
-from bpa_ppl.names import places_of
+from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
+from bpa_ppl.metrics.gains import count_statistics, reported_metrics, resolve, select_choices
+from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.statistics import copied_chains
+from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.
@@ -45,7 +45,7 @@ INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED = "failed"  # it raised an error
 _REFERENCE = "the reference"
 #: Verdicts of samplers that are not ranked by their cost.
-UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
+_UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
 _NOTE = (
     "ESS: effective draws for the posterior mean of the worst variable; interval: of the spread "
@@ -61,7 +61,7 @@ class SamplerResult:
 
     Attributes:
         sampler: its name.
-        efficiency: cost and quality of its draws, with the `COLUMNS` of `efficiency`.
+        efficiency: cost and quality of its draws, with the `COLUMNS` of `measure_efficiency`.
         verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
             error; empty without a reference.
         reason: of the verdict, one sentence.
@@ -69,7 +69,7 @@ class SamplerResult:
             standard deviations; None without a reference, or if the sampler has not converged.
         discrepancies: of each property of each variable from the reference.
         distance: of the joint distributions.
-        downstream: its choices compared with those of the reference, see `changed_choices`.
+        downstream: its choices compared with those of the reference, see `compare_choices`.
         draws: all of its runs as chains.
 
     >>> SamplerResult("nuts", {}, "agrees", bound=0.08).verdict
@@ -89,7 +89,7 @@ class SamplerResult:
     @property
     def ranked(self) -> bool:
         """Whether its cost is comparable: its draws are not known to be of another distribution."""
-        return self.verdict not in UNRANKED
+        return self.verdict not in _UNRANKED
 
     @property
     def agrees(self) -> bool | None:
@@ -134,7 +134,7 @@ class Comparison(Outcome):
         result = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
         return result | {"left_out": list(self.left_out), "samplers": samplers}
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
@@ -145,7 +145,7 @@ class Comparison(Outcome):
                 "ess_per_second_interval",
                 "ess_per_evaluation",
             )
-            cells = [shown(r.efficiency[name]) for name in names]
+            cells = [format_value(r.efficiency[name]) for name in names]
             if not r.ranked and r.efficiency["ess_per_second"] is not None:
                 cells[2] = f"({cells[2]})"
             rows.append((r.sampler, r.verdict, *cells))
@@ -220,7 +220,9 @@ def compare(
     for name, runs in several.items():
         if not runs:
             raise DataError(f"there is no run of {name} to compare", code="no-data")
-    all_runs, left_out = comparable(several, standard_name, var_names, weights=test is not None)
+    all_runs, left_out = select_comparable(
+        several, standard_name, var_names, weights=test is not None
+    )
     references = all_runs.pop(standard_name) if reference is not None else []
     expected = references[0] if references else all_runs[standard_name][0]
     for name, runs in all_runs.items():
@@ -228,7 +230,7 @@ def compare(
             check_same_posterior(name, run, expected)
     truth, description, problem = None, "", ""
     if references:
-        truth = runs_together(references)
+        truth = concatenate_runs(references)
         problem = reference_problem(truth, standard_name)
         sampler = expected.record.sampler
         made_by = sampler.name or sampler.library or standard_name
@@ -236,21 +238,21 @@ def compare(
     standard = rerank(test, expected, unchecked=True).choice if test and references else None
     results = []
     for name, runs in all_runs.items():
-        together = runs_together(runs)
+        together = concatenate_runs(runs)
         draws = together.reordered((truth or expected).features)
-        result = SamplerResult(name, efficiency(runs, draws), draws=draws)
+        result = SamplerResult(name, measure_efficiency(runs, draws), draws=draws)
         if truth is not None:
-            copies = copied_chains([*draws.weights, *truth.weights])
+            copies = find_copied_chains([*draws.weights, *truth.weights])
             if any(i < len(draws.weights) <= j for i, j in copies):
                 same = f"{name} has the draws of the reference, which they cannot be compared with"
                 raise DataError(f"{same}: pass other runs", code="duplicate")
             if problem:
                 result = replace(result, verdict=NOT_CONVERGED, reason=problem)
             else:
-                result = _judged(result, together, truth, seed)
+                result = _judge(result, together, truth, seed)
         if test is not None and standard is not None:
             choice = rerank(test, runs[0], unchecked=True).choice
-            downstream = changed_choices(test, choice, standard, seed=seed)
+            downstream = compare_choices(test, choice, standard, seed=seed)
             result = replace(result, downstream=downstream)
         results.append(result)
     return Comparison(tuple(results), description, left_out, truth)
@@ -278,18 +280,18 @@ def _runs_by_name(posteriors: Any, name: str) -> dict[str, list[Any]]:
     return {str(runs[0]) if runs and isinstance(runs[0], str | Path) else name: runs}
 
 
-def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> SamplerResult:
+def _judge(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> SamplerResult:
     """Return the result with its verdict, and with the differences that it is based on."""
     report = check(together)
     draws = together.reordered(truth.features)
-    properties, distance = discrepancies(draws, truth), joint_distance(draws, truth, seed)
+    properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
     result = replace(result, discrepancies=properties, distance=distance)
     if not report:
         d = max(properties, key=lambda d: abs(d["bias"]))
         status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
         reason = f"{report.failures[0].advice} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
-    bound, weight = bias_bound(draws, truth)
+    bound, weight = bound_bias(draws, truth)
     # Three decimals, rounded up, because it is a bound.
     size = f"{math.ceil(1000 * bound) / 1000:g}"
     if reason := "; ".join(_differences(properties, distance)):
@@ -326,7 +328,7 @@ def _differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]
         )
 
 
-def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) -> dict[str, Any]:
+def compare_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) -> dict[str, Any]:
     """Compare two choices from the same lists.
 
     Args:
@@ -342,7 +344,7 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     >>> from bpa_ppl import from_lists
     >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
     >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
-    >>> result = changed_choices(lists, np.array([0]), np.array([1]))
+    >>> result = compare_choices(lists, np.array([0]), np.array([1]))
     >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
     (1, 'ter', -50.0)
     """
@@ -350,8 +352,10 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     scores: list[ScoreDifference] = []
     if lists.references is not None:
         for metric in (*map(resolve, reported_metrics()), LengthRatio()):
-            a, b = (statistics(one_each(lists, choice), metric) for choice in (ours, theirs))
-            scores.append(score_difference(a, b, metric, probability=PROBABILITY, seed=seed))
+            a, b = (
+                count_statistics(select_choices(lists, choice), metric) for choice in (ours, theirs)
+            )
+            scores.append(compare_scores(a, b, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)
     return {"changed": changed, "sentences": len(lists), "scores": tuple(scores)}
 
@@ -378,14 +382,14 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     if odd := sorted(set(draws.features) ^ set(expected.features)):
         problems = [f"only one of both has the features {', '.join(odd[:_MAX_NAMED])}"]
     else:
-        ours, theirs = (_recorded(one, expected.features) for one in (draws, expected))
+        ours, theirs = (_read_properties(one, expected.features) for one in (draws, expected))
         for what in ours.keys() & theirs.keys():
             value, other = ours[what], theirs[what]
             if not isinstance(value, np.ndarray):
                 problems += [f"its {what} is {value}, not {other}"] if value != other else []
             elif value.shape != other.shape or not np.allclose(value, other, rtol=1e-5, atol=1e-9):
                 problems.append(f"it has other values of {what}")
-    if not problems and (other_data := different_data(draws, expected)):
+    if not problems and (other_data := compare_data(draws, expected)):
         problems = [f"it was made from other {', '.join(other_data)}"]
     if problems:
         raise DataError(
@@ -395,10 +399,10 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
         )
 
 
-def _recorded(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
+def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what draws record of their data and model, for features in this order."""
     record, ids = draws.record, draws.sentence_ids
-    order = places_of(features, draws.features)
+    order = find_positions(features, draws.features)
     count = record.observed.sentences
     if count is None and ids is not None:
         count = len(ids)

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
+from bpa_ppl.experiments.estimates import ess_by_weight, largest_r_hat
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 
 #: Of the intervals of costs.
@@ -48,7 +48,7 @@ COLUMNS = (
 )
 
 
-def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
+def measure_efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     """Return the cost and quality of the runs of a sampler, with `COLUMNS`.
 
     Args:
@@ -58,11 +58,11 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     Raises:
         DataError: if a `sampling_time` is not a number of seconds.
     """
-    markov, per_run = not joint.weighted, tuple(map(cost_of, runs))
+    markov, per_run = not joint.weighted, tuple(map(_measure_cost, runs))
 
     def smallest(method: str) -> float | None:
         """Return the mean over runs of the ESS of the worst weight."""
-        return float(np.mean([ess_of_each(r, method).min() for r in runs])) if markov else None
+        return float(np.mean([ess_by_weight(r, method).min() for r in runs])) if markov else None
 
     rates = [run.statistics.get("acceptance_rate") for run in runs]
     rate, interval = _geometric_mean([run["ess_per_second"] for run in per_run])
@@ -86,7 +86,7 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
     }
 
 
-def cost_of(run: Draws) -> Row:
+def _measure_cost(run: Draws) -> Row:
     """Return the cost of a run, and the effective draws that it bought."""
     seconds, ess = run.record.sampler.seconds, float(ess_of_means(run).min())
     return {
@@ -111,13 +111,13 @@ def ess_of_means(draws: Draws) -> Float64:
     [2.0]
     """
     if not draws.weighted:
-        return ess_of_each(draws, "mean")
+        return ess_by_weight(draws, "mean")
     share, squares = draws.importance, (draws.flat - draws.mean) ** 2
     variance, error = share @ squares, share**2 @ squares
     return np.divide(variance, error, out=np.zeros_like(variance), where=error > 0)
 
 
-def ranking(costs: Mapping[str, Row]) -> list[Row]:
+def rank_samplers(costs: Mapping[str, Row]) -> list[Row]:
     """Rank samplers by effective draws per second, the fastest first.
 
     Args:
@@ -133,7 +133,8 @@ def ranking(costs: Mapping[str, Row]) -> list[Row]:
 
     >>> runs = [{"ess_per_second": 100.0 * k, "ess_per_second_interval": None} for k in (1, 4)]
     >>> slow, fast = (run | {"per_run": [run]} for run in runs)
-    >>> [(r["sampler"], r["place"], r["ratio"]) for r in ranking({"slow": slow, "fast": fast})]
+    >>> ranks = rank_samplers({"slow": slow, "fast": fast})
+    >>> [(rank["sampler"], rank["place"], rank["ratio"]) for rank in ranks]
     [('fast', 1, 1.0), ('slow', 2, 0.25)]
     """
     timed = {name: cost for name, cost in costs.items() if cost["ess_per_second"]}
@@ -171,10 +172,10 @@ def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, Bound
     return float(mean), (float(low), float(high))
 
 
-def shown(value: float | Bounds | None) -> str:
+def format_value(value: float | Bounds | None) -> str:
     """Return a number or an interval for a table.
 
-    >>> shown(12345.6), shown((1204.0, 1800.26)), shown(None)
+    >>> format_value(12345.6), format_value((1204.0, 1800.26)), format_value(None)
     ('12350', '1204–1800', '–')
     """
     if value is None:
@@ -183,14 +184,15 @@ def shown(value: float | Bounds | None) -> str:
     return "–".join(f"{float(f'{number:.4g}'):g}" for number in numbers)
 
 
-def table_of(rows: Sequence[Row], caption: str = "") -> Table:
+def make_table(rows: Sequence[Row], caption: str = "") -> Table:
     """Return a table of rows that all have the same columns; their names become titles.
 
-    >>> table_of([{"sampler": "imh", "ess_per_second": 2.0}]).header
+    >>> make_table([{"sampler": "imh", "ess_per_second": 2.0}]).header
     ['sampler', 'ESS per second']
     """
     cells = [
-        [cell if isinstance(cell, str) else shown(cell) for cell in row.values()] for row in rows
+        [cell if isinstance(cell, str) else format_value(cell) for cell in row.values()]
+        for row in rows
     ]
     names = (name.replace("r_hat", "R-hat").replace("ess", "ESS") for name in rows[0])
     titles = [name.replace("_", " ") for name in names]

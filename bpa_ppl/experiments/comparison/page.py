@@ -11,7 +11,7 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    how_it_was_made,
+    describe_provenance,
     items,
     page,
 )
@@ -21,8 +21,14 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import QUALITY, Row, ranking, shown, table_of
-from bpa_ppl.experiments.comparison.pictures import pictures
+from bpa_ppl.experiments.comparison.efficiency import (
+    QUALITY,
+    Row,
+    format_value,
+    make_table,
+    rank_samplers,
+)
+from bpa_ppl.experiments.comparison.pictures import draw_pictures
 from bpa_ppl.formats.streams import atomic_writers, output_folder
 
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
@@ -53,10 +59,10 @@ _CHOICES_TEXT = (
 
 def _ranks(comparison: Comparison) -> list[Row]:
     """Return the ranks of the samplers that may be ranked."""
-    return ranking({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
+    return rank_samplers({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
 
 
-def comparison_page(
+def render_comparison(
     comparison: Comparison, *, made: Mapping[str, str] | None = None, command: str = ""
 ) -> str:
     """Return a self-contained HTML page about a comparison.
@@ -67,20 +73,20 @@ def comparison_page(
         command: that reproduces it.
     """
     ran = [r for r in comparison.samplers if r.draws is not None]
-    figures = pictures(
+    figures = draw_pictures(
         {r.sampler: r.draws for r in ran if r.draws is not None},
         comparison.truth,
-        [_worst(r) for r in ran],
+        [_find_worst(r) for r in ran],
         _ranks(comparison),
     )
     costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
     tables = [
-        table_of([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
+        make_table([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
         for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost."))
     ]
     sections = [Section("Cost and quality", (_COST_TEXT, *tables))]
     if ranks := _ranks(comparison):
-        sections.insert(0, Section("Ranking", (_RANKING_TEXT, table_of(ranks))))
+        sections.insert(0, Section("Ranking", (_RANKING_TEXT, make_table(ranks))))
     if figures:
         sections.insert(0, Section("In pictures", figures))
     row: Row
@@ -94,18 +100,18 @@ def comparison_page(
             row = {"sampler": result.sampler} | changes
             choices += [row | asdict(one) for one in row.pop("scores")] or [row]
     if distances:
-        distance = table_of(distances, _DISTANCE_CAPTION)
+        distance = make_table(distances, _DISTANCE_CAPTION)
         sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
     if choices:
-        sections.append(Section("Choices", (_CHOICES_TEXT, table_of(choices))))
+        sections.append(Section("Choices", (_CHOICES_TEXT, make_table(choices))))
     if comparison.left_out:
         sections.append(Section("Not compared", [items(comparison.left_out)]))
     rows = {"reference": comparison.reference, **(made or {})}
-    sections.append(how_it_was_made(rows, command))
+    sections.append(describe_provenance(rows, command))
     return page("Samplers compared", _verdict(comparison), sections)
 
 
-def _worst(result: SamplerResult) -> str:
+def _find_worst(result: SamplerResult) -> str:
     """Return the variable that is furthest off; the first one without a reference."""
     rows = result.discrepancies
     if rows:
@@ -134,7 +140,7 @@ def _accuracy(comparison: Comparison) -> Section:
         "errors of both runs. Bias at most: with 95%, of the mean of any variable."
     )
     samplers = comparison.samplers
-    reasons = [(r.sampler, r.verdict, shown(r.bound), r.reason) for r in samplers]
+    reasons = [(r.sampler, r.verdict, format_value(r.bound), r.reason) for r in samplers]
     agree = [result.agrees for result in samplers]
     verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
     rows: list[Row] = []
@@ -142,7 +148,7 @@ def _accuracy(comparison: Comparison) -> Section:
         for d in sorted(result.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]:
             signed = {"bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
             rows.append({"sampler": result.sampler, **d, **signed})
-    worst = table_of(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
+    worst = make_table(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
     return Section("Marginal distributions", [text, verdicts, worst])
 
 
@@ -171,7 +177,7 @@ def write_comparison(
     written = [target / "index.html", target / "comparison.json"]
     text = json.dumps(comparison.as_dict() | {"ranking": _ranks(comparison)}, indent=1, default=str)
     with output_folder(target):
-        html = comparison_page(comparison, made=made, command=command)
+        html = render_comparison(comparison, made=made, command=command)
         with atomic_writers(*written) as (page_file, numbers):
             page_file.write(html)
             numbers.write(text)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy.stats import gaussian_kde
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.pages.plots import Layer, plot, plots, style_of
-from bpa_ppl.experiments.comparison.efficiency import Row, shown
-from bpa_ppl.experiments.estimates import nearly_independent
+from bpa_ppl.diagnostics.pages.plots import Layer, choose_style, plot, plots
+from bpa_ppl.experiments.comparison.efficiency import Row, format_value
+from bpa_ppl.experiments.estimates import select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _COSTS = "Effective draws per second for the mean of the worst variable, with 95
 _TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
 
 
-def pictures(
+def draw_pictures(
     samplers: Mapping[str, Draws], truth: Draws | None, worst: Sequence[str], ranks: Sequence[Row]
 ) -> list[Markup]:
     """Return the figures of a comparison.
@@ -50,11 +50,11 @@ def pictures(
     order = dict.fromkeys([*map(names.index, worst), *range(len(names))])
     chosen = sorted(list(order)[:_MAX_VARIABLES])
     some = f" {len(chosen)} of {len(names)} variables." if len(chosen) < len(names) else ""
-    legend = [(style_of(k), name) for k, name in enumerate(samplers)]
+    legend = [(choose_style(k), name) for k, name in enumerate(samplers)]
     lines = [_densities(samplers, truth, k) for k in chosen]
     result = [plots(lines, f"{_DENSITIES}{some}" if truth else f"Densities.{some}", legend)]
     if truth is not None:
-        curves = ecdf_differences(samplers, truth)
+        curves = compute_ecdf_differences(samplers, truth)
         lines = [plot(names[k], curves[k], y_axis=False) for k in chosen]
         result.append(plots(lines, f"{_ECDFS}{some}", legend))
     if ranks:
@@ -81,11 +81,11 @@ def _densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Ma
         *densities, expected = densities
         densities = [np.minimum(y, _HIGHEST * expected.max()) for y in densities]
         layers.append(Layer(grid, expected, "band", 0 * grid))
-    layers += [Layer(grid, y, style_of(number)) for number, y in enumerate(densities)]
+    layers += [Layer(grid, y, choose_style(number)) for number, y in enumerate(densities)]
     return plot(every[0].features[k], layers, y_axis=False)
 
 
-def ecdf_differences(
+def compute_ecdf_differences(
     samplers: Mapping[str, Draws], truth: Draws, seed: int = 0
 ) -> list[list[Layer]]:
     """Return for each variable a simultaneous band, and the difference of ECDFs of each sampler.
@@ -96,10 +96,10 @@ def ecdf_differences(
     all points, with the probability `PROBABILITY`.
     """
     rng = np.random.default_rng(seed)
-    theirs = nearly_independent(truth, _MOST, rng)
+    theirs = select_independent(truth, _MOST, rng)
     result: list[list[Layer]] = [[] for _ in truth.features]
     for number, draws in enumerate(samplers.values()):
-        ours = nearly_independent(draws, _MOST, rng)
+        ours = select_independent(draws, _MOST, rng)
         n, m = len(ours), len(theirs)
         ranks = np.unique(np.linspace(1, n + m - 1, _GRID).astype(int))
 
@@ -119,7 +119,7 @@ def ecdf_differences(
             x = pooled[order][ranks - 1]
             if number == 0:
                 layers.append(Layer(x, band, "band", -band))
-            layers.append(Layer(x, differences(order < n) / size, style_of(number)))
+            layers.append(Layer(x, differences(order < n) / size, choose_style(number)))
     return result
 
 
@@ -127,9 +127,9 @@ def _costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
     layers = []
     for place, row in enumerate(ranks):
         low, high = row["interval"] or (row["ess_per_second"],) * 2
-        y, style = np.full(2, -float(place)), style_of(names.index(row["sampler"]))
+        y, style = np.full(2, -float(place)), choose_style(names.index(row["sampler"]))
         middle = np.log10(row["ess_per_second"])
-        text = f"{row['sampler']}: {shown(row['ess_per_second'])}"
+        text = f"{row['sampler']}: {format_value(row['ess_per_second'])}"
         layers.append(Layer(np.log10([low, high]), y, style, text=text))
         layers.append(Layer(np.array([middle] * 2), y + np.array([-0.1, 0.1]), style))
     height = 78.0 + 34 * len(ranks)
@@ -144,5 +144,5 @@ def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Markup:
         low, high = truth.interval(0.9)[:, k]
         layers.append(Layer(x, np.full(len(x), high), "band", np.full(len(x), low)))
     chains = draws.weights[:_CHAINS, ::step, k]
-    layers += [Layer(x, chain, f"{style_of(c)} thin") for c, chain in enumerate(chains)]
+    layers += [Layer(x, chain, f"{choose_style(c)} thin") for c, chain in enumerate(chains)]
     return plot(f"{draws.features[k]}, {name}", layers, "draw")

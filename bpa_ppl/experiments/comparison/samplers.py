@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl._runtime.arguments import SEEDS, checked_seed
+from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import build_problem, gain_of
+from bpa_ppl.adapting import build_problem, resolve_gain
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
@@ -28,7 +28,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     reference_problem,
 )
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
-from bpa_ppl.experiments.estimates import runs_together
+from bpa_ppl.experiments.estimates import concatenate_runs
 from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.oracles import Oracles
@@ -38,16 +38,16 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem
-from bpa_ppl.sampling.observations import Compared, default_likelihood
+from bpa_ppl.sampling.observations import Compared, choose_likelihood
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Model,
     Target,
-    constrained,
-    constrained_draws,
+    constrain,
+    constrain_draws,
     evaluate,
-    model_info,
+    inspect_model,
 )
 from bpa_ppl.weights import AnyStart, StartingWeights
 
@@ -113,21 +113,21 @@ def compare_samplers(
     >>> result["imh"].verdict in ("agrees", "inconclusive", "DIFFERS")
     True
     """
-    seed = checked_seed(seed)
-    configured(samplers, runs, settings)
+    seed = check_seed(seed)
+    _configure_samplers(samplers, runs, settings)
     engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
     if twice := elsewhere.keys() & set(samplers):
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     start = StartingWeights.of(weights)
-    goal = gain_of(lists, start, gain)
-    lists = demote_to_extras(lists, goal.columns)
-    options |= {"weights": start, "gain": goal}
+    chosen = resolve_gain(lists, start, gain)
+    lists = demote_to_extras(lists, chosen.columns)
+    options |= {"weights": start, "gain": chosen}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
-        options["likelihood"] = default_likelihood(
-            goal,
+        options["likelihood"] = choose_likelihood(
+            chosen,
             lists,
             indicators=has_indicators(options.get("categorical"), options.get("add")),
         )
@@ -212,8 +212,8 @@ def run_samplers(
     Raises:
         UsageError: if there is nothing to run, or a setting is invalid.
     """
-    seed = checked_seed(seed)
-    chosen = configured(samplers, runs, settings)
+    seed = check_seed(seed)
+    chosen = _configure_samplers(samplers, runs, settings)
     result: dict[str, Runs] = {name: [] for name in chosen}
     rng = np.random.default_rng(seed)
     names = list(chosen)
@@ -229,7 +229,7 @@ def run_samplers(
             number = (seed + max(turn - 1, 0)) % SEEDS
             try:
                 run = problem.sample(chosen[name], seed=number, extra=extra, clock=clock)
-                runs_together([*kept, run])  # refuses draws that cannot be compared
+                concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:
                     raise
@@ -241,7 +241,7 @@ def run_samplers(
     return result
 
 
-def configured(
+def _configure_samplers(
     samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, Sampler]:
     """Return the samplers with their settings, by name.
@@ -315,7 +315,7 @@ def calibrate_sampler(
         name = LIKELIHOODS.name_of(resolved)
         message = f"oracles cannot be simulated from {name}: choose oracle or preference"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    seed, first = checked_seed(seed), np.zeros(len(lists), np.int64)
+    seed, first = check_seed(seed), np.zeros(len(lists), np.int64)
     simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", "", "")
     problem = build_problem(
         lists,
@@ -334,7 +334,7 @@ def calibrate_sampler(
     with NUMPYRO_LOCK, jax.enable_x64(True):
         labels = _labels(target)
     return calibrate(
-        partial(_replicated, engine, target, seed),
+        partial(_replicate, engine, target, seed),
         [*target.features, *labels, LOG_LIKELIHOOD],
         replications=replications,
         sampler=SAMPLERS.name_of(engine),
@@ -344,19 +344,19 @@ def calibrate_sampler(
     )
 
 
-def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
+def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
         names = _parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
-        truth, oracle, likelihood = simulated(target, names, key)
+        truth, oracle, likelihood = simulate(target, names, key)
         target = replace(target, lists=target.lists._replace(oracle=oracle), seed=seed + i)
         sampled = engine.sample(target)
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]
-        values = constrained_draws(target, sampled.z)
+        values = constrain_draws(target, sampled.z)
         shape = np.shape(values[WEIGHTS])[:2]
         parts = [np.reshape(values[name], (*shape, -1)) for name in names]
         draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
@@ -365,13 +365,13 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
 
 def _parameters(target: Target) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
-    latent = model_info(target).latent
+    latent = inspect_model(target).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 
 def _labels(target: Target) -> list[str]:
     """Return a name for each component of the parameters other than the weights."""
-    values = constrained(target, target.start)
+    values = constrain(target, target.start)
     return [
         name if np.size(values[name]) == 1 else f"{name}[{k}]"
         for name in _parameters(target)[1:]
@@ -380,7 +380,7 @@ def _labels(target: Target) -> list[str]:
 
 
 @partial(jax.jit, static_argnums=1)
-def simulated(
+def simulate(
     target: Target, names: tuple[str, ...], key: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return parameters from the prior, oracles from the model given them, and log p(A|λ)."""

@@ -13,10 +13,10 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.experiments.estimates import holm, mean_of, nearly_independent, share_of
+from bpa_ppl.experiments.estimates import estimate_mean, estimate_share, holm, select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
-QUANTILES = (0.05, 0.5, 0.95)
+_QUANTILES = (0.05, 0.5, 0.95)
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
 SPLITS = 699
 #: The probability that the bound of the bias holds.
@@ -30,7 +30,7 @@ Row = dict[str, Any]  # by the names of the columns
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of positions of columns
 
 
-def discrepancies(draws: Draws, reference: Draws) -> tuple[Row, ...]:
+def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     """Compare means, standard deviations and quantiles of each weight with a reference.
 
     Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
@@ -48,15 +48,17 @@ def discrepancies(draws: Draws, reference: Draws) -> tuple[Row, ...]:
 
     >>> rng = np.random.default_rng(0)
     >>> reference = Draws({"weights": rng.normal(7.0, 10.0, size=(4, 500, 1))}, ("LM0",))
-    >>> max(abs(row["z"]) for row in discrepancies(reference, reference))
+    >>> max(abs(row["z"]) for row in compare_moments(reference, reference))
     0.0
     >>> shifted = Draws({"weights": reference.weights + 5.0}, ("LM0",))
-    >>> row = discrepancies(shifted, reference)[0]
+    >>> row = compare_moments(shifted, reference)[0]
     >>> row["quantity"], round(row["bias"], 2)
     ('mean', 0.5)
     """
     features = range(len(reference.features))
-    rows, sizes = zip(*(d for k in features for d in _unadjusted(draws, reference, k)), strict=True)
+    rows, sizes = zip(
+        *(d for k in features for d in _compare_weight(draws, reference, k)), strict=True
+    )
     freedom = [_freedom(size) for size in sizes]
     p_values = holm(2 * student.sf(np.abs([row["z"] for row in rows]), freedom)).tolist()
     return tuple(row | {"p_value": p} for row, p in zip(rows, p_values, strict=True))
@@ -71,7 +73,7 @@ def _freedom(size: float) -> float:
     return max(size / 10, 1.0)
 
 
-def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str]:
+def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
     """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
 
     For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
@@ -90,14 +92,14 @@ def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str]:
     >>> def draws(seed, count):
     ...     rng = np.random.default_rng(seed)
     ...     return Draws({"weights": rng.normal(size=(4, count, 2))}, ("LM0", "WP0"))
-    >>> few, many = (bias_bound(draws(1, count), draws(2, 5000))[0] for count in (100, 5000))
+    >>> few, many = (bound_bias(draws(1, count), draws(2, 5000))[0] for count in (100, 5000))
     >>> few > 0.1 > many
     True
     """
     bounds = []
     for k, name in enumerate(reference.features):
         y = reference.weights[..., k]
-        a, b = mean_of(draws, draws.weights[..., k]), mean_of(reference, y)
+        a, b = estimate_mean(draws, draws.weights[..., k]), estimate_mean(reference, y)
         _, sd = _mean_and_sd(reference, y)
         quantile = student.ppf(PROBABILITY, _freedom(min(a.ess, b.ess)))
         value = abs(a.mean - b.mean) / sd + quantile * np.hypot(a.error / sd, b.error / sd)
@@ -105,19 +107,21 @@ def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str]:
     return max(bounds)
 
 
-def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Row, float]]:
+def _compare_weight(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Row, float]]:
     """Yield the discrepancies of one weight, without p-values, each with its smaller ESS."""
     name, x, y = (reference.features[k], draws.weights[..., k], reference.weights[..., k])
     centre, sd = _mean_and_sd(reference, y)
     ours = *_mean_and_sd(draws, x), *_quantiles(draws, x)
     cuts = _quantiles(reference, y)
     estimates = [
-        (mean_of(draws, x), mean_of(reference, y)),
-        (mean_of(draws, (x - centre) ** 2), mean_of(reference, (y - centre) ** 2)),
+        (estimate_mean(draws, x), estimate_mean(reference, y)),
+        (estimate_mean(draws, (x - centre) ** 2), estimate_mean(reference, (y - centre) ** 2)),
     ]
-    for p, cut in zip(QUANTILES, cuts, strict=True):
-        estimates.append((share_of(draws, x <= cut, p), share_of(reference, y <= cut, p)))
-    quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in QUANTILES))
+    for p, cut in zip(_QUANTILES, cuts, strict=True):
+        estimates.append(
+            (estimate_share(draws, x <= cut, p), estimate_share(reference, y <= cut, p))
+        )
+    quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in _QUANTILES))
     theirs = centre, sd, *cuts
     for quantity, value, target, (a, b) in zip(quantities, ours, theirs, estimates, strict=True):
         row = {"variable": name, "quantity": quantity, "value": float(value)}
@@ -134,8 +138,8 @@ def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:
 
 def _quantiles(draws: Draws, values: Float64) -> Float64:
     if not draws.weighted:
-        return np.quantile(values, QUANTILES)
-    return quantiles(values.reshape(-1, 1), QUANTILES, draws.importance)[:, 0]
+        return np.quantile(values, _QUANTILES)
+    return quantiles(values.reshape(-1, 1), _QUANTILES, draws.importance)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class Distance:
     neighbours_p_value: float
 
 
-def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
+def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     """Test whether a sampler and a reference have the same joint distribution.
 
     Both are thinned to nearly independent draws, which can be exchanged if the distributions are
@@ -190,24 +194,24 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     >>> x, y = rng.normal(size=(2, 4, 500, 2))
     >>> correlated = np.stack([x[..., 0], 0.6 * x[..., 0] + 0.8 * x[..., 1]], axis=-1)
     >>> right, wrong, truth = (Draws({"weights": z}, ("LM0", "WP0")) for z in (x, correlated, y))
-    >>> joint_distance(right, truth).p_value > 0.01 > joint_distance(wrong, truth).p_value
-    True
+    >>> [measure_joint_distance(draws, truth).p_value > 0.01 for draws in (right, wrong)]
+    [True, False]
     """
     rng = np.random.default_rng(seed)
-    ours = nearly_independent(draws, _MAX_DRAWS, rng)
-    theirs = nearly_independent(reference, _MAX_REFERENCE_DRAWS, rng)
+    ours = select_independent(draws, _MAX_DRAWS, rng)
+    theirs = select_independent(reference, _MAX_REFERENCE_DRAWS, rng)
     count, values = len(ours), np.concatenate([ours, theirs])
     order = np.arange(len(values))
     # Each row marks the draws of one group: the first those of the sampler, the others a random
     # split. All that follows depends on the pooled draws only, as a permutation test requires.
     splits = np.array([order < count, *(rng.permutation(order) < count for _ in range(SPLITS))])
-    standard = _scaled(values)
+    standard = _standardise(values)
     _, directions = np.linalg.eigh(standard.T @ standard)
-    components = _scaled(standard @ directions[:, ::-1])  # the widest first
+    components = _standardise(standard @ directions[:, ::-1])  # the widest first
     between = cdist(components, components).astype(np.float32)
     distances = _energy_distances(between, splits)
     neighbours = _same_neighbours(between, splits)
-    squares = _scaled(np.minimum(standard**2, 9))
+    squares = _standardise(np.minimum(standard**2, 9))
     tables = {"": standard, "the squares of ": squares, "principal components ": components}
     pairs = [_pairs(standard), _pairs(squares), _pairs_of_components(values.shape[1])]
     moments = zip(
@@ -247,7 +251,7 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     )
 
 
-def _scaled(values: Float64) -> Float64:
+def _standardise(values: Float64) -> Float64:
     """Return centred columns with variance 1, (n, Q); constant columns are 0."""
     centred = values - values.mean(axis=0)
     deviation = centred.std(axis=0)

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import SCHEMA, as_draws, from_groups, to_groups
-from bpa_ppl.posterior.arviz_functions import InferenceData, group_tree, groups_of
+from bpa_ppl.posterior.arviz_functions import InferenceData, split_groups, to_tree
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
 from bpa_ppl.posterior.files import read_groups
-from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, tail_shapes
+from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
 
 _MAX_NAMED = 5  # variables in a sentence
 
@@ -31,7 +31,7 @@ class _Variable(NamedTuple):
     numbered: bool  # cells have no other labels than numbers
 
 
-def comparable(
+def select_comparable(
     posteriors: Mapping[str, Sequence[Any]],
     reference: str,
     var_names: Sequence[str] | None = None,
@@ -58,13 +58,13 @@ def comparable(
         DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`.
     """
-    data = {name: [_opened(run, name) for run in runs] for name, runs in posteriors.items()}
+    data = {name: [_open(run, name) for run in runs] for name, runs in posteriors.items()}
     every = [run for runs in data.values() for run in runs]
     if weights or (var_names is None and any(map(_has_weights, every))):
         return {name: [as_draws(run) for run in runs] for name, runs in data.items()}, ()
     groups = {name: [_groups(run) for run in runs] for name, runs in data.items()}
     tables = {name: [_variables(g, name) for g, _ in runs] for name, runs in groups.items()}
-    names = _common(tables, var_names)
+    names = _find_common(tables, var_names)
     expected = tables[reference][0]
     discrete = [
         v for v in names if any(_is_discrete(t[v]) for runs in tables.values() for t in runs)
@@ -74,7 +74,7 @@ def comparable(
         name: [{k: x for v in names for k, x in _cells(v, t[v], expected[v], name)} for t in runs]
         for name, runs in tables.items()
     }
-    left_out = {"discrete": discrete, **_unsuitable(values, reference)}
+    left_out = {"discrete": discrete, **_find_unsuitable(values, reference)}
     unsuitable = {label for found in left_out.values() for label in found}
     labels = [label for label in values[reference][0] if label not in unsuitable]
     sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
@@ -87,10 +87,10 @@ def comparable(
     return draws, sentences
 
 
-def _opened(data: Any, name: str) -> Draws | InferenceData:
+def _open(data: Any, name: str) -> Draws | InferenceData:
     """Return any form of a posterior as `Draws` or ArviZ's data."""
     if isinstance(data, str | Path):
-        return group_tree(*read_groups(data))
+        return to_tree(*read_groups(data))
     if isinstance(data, dict):
         arrays = {str(key): np.asarray(values) for key, values in data.items()}
         for key, values in arrays.items():
@@ -98,7 +98,7 @@ def _opened(data: Any, name: str) -> Draws | InferenceData:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
                 remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
                 raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
-        return group_tree(labelled_groups({"posterior": arrays}), {})
+        return to_tree(label_groups({"posterior": arrays}), {})
     return data  # type: ignore[no-any-return]
 
 
@@ -107,7 +107,7 @@ def _has_weights(run: Draws | InferenceData) -> bool:
 
 
 def _groups(run: Draws | InferenceData) -> tuple[Mapping[str, Group], Mapping[str, Any]]:
-    return to_groups(run) if isinstance(run, Draws) else groups_of(run)
+    return to_groups(run) if isinstance(run, Draws) else split_groups(run)
 
 
 def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
@@ -144,7 +144,7 @@ def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
     return result
 
 
-def _common(
+def _find_common(
     tables: Mapping[str, Sequence[Mapping[str, _Variable]]], var_names: Sequence[str] | None
 ) -> list[str]:
     """Return the names of the variables to compare, which all posteriors have.
@@ -195,7 +195,7 @@ def _cells(
         yield label, variable.values[..., k].astype(np.float64)
 
 
-def _unsuitable(
+def _find_unsuitable(
     posteriors: Mapping[str, Sequence[Mapping[str, Float64]]], reference: str
 ) -> dict[str, list[str]]:
     """Return the cells that have no comparable means in the reference, by the reason.
@@ -216,7 +216,7 @@ def _unsuitable(
                     )
             continue
         share = np.nan_to_num(min(ess(x), ess(x, "tail"))) / x.size
-        if tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
+        if estimate_tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
             heavy.append(label)
     return {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
 

@@ -50,7 +50,7 @@ class Heuristic(Sampler, frozen=True):
                 prior another δ.
         """
         if target.earlier is not None:
-            return reweighted(target, target.earlier, self.delta)
+            return reweight(target, target.earlier, self.delta)
         canonical = target.match.values[target.match.free]
         length = float(np.abs(canonical).sum())
         if abs(length - 1) > _ROUNDED:
@@ -59,18 +59,18 @@ class Heuristic(Sampler, frozen=True):
                 "perturbed copies 1, as published: normalise the canonical weights to have all on "
                 "one scale"
             )
-        vectors = perturbed(canonical, self.draws, np.random.default_rng(target.seed))
+        vectors = perturb(canonical, self.draws, np.random.default_rng(target.seed))
         target.progress(self.draws, self.draws, "")
-        return weighted_vectors(target, vectors, self.delta)
+        return weight_vectors(target, vectors, self.delta)
 
 
-def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Float64:
+def perturb(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Float64:
     """Return the set S(λ_T), (draws + 1, Q): λ_T, then its perturbed copies.
 
     For s = 1..N_S: copy λ_T, add U(−0.5, 0.5) to component s mod Q, divide by Σ|λ_k|.
 
     >>> rng = np.random.default_rng(0)
-    >>> perturbed([0.5, -0.5], 2, rng).round(2).tolist()
+    >>> perturb([0.5, -0.5], 2, rng).round(2).tolist()
     [[0.5, -0.5], [0.58, -0.42], [0.35, -0.65]]
     """
     weights = np.asarray(canonical, dtype=np.float64)
@@ -81,7 +81,7 @@ def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) ->
     return samples
 
 
-def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
+def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     """Weight vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
 
     Args:
@@ -112,14 +112,14 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     return with_evaluations(sampled)
 
 
-def reweighted(target: Target, earlier: Draws, delta: float) -> Sampled:
+def reweight(target: Target, earlier: Draws, delta: float) -> Sampled:
     """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
 
     The result is that of all lists at once, and takes the time of the new ones (Eq. 11).
 
     Args:
         target: the posterior of the new lists.
-        earlier: from `weighted_vectors` with other lists.
+        earlier: from `weight_vectors` with other lists.
         delta: the leveraging factor δ.
 
     Raises:
@@ -129,9 +129,9 @@ def reweighted(target: Target, earlier: Draws, delta: float) -> Sampled:
     if abs(recorded - delta) > _SAME * delta:
         problem = f"the posterior that is the prior was weighted with delta={recorded:g}"
         raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
-    sampled = weighted_vectors(target, earlier.flat, delta)
+    sampled = weight_vectors(target, earlier.flat, delta)
     assert sampled.log_likelihood is not None
-    assert earlier.log_density is not None  # `weighted_vectors` records both
+    assert earlier.log_density is not None  # `weight_vectors` records both
     assert earlier.log_weight is not None
     log_p = total(sampled.log_likelihood, earlier.shape)
     lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)

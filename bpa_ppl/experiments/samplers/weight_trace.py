@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.samplers.heuristic import reweighted, weighted_vectors
+from bpa_ppl.experiments.samplers.heuristic import reweight, weight_vectors
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import Sampler
@@ -68,7 +68,7 @@ class WeightTrace(Sampler, frozen=True):
                 is the prior has another δ.
         """
         if target.earlier is not None:
-            return reweighted(target, target.earlier, self.delta)
+            return reweight(target, target.earlier, self.delta)
         if self.visited is None:
             raise UsageError(
                 "weight-trace needs the lists that the canonical weights were tuned on, or the "
@@ -84,7 +84,7 @@ class WeightTrace(Sampler, frozen=True):
                 f"feature, not {vectors.shape}",
                 parameter="visited",
             )
-        result = weighted_vectors(target, vectors, self.delta)
+        result = weight_vectors(target, vectors, self.delta)
         target.progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
         return result
 

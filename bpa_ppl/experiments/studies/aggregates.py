@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
-from bpa_ppl.experiments.studies.results import KEYS, counts_of, detail_names, metrics_of
-from bpa_ppl.metrics.bootstrap import replicates, resamples
-from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.experiments.studies.results import KEYS, detail_names, list_metrics, read_counts
+from bpa_ppl.metrics.bootstrap import draw_resamples, score_resamples
+from bpa_ppl.metrics.gains import resolve_without_lists
 
 #: A row of a table, by the names of the columns.
 Row = dict[str, Any]
 #: Columns that say where a method was run; its draws of A make one point of a curve.
-CONDITION = tuple(name for name in KEYS if name != "draw")
+_CONDITION = tuple(name for name in KEYS if name != "draw")
 #: The detail with the ratio of the words of choices and references.
 LENGTH = "length_ratio"
 #: Stages in which a method learns from A; the others apply what was learned.
@@ -55,23 +55,23 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
     points: list[Row] = []
     differences: list[Row] = []
     groups: dict[tuple[str, int], dict[tuple[str, str], list[int]]] = {}
-    for number, row in enumerate(results.select(CONDITION).to_pylist()):
+    for number, row in enumerate(results.select(_CONDITION).to_pylist()):
         of_size = groups.setdefault((row["domain"], row["size"]), {})
         of_size.setdefault((row["method"], row["setting"]), []).append(number)
-    for metric in metrics_of(results):
-        config = by_name(metric)
+    for metric in list_metrics(results):
+        config = resolve_without_lists(metric)
         for (domain, size), of_size in groups.items():
             shared, plain = None, {}
             for (method, setting), rows in of_size.items():
-                counts = counts_of(results, rows, metric)  # (draws, sentences, S)
-                shared = shared or resamples(samples, counts.shape[1], len(rows))
-                both, of_sentences, of_draws = replicates(counts, config, shared)
+                counts = read_counts(results, rows, metric)  # (draws, sentences, S)
+                shared = shared or draw_resamples(samples, counts.shape[1], len(rows))
+                both, of_sentences, of_draws = score_resamples(counts, config, shared)
                 values = config.value(counts.sum(axis=1))
                 verdicts = [results["verdict"][number].as_py() for number in rows]
                 passed = [verdict == "passed" for verdict in verdicts]
                 low, high = np.percentile(both, _INTERVAL).tolist()
                 point = {
-                    **dict(zip(CONDITION, (domain, size, method, setting), strict=True)),
+                    **dict(zip(_CONDITION, (domain, size, method, setting), strict=True)),
                     "metric": metric,
                     "draws": len(values),
                     "mean": float(values.mean()),
@@ -104,7 +104,7 @@ def _differences(scores: Mapping[str, tuple[float, Float64]]) -> list[Row]:
     return [{**row, "adjusted": p} for row, p in zip(result, adjusted, strict=True)]
 
 
-def median_seconds(seconds: pa.Table) -> list[Row]:
+def average_seconds(seconds: pa.Table) -> list[Row]:
     """Return the median seconds of each method over the draws of A.
 
     Args:
@@ -122,14 +122,14 @@ def median_seconds(seconds: pa.Table) -> list[Row]:
     groups: dict[tuple[Any, ...], list[list[float]]] = {}
     for (domain, size, _, method, setting), pair in totals.items():
         groups.setdefault((domain, size, method, setting), []).append(pair)
-    columns = (*CONDITION, "learning", "all")
+    columns = (*_CONDITION, "learning", "all")
     return [
         dict(zip(columns, (*key, *np.median(pairs, axis=0).tolist()), strict=True))
         for key, pairs in groups.items()
     ]
 
 
-def mean_details(results: pa.Table, metric: str) -> list[Row]:
+def average_details(results: pa.Table, metric: str) -> list[Row]:
     """Return a metric with its details, means over draws, of each domain, size and method.
 
     BLEU has the n-gram precisions in percent and three measures of length: `brevity_penalty` and

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
-from bpa_ppl._runtime.messages import has_width, with_spread
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import format_with_spread, has_width
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     NARROW,
@@ -26,29 +26,29 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
-    drawn,
-    how_it_was_made,
+    describe_provenance,
+    draw_outcome,
     page,
     write_page,
 )
-from bpa_ppl.experiments.comparison.efficiency import table_of
+from bpa_ppl.experiments.comparison.efficiency import make_table
 from bpa_ppl.experiments.studies.aggregates import (
     LENGTH,
     Row,
     aggregate,
-    mean_details,
-    median_seconds,
+    average_details,
+    average_seconds,
 )
 from bpa_ppl.experiments.studies.results import (
     detail_names,
-    metrics_of,
+    list_metrics,
     read_json,
     read_results,
     write_rows,
 )
-from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method, named_methods
+from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method, list_methods
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -119,21 +119,21 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         DataError: if there are no results, or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
+    require_one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
     target = Path(folder)
     results, seconds = read_results(target)
-    (points, differences), times = aggregate(results), median_seconds(seconds)
-    metrics = metrics_of(results)
-    details = {name: mean_details(results, name) for name in metrics if detail_names(name)}
-    figures = figures_of(points, times, metrics)
+    (points, differences), times = aggregate(results), average_seconds(seconds)
+    metrics = list_metrics(results)
+    details = {name: average_details(results, name) for name in metrics if detail_names(name)}
+    figures = draw_figures(points, times, metrics)
     plain = [point for point in points if not point["setting"]]
     names = _distinct(point["method"] for point in plain)
     methods = [one for one in _methods(target) if one.name in names]
     curves = list(_sections(plain, times, metrics, details, figures))
     at = len(metrics)  # the page begins with the curves
-    sections = [*curves[:at], _section_of(methods), *curves[at:], _provenance(target)]
+    sections = [*curves[:at], _describe_methods(methods), *curves[at:], _provenance(target)]
     files = [target / "index.html"]
-    verdict = Verdict(verdict_of(plain, differences, metrics[0], _default_of(methods)))
+    verdict = Verdict(describe_result(plain, differences, metrics[0], _find_default(methods)))
     write_page(page("Learning curves", verdict, sections), files[0])
     numbers = {"points": points, "differences": differences, "median_seconds": times}
     numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
@@ -143,24 +143,24 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     return [*files, *write_figure_files(figures, target, kind)]
 
 
-def _default_of(methods: Iterable[Method]) -> str:
+def _find_default(methods: Iterable[Method]) -> str:
     """Return the method that is the default of `bpa adapt`, or that this runs at most times.
 
     Empty if there is none.
 
-    >>> _default_of(map(named_methods().get, ["mert", "imh", "nuts"]))
+    >>> _find_default(map(list_methods().get, ["mert", "imh", "nuts"]))
     'imh'
     """
-    plain = {m.engine: m.name for m in methods if m == named_methods().get(m.engine)}
+    plain = {m.engine: m.name for m in methods if m == list_methods().get(m.engine)}
     return plain.get(_DEFAULT, plain.get("imh", ""))
 
 
 def _full_name(method: Method) -> str:
     """Return what a method is, in words.
 
-    >>> _full_name(named_methods()["heur-vit"])
+    >>> _full_name(list_methods()["heur-vit"])
     'heuristic sampling (published); the single best pair of weights and candidate decides ...'
-    >>> _full_name(named_methods()["mert"])
+    >>> _full_name(list_methods()["mert"])
     'minimum error rate training; gain bleu'
     """
     if method.kind == CANONICAL:
@@ -185,7 +185,9 @@ def _full_name(method: Method) -> str:
     return "; ".join([*parts, *(f"{name} = {value}" for name, value in settings.items())])
 
 
-def verdict_of(points: Sequence[Row], differences: Sequence[Row], metric: str, default: str) -> str:
+def describe_result(
+    points: Sequence[Row], differences: Sequence[Row], metric: str, default: str
+) -> str:
     """Return the result of a study in one sentence: the best methods, at the largest sizes.
 
     Args:
@@ -196,10 +198,10 @@ def verdict_of(points: Sequence[Row], differences: Sequence[Row], metric: str, d
     """
     domains = _distinct(point["domain"] for point in points)
     parts = [
-        _verdict_of_domain(
-            [p for p in _of(points, metric) if p["domain"] == domain],
-            [d for d in _of(differences, metric) if d["domain"] == domain],
-            by_name(metric),
+        _describe_domain(
+            [p for p in _select(points, metric) if p["domain"] == domain],
+            [d for d in _select(differences, metric) if d["domain"] == domain],
+            resolve_without_lists(metric),
             default,
         )
         for domain in domains[:_DOMAINS]
@@ -209,7 +211,7 @@ def verdict_of(points: Sequence[Row], differences: Sequence[Row], metric: str, d
     return f"Mean {metric.upper()}: {'; '.join(parts)}."
 
 
-def _verdict_of_domain(
+def _describe_domain(
     points: Sequence[Row], differences: Sequence[Row], metric: Metric, default: str
 ) -> str:
     size = max(point["size"] for point in points)
@@ -244,9 +246,9 @@ def _methods(folder: Path) -> list[Method]:
     return msgspec.convert(recorded, list[Method])
 
 
-def _section_of(methods: Sequence[Method]) -> Section:
+def _describe_methods(methods: Sequence[Method]) -> Section:
     """Return the section that says what the methods are, and which is the default."""
-    default = _default_of(methods)
+    default = _find_default(methods)
     note = f"The default of bpa adapt is the sampler {_DEFAULT} ({_FULL_NAMES[_DEFAULT]})"
     if default != _DEFAULT:
         note += ", which is not in this study"
@@ -256,14 +258,14 @@ def _section_of(methods: Sequence[Method]) -> Section:
     return Section("Methods", [note, Table(("method", "what it is"), rows)])
 
 
-def figures_of(
+def draw_figures(
     points: Sequence[Row], times: Sequence[Row], metrics: Sequence[str]
 ) -> dict[str, Figure]:
     """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`.
 
     Args:
         points: of all methods and settings, from `aggregate`.
-        times: of all methods and settings, from `median_seconds`.
+        times: of all methods and settings, from `average_seconds`.
         metrics: the names of the metrics.
     """
     figures = {}
@@ -285,7 +287,7 @@ def figures_of(
     swept.pop("", None)
     titles = {metric: f"{metric.upper()}, mean ± 2σ" for metric in metrics}
     for setting, rows in swept.items():
-        figures[f"sweep_{setting}"] = settings_figure(rows, setting, titles)
+        figures[f"sweep_{setting}"] = draw_settings(rows, setting, titles)
     return figures
 
 
@@ -299,10 +301,10 @@ def _sections(
     """Yield the sections of curves, settings, details and diagnostics."""
 
     def picture(name: str, description: str) -> Block:
-        return drawn(figures[name], description, f"{description}.", "svg")
+        return draw_outcome(figures[name], description, f"{description}.", "svg")
 
     for metric in metrics:
-        curve = [(p, with_spread(p["mean"], p["interval"])) for p in _of(plain, metric)]
+        curve = [(p, format_with_spread(p["mean"], p["interval"])) for p in _select(plain, metric)]
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         tables = _size_tables(curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ.")
         yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])
@@ -319,7 +321,7 @@ def _sections(
     if details:
         notes = [_BREVITIES] if any(LENGTH in rows[0] for rows in details.values()) else []
         parts = [
-            table_of(rows, f"{metric.upper()} and its components, means over draws.")
+            make_table(rows, f"{metric.upper()} and its components, means over draws.")
             for metric, rows in details.items()
         ]
         yield Section("Details", [*notes, *parts])
@@ -328,7 +330,7 @@ def _sections(
     yield Section("Diagnostics", [_VERDICTS, *verdicts])
 
 
-def _of(rows: Iterable[Row], metric: str) -> list[Row]:
+def _select(rows: Iterable[Row], metric: str) -> list[Row]:
     return [row for row in rows if row["metric"] == metric]
 
 
@@ -338,7 +340,7 @@ def _provenance(folder: Path) -> Section:
     study, versions = identity["study"], identity["versions"]
     rows = {key: str(study[key]) for key in ("sizes", "draws", "seed", "replacement")}
     rows |= {f"version of {name}": version for name, version in versions.items()}
-    return how_it_was_made(rows, json.dumps(study, indent=1, ensure_ascii=False), [_METRICS])
+    return describe_provenance(rows, json.dumps(study, indent=1, ensure_ascii=False), [_METRICS])
 
 
 def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:
@@ -402,7 +404,7 @@ def _draw_band(axes: Any, curve: Sequence[Row], color: str) -> None:
     axes.fill_between([p["size"] for p in curve], low, high, color=color, alpha=0.12, linewidth=0)
 
 
-def settings_figure(points: Sequence[Row], setting: str, titles: Mapping[str, str]) -> Figure:
+def draw_settings(points: Sequence[Row], setting: str, titles: Mapping[str, str]) -> Figure:
     """Draw the means of metrics, with the sizes of their intervals, against a setting.
 
     Args:
@@ -415,7 +417,7 @@ def settings_figure(points: Sequence[Row], setting: str, titles: Mapping[str, st
     for axes in grid.flat[len(titles) :]:
         axes.remove()
     for axes, (metric, title) in zip(grid.flat, titles.items(), strict=False):
-        of_metric = _of(points, metric)
+        of_metric = _select(points, metric)
         names = _distinct(point["curve"] for point in of_metric)
         for number, (name, style) in enumerate(_styles(names)):
             curve = [point for point in of_metric if point["curve"] == name]

@@ -33,7 +33,7 @@ from bpa_ppl.formats.streams import (
     output_folder,
     remove_leftovers,
 )
-from bpa_ppl.metrics.gains import by_name
+from bpa_ppl.metrics.gains import resolve_without_lists
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
@@ -52,13 +52,13 @@ _COUNTS = "_counts"
 _TABLES = ("results.parquet", "seconds.parquet")
 
 
-def results_schema(metrics: Iterable[str]) -> pa.Schema:
+def make_schema(metrics: Iterable[str]) -> pa.Schema:
     """Return the columns of the results, one row a cell.
 
     Each metric has its value, its details (BLEU: precisions, brevity penalty, length), and its
     counts for the chosen candidates, (sentences × S) row by row.
 
-    >>> results_schema(["ter"]).names[5:]
+    >>> make_schema(["ter"]).names[5:]
     ['ter', 'verdict', 'failed', 'ter_counts']
     """
     names = list(metrics)
@@ -80,38 +80,38 @@ def detail_names(metric: str) -> list[str]:
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    config = by_name(metric)
+    config = resolve_without_lists(metric)
     return list(config.details_of(np.ones(config.width)))
 
 
-def metrics_of(results: pa.Table) -> tuple[str, ...]:
+def list_metrics(results: pa.Table) -> tuple[str, ...]:
     """Return the names of the metrics in a table of results."""
     return tuple(name.removesuffix(_COUNTS) for name in results.column_names if _COUNTS in name)
 
 
-def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
+def read_counts(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
     """Return the counts in some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
-    return counts.reshape(len(counts), -1, by_name(metric).width)
+    return counts.reshape(len(counts), -1, resolve_without_lists(metric).width)
 
 
-def result_row(
+def make_row(
     cell: Cell, counts: Mapping[str, Float64], verdict: str, failed: Iterable[str]
 ) -> dict[str, Any]:
     """Return the row of a cell, given the counts for the chosen candidates, (sentences, S).
 
     >>> counts = {"ter": np.array([[1.0, 4.0]]), "bleu": np.array([[3.0, 2, 1, 0, 3, 2, 1, 0, 4]])}
-    >>> result_row(Cell("d", 10, 0, "imh", ""), counts, "passed", [])["ter"]
+    >>> make_row(Cell("d", 10, 0, "imh", ""), counts, "passed", [])["ter"]
     25.0
     """
     sums = {name: values.sum(axis=0) for name, values in counts.items()}
     details: dict[str, float] = {}
     for name, values in sums.items():
-        details |= by_name(name).details_of(values)
+        details |= resolve_without_lists(name).details_of(values)
     return {
         **cell._asdict(),
-        **{name: float(by_name(name).value(values)) for name, values in sums.items()},
+        **{name: float(resolve_without_lists(name).value(values)) for name, values in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),
@@ -120,7 +120,7 @@ def result_row(
 
 
 @contextmanager
-def claimed(folder: Path, study: Study) -> Iterator[None]:
+def claim_folder(folder: Path, study: Study) -> Iterator[None]:
     """Prepare a folder for the results of a study, or for resuming it.
 
     After an error in the block, the folder is as before if it has no result of a cell.
@@ -183,7 +183,7 @@ def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Pat
         for cell, times in zip(cells, seconds, strict=True)
         for stage, value in times.items()
     ]
-    tables = ((rows, results_schema(metrics)), (stages, _SECONDS))
+    tables = ((rows, make_schema(metrics)), (stages, _SECONDS))
     for name, (values, schema) in zip(_TABLES, tables, strict=True):
         with atomic_path(folder / name) as temporary:
             table = pa.Table.from_pylist(values, schema)
@@ -204,7 +204,7 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
             raise DataError(message, path, code="missing-file")
         with parquet_errors(str(path)):
             table = parquet.read_table(path)
-        if table.schema != (_SECONDS if tables else results_schema(metrics_of(table))):
+        if table.schema != (_SECONDS if tables else make_schema(list_metrics(table))):
             message = "not a table of a study: choose a folder of results"
             raise DataError(message, path, code="unknown-format")
         tables.append(table)

@@ -23,7 +23,7 @@ from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.studies.results import claimed, result_row, write_json, write_tables
+from bpa_ppl.experiments.studies.results import claim_folder, make_row, write_json, write_tables
 from bpa_ppl.experiments.studies.study import (
     SAMPLER,
     TUNER,
@@ -32,17 +32,17 @@ from bpa_ppl.experiments.studies.study import (
     Method,
     Study,
     StudyDomain,
+    choose_seed,
     draw_sentences,
-    methods_by_cell,
-    random_source,
-    seed_of,
+    list_cells,
+    make_generator,
 )
 from bpa_ppl.experiments.tuning.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.metrics.gains import by_name, statistics
+from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
@@ -83,12 +83,12 @@ def run_study(
         UsageError: if `jobs` is not valid.
     """
     for domain in study.domains:  # find mistakes in the files before the work starts
-        data = material(study, domain)
+        data = read_material(study, domain)
         if any(method.development for method in study.every_method):
-            join(_without_sources(data.adapt), _development(study, 0))
-    methods = methods_by_cell(study)
+            join(_without_sources(data.adapt), _read_development(study, 0))
+    methods = list_cells(study)
     folder = Path(folder)
-    with claimed(folder, study):
+    with claim_folder(folder, study):
         # Processes keep the lists of few domains, so cells of a domain run together.
         waiting = [
             cell for cell in methods if not (folder / "cells" / f"{cell.name}.json").exists()
@@ -128,7 +128,8 @@ class Material:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
-        counts: for each metric (candidates of `test`, S), as `bpa_ppl.metrics.gains.statistics`.
+        counts: for each metric (candidates of `test`, S), as
+            `bpa_ppl.metrics.gains.count_statistics`.
     """
 
     adapt: NBest
@@ -138,7 +139,7 @@ class Material:
 
 
 @lru_cache(_MAX_DOMAINS)
-def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
+def read_material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     """Read the lists of a domain, cut to their first `size` candidates unless it is 0.
 
     Raises:
@@ -148,7 +149,7 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     if not domain.held_out:
         test = _read(domain.files("test"), size, study.columns)
     elif domain.held_out < len(adapt):
-        order = random_source(study, "held out", domain.name).permutation(len(adapt))
+        order = make_generator(study, "held out", domain.name).permutation(len(adapt))
         held_out, rest = np.split(order, [domain.held_out])
         adapt, test = adapt.select(np.sort(rest)), adapt.select(np.sort(held_out))
     else:
@@ -164,7 +165,9 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         message = f"{len(adapt)} sentences are too few to draw {largest}: set replacement = true"
         raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
-    counts = {metric: statistics(test, by_name(metric)) for metric in study.metrics}
+    counts = {
+        metric: count_statistics(test, resolve_without_lists(metric)) for metric in study.metrics
+    }
     weights = None if start is None else Weights(named, origin)
     return Material(adapt, test, weights, counts)
 
@@ -177,18 +180,18 @@ def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
         sources=files.sources,
         first_id=files.first_id,
     )
-    return _prepared(lists, size, columns)
+    return _prepare(lists, size, columns)
 
 
-def _prepared(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
+def _prepare(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
     """Return lists cut to `size`, unless it is 0; `columns` are no features."""
-    metrics = map(by_name, columns)
+    metrics = map(resolve_without_lists, columns)
     lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+def _time(seconds: dict[str, float], stage: str) -> Iterator[None]:
     """Record the duration of a stage."""
     start = time.perf_counter()
     yield
@@ -205,42 +208,44 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         DataError: if the lists, references and weights do not fit together.
     """
     domain = next(domain for domain in study.domains if domain.name == cell.domain)
-    data = material(study, domain, method.nbest_size)
+    data = read_material(study, domain, method.nbest_size)
     drawn = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
     adaptation = drawn
     if method.development:
-        adaptation = join(_without_sources(drawn), _development(study, method.nbest_size))
+        adaptation = join(_without_sources(drawn), _read_development(study, method.nbest_size))
     test, counts, weights = data.test, data.counts, data.weights
     posterior: Draws | None = None
     seconds: dict[str, float] = {}
-    verdict, failed, seed = "", [], seed_of(study, cell)
+    verdict, failed, seed = "", [], choose_seed(study, cell)
     if method.kind == SAMPLER:
         sampler = method.component()
         if sampler.takes_extra:
-            sampler = _fitted(study, domain, sampler)
+            sampler = _fit(study, domain, sampler)
         options = {
-            "gain": by_name(method.gain),
-            "likelihood": method.resolved_likelihood(),
-            "prior": method.resolved_prior(),
+            "gain": resolve_without_lists(method.gain),
+            "likelihood": method.resolve_likelihood(),
+            "prior": method.resolve_prior(),
             "sampler": sampler,
             "categorical": study.categorical,
             "seed": seed,
         }
-        with _timed(seconds, "adapt"):
+        with _time(seconds, "adapt"):
             posterior = adapt_draws(adaptation, weights, **options)
-        with _timed(seconds, "check"):
+        with _time(seconds, "check"):
             report = check(posterior)
         verdict = "passed" if report else "failed"
         failed = [finding.name for finding in report.failures]
         weights = posterior.at_point("mean")
     elif method.kind == TUNER:
-        weights = _tuned(study, domain, method, drawn, adaptation, weights, seed, seconds)
+        weights = _tune(study, domain, method, drawn, adaptation, weights, seed, seconds)
     if method.decode_test:
         assert weights is not None  # the method has adapted them
-        with _timed(seconds, "decode test"):
-            test = decoding(study, domain, method, test, {})(weights)
-        counts = {name: statistics(test, by_name(name)) for name in study.metrics}
-    with _timed(seconds, "rerank"):
+        with _time(seconds, "decode test"):
+            test = _make_decoder(study, domain, method, test, {})(weights)
+        counts = {
+            name: count_statistics(test, resolve_without_lists(name)) for name in study.metrics
+        }
+    with _time(seconds, "rerank"):
         if posterior is None:
             choice = test.best(test.scores(match(weights, test).values))
         else:
@@ -252,10 +257,10 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
             ).choice
     rows = test.offsets[:-1] + choice
     chosen = {name: values[rows] for name, values in counts.items()}
-    return result_row(cell, chosen, verdict, failed), seconds
+    return make_row(cell, chosen, verdict, failed), seconds
 
 
-def _tuned(
+def _tune(
     study: Study,
     domain: StudyDomain,
     method: Method,
@@ -279,23 +284,23 @@ def _tuned(
     """
     options: dict[str, Any] = {
         "tuner": method.component(),
-        "gain": by_name(method.gain),
+        "gain": resolve_without_lists(method.gain),
         "seed": seed,
     }
     if not method.redecode:
-        with _timed(seconds, "tune"):
+        with _time(seconds, "tune"):
             return reestimate(adaptation, weights, **options).weights
     # A sentence that was drawn twice is two sentences for the tuner.
     numbered, of_a = (replace(x, sentence_ids=np.arange(len(x))) for x in (adaptation, drawn))
-    decode = decoding(study, domain, method, of_a, seconds)
+    decode = _make_decoder(study, domain, method, of_a, seconds)
     assert study.decoder is not None  # checked when the study was read
-    with _timed(seconds, "tune"):
+    with _time(seconds, "tune"):
         loop = redecode(numbered, weights, decode, iterations=study.decoder.iterations, **options)
     seconds["tune"] -= seconds["decode"]
     return loop.weights
 
 
-def decoding(
+def _make_decoder(
     study: Study, domain: StudyDomain, method: Method, lists: NBest, seconds: dict[str, float]
 ) -> Callable[[Weights], NBest]:
     """Return the decoder of a study for the sentences of some lists, each distinct source once.
@@ -320,7 +325,7 @@ def decoding(
         start = time.perf_counter()
         decoded = command(weights)
         seconds["decode"] = seconds.get("decode", 0.0) + time.perf_counter() - start
-        decoded = _prepared(decoded, method.nbest_size, study.columns)
+        decoded = _prepare(decoded, method.nbest_size, study.columns)
         numbers = decoded.sentence_ids - first_id
         if sorted(numbers.tolist()) != list(range(len(sources))):
             problem = (
@@ -334,7 +339,7 @@ def decoding(
 
 
 @lru_cache(_MAX_DOMAINS)
-def _development(study: Study, size: int) -> NBest:
+def _read_development(study: Study, size: int) -> NBest:
     """Return the lists of the out-of-domain development set, cut to `size` unless it is 0."""
     assert study.development is not None  # checked when the study was read
     return _without_sources(_read(study.development, size, study.columns))
@@ -346,8 +351,8 @@ def _without_sources(lists: NBest) -> NBest:
 
 
 @lru_cache(1)
-def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
+def _fit(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
     """Return a sampler fitted to the out-of-domain development set, once for all cells."""
-    data, extra = material(study, domain), _development(study, 0)
+    data, extra = read_material(study, domain), _read_development(study, 0)
     weights = data.weights or initial_weights(data.adapt)
     return sampler.fitted(extra, weights, fixed=None, seed=study.seed)

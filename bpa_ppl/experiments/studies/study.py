@@ -1,6 +1,6 @@
 """A study: which methods are compared, on which texts, with how many adaptation sentences.
 
-`read_study` reads one from a TOML file, `methods_by_cell` lists its cells with their methods, and
+`read_study` reads one from a TOML file, `list_cells` lists its cells with their methods, and
 `draw_sentences` draws A.
 """
 
@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl._runtime.arguments import checked_seed, one_of, require
+from bpa_ppl._runtime.arguments import check_seed, require, require_one_of
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
@@ -26,7 +26,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.experiments.tuning.redecoding import Decoder
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.metrics.gains import by_name, reported_metrics, text_metrics
+from bpa_ppl.metrics.gains import reported_metrics, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
@@ -69,7 +69,7 @@ class Method(Component, frozen=True):
         name: by which the results are filed.
         kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
-        gain: the criterion of the oracles, or of the tuner.
+        gain: of the oracles, or of the tuner.
         likelihood: of a sampler, with settings after its name or without; empty uses the default
             of `adapt`: that of a published sampler, or of the gain.
         prior: of a sampler, with settings after its name or without.
@@ -110,13 +110,13 @@ class Method(Component, frozen=True):
         """Return its sampler or tuner with its settings."""
         return _ENGINES[self.kind].resolve(self.engine, dict(self.engine_settings))
 
-    def resolved_likelihood(self) -> Likelihood | None:
+    def resolve_likelihood(self) -> Likelihood | None:
         """Return its likelihood, or None for the default of `adapt`."""
         if not self.likelihood:
             return None
         return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
 
-    def resolved_prior(self) -> PriorFamily:
+    def resolve_prior(self) -> PriorFamily:
         """Return its prior."""
         return PRIORS.resolve(self.prior, dict(self.prior_settings))
 
@@ -126,11 +126,11 @@ class Method(Component, frozen=True):
         Raises:
             UsageError: if the method has no such setting, or a value is invalid.
 
-        >>> wide = named_methods()["nuts"].with_settings({"variance": 1, "draws": 5})
+        >>> wide = list_methods()["nuts"].with_settings({"variance": 1, "draws": 5})
         >>> wide.engine_settings, wide.prior_settings
         ((('draws', 5),), (('variance', 1),))
-        >>> steep = named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
-        >>> steep.resolved_likelihood().gamma
+        >>> steep = list_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
+        >>> steep.resolve_likelihood().gamma
         4
         """
         for key, value in values.items():
@@ -169,8 +169,8 @@ class Method(Component, frozen=True):
                 raise UsageError(message, parameter=key, code="not-supported")
         if self.kind != CANONICAL:
             # Settings of a likelihood that does not exist went to the sampler.
-            self.resolved_likelihood()
-            self.resolved_prior()
+            self.resolve_likelihood()
+            self.resolve_prior()
             self.component()
         elif self.engine_settings:
             setting = self.engine_settings[0][0]
@@ -178,13 +178,13 @@ class Method(Component, frozen=True):
             raise UsageError(message, parameter=setting, code="unknown-name")
 
 
-def named_methods() -> dict[str, Method]:
+def list_methods() -> dict[str, Method]:
     """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
     methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
     methods |= {n: Method(name=n, kind=TUNER, engine=n, gain="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     for name, preset in PRESETS.items():
-        engine, settings = SAMPLERS.parsed(preset["sampler"])
+        engine, settings = SAMPLERS.parse(preset["sampler"])
         others = {key: value for key, value in preset.items() if key != "sampler"}
         methods[name] = methods[engine].with_settings({**others, **settings}, name)
     return {
@@ -295,9 +295,9 @@ class Study(_Table, frozen=True):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the results: with references criteria such as WER, TER, BLEU; columns."""
-        criteria = [method.gain for method in self.every_method]
-        return (*(reported_metrics(criteria) if self.has_references else ()), *self.columns)
+        """The metrics of the results: with references gains such as WER, TER, BLEU; columns."""
+        gains = [method.gain for method in self.every_method]
+        return (*(reported_metrics(gains) if self.has_references else ()), *self.columns)
 
     @property
     def has_references(self) -> bool:
@@ -398,15 +398,15 @@ def read_study(path: str | Path) -> Study:
             raise UsageError(message, code="missing-file")
         return file
 
-    with _located(path):
+    with _locate_errors(path):
         table: dict[str, Any] = msgspec.toml.decode(text)
     members = {}
     for key in ("variants", "domains", "sweeps"):
-        with _located(path, key):
+        with _locate_errors(path, key):
             members[key] = msgspec.convert(table.pop(key, {}), dict[_Name, dict[str, Any]])
-    methods = named_methods()
+    methods = list_methods()
     for name, settings in members["variants"].items():
-        with _located(path, f"variants.{name}"):
+        with _locate_errors(path, f"variants.{name}"):
             if name in methods:
                 message = f"{name} is already the name of a method: choose another name"
                 raise UsageError(message, code="duplicate")
@@ -416,31 +416,31 @@ def read_study(path: str | Path) -> Study:
             require(like, str, "like is the name of a method")
             family = methods.get(read_name(like))
             if like in methods or family is None or family.kind == CANONICAL:
-                base = _named_method(like, methods)
+                base = _find_method(like, methods)
             else:  # the sampler or tuner has settings after its name
                 registry, written = _ENGINES[family.kind], like[len(family.name) :]
-                engine, own = registry.parsed(family.engine + written)
+                engine, own = registry.parse(family.engine + written)
                 base, settings = msgspec.structs.replace(family, engine=engine), {**own, **settings}
             methods[name] = base.with_settings(settings, name)
-    with _located(path):
+    with _locate_errors(path):
         names = msgspec.convert(table.get("methods", []), list[str])
-        chosen = {name: _named_method(name, methods) for name in names}
+        chosen = {name: _find_method(name, methods) for name in names}
     domains, sweeps = [], []
     for name, settings in members["domains"].items():
-        with _located(path, f"domains.{name}"):
+        with _locate_errors(path, f"domains.{name}"):
             settings["name"] = name
             if settings.get("weights") == "none":
                 settings["weights"] = None
             domains.append(msgspec.convert(settings, StudyDomain, dec_hook=existing))
     for name, settings in members["sweeps"].items():
-        with _located(path, f"sweeps.{name}"):
+        with _locate_errors(path, f"sweeps.{name}"):
             sweeps.append(msgspec.convert(settings, Sweep))
             _check_sweep(sweeps[-1], chosen)
-    with _located(path):
+    with _locate_errors(path):
         table |= {"methods": [methods[name] for name in names]}
         table |= {"domains": domains, "sweeps": sweeps}
         study = msgspec.convert(table, Study, dec_hook=existing)
-        checked_seed(study.seed)
+        check_seed(study.seed)
         decoder = study.decoder
         if decoder is not None:
             decoder = msgspec.structs.replace(decoder, folder=folder.resolve())
@@ -451,7 +451,7 @@ def read_study(path: str | Path) -> Study:
 
 
 @contextmanager
-def _located(path: Path, table: str = "") -> Iterator[None]:
+def _locate_errors(path: Path, table: str = "") -> Iterator[None]:
     """Turn an error into a DataError that says in which table of the file it occurred."""
     where = f"in [{table}]: " if table else ""
     try:
@@ -470,8 +470,8 @@ def _located(path: Path, table: str = "") -> Iterator[None]:
         raise DataError(message, path, code="bad-number") from error
 
 
-def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
-    methods[one_of(name, methods, "method")].check()
+def _find_method(name: str, methods: Mapping[str, Method]) -> Method:
+    methods[require_one_of(name, methods, "method")].check()
     return methods[name]
 
 
@@ -483,7 +483,7 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
             message = f"values must be numbers or names, not {quote(value)}"
             raise UsageError(message, code="wrong-type")
         for name in sweep.methods:
-            _named_method(name, methods).with_settings({sweep.setting: value})
+            _find_method(name, methods).with_settings({sweep.setting: value})
 
 
 def _check(study: Study) -> None:
@@ -497,8 +497,11 @@ def _check(study: Study) -> None:
     for method in study.every_method:
         known = text_metrics() if method.kind == TUNER else [m for m in METRICS if m != "column"]
         if method.kind != CANONICAL:
-            one_of(method.gain, [*known, *study.columns], "metric")
-            if "references" in by_name(method.gain).needs and not study.has_references:
+            require_one_of(method.gain, [*known, *study.columns], "metric")
+            if (
+                "references" in resolve_without_lists(method.gain).needs
+                and not study.has_references
+            ):
                 message = f"the gain {method.gain} of {method.name} needs adapt_references and"
                 remedy = "test_references: add them, or name a column of the lists as its gain"
                 raise UsageError(f"{message} {remedy}", code="missing-references")
@@ -540,7 +543,7 @@ class Cell(NamedTuple):
         return ".".join(map(str, self))
 
 
-def methods_by_cell(study: Study) -> dict[Cell, Method]:
+def list_cells(study: Study) -> dict[Cell, Method]:
     """Return the method of each cell, with the settings that it runs with.
 
     Cells are in the order of the results: domain, size, draw, method.
@@ -548,9 +551,9 @@ def methods_by_cell(study: Study) -> dict[Cell, Method]:
     >>> from pathlib import Path
     >>> files = Path("moses.ini"), Path("nbest"), (Path("ref"),)
     >>> domain = StudyDomain("d", *files, held_out=10)
-    >>> methods = named_methods()
+    >>> methods = list_methods()
     >>> study = Study((domain,), (methods["imh"], methods["mert"]), sizes=(10, 20), draws=1)
-    >>> [cell.name for cell in methods_by_cell(study)]
+    >>> [cell.name for cell in list_cells(study)]
     ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
     """
     # A value may occur in two sweeps: its cells run once.
@@ -575,11 +578,11 @@ def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
                 yield f"{sweep.setting}={value}", changed
 
 
-def random_source(study: Study, *key: str | int) -> np.random.Generator:
+def make_generator(study: Study, *key: str | int) -> np.random.Generator:
     """Return a random generator that depends only on the seed of a study and on `key`.
 
     >>> study = Study((), (), (10,), seed=1)
-    >>> first, other, again = (random_source(study, "A", n).random() for n in (0, 1, 0))
+    >>> first, other, again = (make_generator(study, "A", n).random() for n in (0, 1, 0))
     >>> first == again, first == other
     (True, False)
     """
@@ -594,18 +597,18 @@ def draw_sentences(study: Study, cell: Cell, sentences: int) -> Int64:
     >>> sorted(draw_sentences(study, Cell("d", 4, 0, "imh", ""), sentences=4).tolist())
     [0, 1, 2, 3]
     """
-    source = random_source(study, "A", cell.domain, cell.size, cell.draw)
+    source = make_generator(study, "A", cell.domain, cell.size, cell.draw)
     return source.choice(sentences, size=cell.size, replace=study.replacement)
 
 
-def seed_of(study: Study, cell: Cell) -> int:
+def choose_seed(study: Study, cell: Cell) -> int:
     """Return the seed of the sampler or tuner of a cell: it differs between draws of A.
 
     >>> study, cell = Study((), (), (10,)), Cell("d", 10, 0, "imh", "")
-    >>> seed_of(study, cell) == seed_of(study, cell._replace(method="mert"))
+    >>> choose_seed(study, cell) == choose_seed(study, cell._replace(method="mert"))
     True
-    >>> seed_of(study, cell) == seed_of(study, cell._replace(draw=1))
+    >>> choose_seed(study, cell) == choose_seed(study, cell._replace(draw=1))
     False
     """
-    source = random_source(study, "method", cell.domain, cell.size, cell.draw)
+    source = make_generator(study, "method", cell.domain, cell.size, cell.draw)
     return int(source.integers(2**31))

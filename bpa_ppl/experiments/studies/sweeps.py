@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import SEEDS, checked_seed
-from bpa_ppl._runtime.messages import with_spread
+from bpa_ppl._runtime.arguments import SEEDS, check_seed
+from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import build_problem, gain_of
+from bpa_ppl.adapting import build_problem, resolve_gain
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
-from bpa_ppl.experiments.studies.page import settings_figure
+from bpa_ppl.experiments.studies.page import draw_settings
 from bpa_ppl.experiments.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.scoreboard import cells, choice_scores
+from bpa_ppl.metrics.scoreboard import score_choices, to_cells
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -76,14 +76,14 @@ class SweepResult(Outcome):
                     group.setdefault(name, []).append(row[name])
         return [(dict(zip(self.varied, k, strict=True)), group) for k, group in groups.items()]
 
-    def _shown(self) -> tuple[str, Table, list[str]]:
+    def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return a row for each combination of settings: means ± standard deviations of runs."""
         rows = []
         for settings, values in self.combinations():
             cells = [f"{value:g}" for value in settings.values()]
             for name in self.quantities:
                 mean, deviation = _spread(values.get(name, ()))
-                cell = "–" if mean is None else with_spread(mean, deviation or 0.0)
+                cell = "–" if mean is None else format_with_spread(mean, deviation or 0.0)
                 if name == "passed":
                     cell = f"{int(sum(values[name]))} of {len(values[name])}"
                 cells.append(cell)
@@ -104,7 +104,7 @@ class SweepResult(Outcome):
                     point = {"curve": curve, "value": f"{settings[first]:g}", "metric": name}
                     interval = np.nan if deviation is None else 2 * deviation
                     points.append(point | {"mean": mean, "interval": interval})
-        return settings_figure(points, first, {name: name for name in quantities})
+        return draw_settings(points, first, {name: name for name in quantities})
 
 
 def _spread(values: Sequence[float]) -> tuple[float | None, float | None]:
@@ -165,7 +165,7 @@ def sweep(
     >>> len(result.runs), result.quantities
     (4, ['ESS', 'passed', 'TER', 'BLEU', 'length'])
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     if not values or runs < 1 or not all(len(column) for column in values.values()):
         raise UsageError(
             "give at least one setting with its values, and one run of each",
@@ -179,8 +179,8 @@ def sweep(
     # Mistakes are found before the long work.
     engines = [SAMPLERS.resolve(sampler, {**(settings or {}), **one}) for one in grid]
     start = StartingWeights.of(weights)
-    goal = gain_of(lists, start, gain)
-    problem = build_problem(lists, start, gain=goal, sampler=sampler, **options)
+    chosen = resolve_gain(lists, start, gain)
+    problem = build_problem(lists, start, gain=chosen, sampler=sampler, **options)
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination, engine in zip(grid, engines, strict=True):
@@ -189,11 +189,11 @@ def sweep(
                 report(len(rows), len(grid) * runs, text)
                 number = (seed + run) % SEEDS
                 draws = problem.sample(engine, seed=number, extra=options.get("extra"))
-                rows.append({**combination, "run": run, **_results(draws, test, goal)})
+                rows.append({**combination, "run": run, **_results(draws, test, chosen)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 
 
-def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, float]:
+def _results(draws: Draws, test: NBest | None, gain: Metric) -> dict[str, float]:
     """Return the quantities of one run; those that it does not have are left out."""
     result = {}
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
@@ -204,7 +204,7 @@ def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, floa
     result["passed"] = float(bool(check(draws)))
     if test is not None:
         choice = rerank(test, draws, unchecked=True).choice
-        result |= {name: value for name, value, _ in cells(choice_scores(test, choice, metric))}
+        result |= {name: value for name, value, _ in to_cells(score_choices(test, choice, gain))}
     return result
 
 

@@ -45,7 +45,7 @@ class Mert(Tuner, frozen=True):
         """Return the best weights of all searches."""
         rng = np.random.default_rng(problem.seed)
         paths = (list(self._search(problem, start, rng)) for start in self._starts(problem, rng))
-        return problem.best_of(paths, self.restarts)
+        return problem.find_best(paths, self.restarts)
 
     def _starts(self, problem: TuningProblem, rng: np.random.Generator) -> Iterator[Float64]:
         """Yield λ_T, then points of the unit cube, scaled to the length of λ_T (the sum of |λ|)."""
@@ -66,7 +66,7 @@ class Mert(Tuner, frozen=True):
             random = rng.uniform(-1, 1, size=(self.random_directions, len(start)))
             slopes = np.concatenate([axes, random @ axes])
             heights = problem.lists.scores(weights)
-            steps = [best_step(*error_surface(problem, heights, line)) for line in slopes]
+            steps = [choose_step(*search_line(problem, heights, line)) for line in slopes]
             line = int(np.argmax([gain for gain, _ in steps]))
             directions = np.concatenate([np.eye(len(start)), random])
             candidate = weights + steps[line][1] * directions[line]
@@ -79,7 +79,7 @@ class Mert(Tuner, frozen=True):
             gain = candidate_gain
 
 
-def error_surface(
+def search_line(
     problem: TuningProblem, heights: Float64, slopes: Float64
 ) -> tuple[Float64, Float64]:
     """Return the gain of the reranked lists for every x of heights + x · slopes.
@@ -96,7 +96,7 @@ def error_surface(
         higher is better, which is constant between these.
     """
     offsets = problem.lists.offsets.copy()  # writable: another type would be compiled again
-    first, breaks, before, after = envelopes(heights, slopes, offsets)
+    first, breaks, before, after = find_envelopes(heights, slopes, offsets)
     order = np.argsort(breaks)
     counts = problem.lists.counts
     sums = np.empty((len(breaks) + 1, counts.shape[1]))
@@ -106,10 +106,10 @@ def error_surface(
     return breaks[order], metric.signed(metric.value(np.cumsum(sums, axis=0)))
 
 
-def best_step(breaks: Float64, gains: Float64) -> tuple[float, float]:
+def choose_step(breaks: Float64, gains: Float64) -> tuple[float, float]:
     """Return the highest gain, and the middle of its interval; of equal ones the first.
 
-    >>> best_step(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0]))
+    >>> choose_step(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0]))
     (5.0, 2.0)
     """
     if not len(breaks):
@@ -121,7 +121,7 @@ def best_step(breaks: Float64, gains: Float64) -> tuple[float, float]:
 
 
 @compiled
-def envelopes(
+def find_envelopes(
     heights: Float64, slopes: Float64, offsets: Int64
 ) -> tuple[Int64, Float64, Int64, Int64]:
     """Find the highest of the lines heights + x · slopes of each list, for every x.
@@ -136,7 +136,7 @@ def envelopes(
         the highest of its list: x, the line before and the line after.
 
     >>> heights, slopes = np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0])
-    >>> [part.tolist() for part in envelopes(heights, slopes, np.array([0, 3]))]
+    >>> [part.tolist() for part in find_envelopes(heights, slopes, np.array([0, 3]))]
     [[0], [-1.0, 1.0], [0, 1], [1, 2]]
     """
     first = np.empty(len(offsets) - 1, np.int64)

@@ -35,7 +35,7 @@ class Mira(Tuner, frozen=True):
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return the averaged weights of the epoch after which they rerank the lists best."""
-        return problem.best_of(self._averages(problem), self.epochs)
+        return problem.find_best(self._averages(problem), self.epochs)
 
     def _averages(self, problem: TuningProblem) -> Iterator[list[Float64]]:
         """Yield the average of the weights over all updates so far, after each epoch."""

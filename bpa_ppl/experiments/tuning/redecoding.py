@@ -18,19 +18,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arguments import one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.building import concatenate
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
-from bpa_ppl.experiments.tuning.tuner import TuningProblem, tuning_lists
+from bpa_ppl.experiments.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.metrics.gains import resolve
-from bpa_ppl.metrics.scoreboard import compared
+from bpa_ppl.metrics.scoreboard import compare_choices
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.weights import AnyWeights, Weights, match
 
@@ -105,7 +105,7 @@ def redecode(
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
-    one_of(returned, ("best", "last"), "choice of weights", "returned")
+    require_one_of(returned, ("best", "last"), "choice of weights", "returned")
     metric = resolve(options.get("gain", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, metric.columns), **matching)
@@ -113,7 +113,7 @@ def redecode(
     store = None if folder is None else Path(folder)
     identity = nbest, path[0], {**options, "decoder": decoder}
     lists, added = nbest, 0
-    with nullcontext() if store is None else _claimed(store, *identity):
+    with nullcontext() if store is None else _claim_folder(store, *identity):
         for iteration in range(1, iterations + 1):
             tuned: Reestimation | None = None
             files = (f"weights.{iteration}.json", f"nbest.{iteration}.jsonl.zst")
@@ -140,7 +140,7 @@ def redecode(
         reason = "although the decoder still finds new candidates: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
-    matched, all_lists = tuning_lists(lists, path[0], metric, options.get("fixed"))
+    matched, all_lists = make_tuning_lists(lists, path[0], metric, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
     problem = TuningProblem(all_lists, metric, matched.free_values)
     gains = [problem.gain(point[matched.free]) for point in visited]
@@ -149,7 +149,7 @@ def redecode(
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
     points = (visited[k][matched.free] for k in (0, best))
     first, chosen = (all_lists.best(point) - all_lists.offsets[:-1] for point in points)
-    scores = compared(lists, first, chosen, metric, titles=("canonical", "tuned"))
+    scores = compare_choices(lists, first, chosen, metric, titles=("canonical", "tuned"))
     return Redecoded(path[best], scores, visited, iteration=best, iterations=last)
 
 
@@ -316,7 +316,7 @@ def _without(lists: NBest, others: NBest) -> NBest:
 
 
 @contextmanager
-def _claimed(
+def _claim_folder(
     folder: Path, nbest: NBest, weights: Weights, options: Mapping[str, Any]
 ) -> Iterator[None]:
     """Prepare a folder for the weights and the decoded lists of each iteration of a loop.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bpa_ppl._runtime.arguments import checked_seed, require
+from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, tuning_lists
+from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
-from bpa_ppl.metrics.scoreboard import Scoreboard, compared, title_of
+from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import AnyWeights, Weights
 
@@ -46,7 +46,7 @@ class Reestimation:
         score = self.scores.after[0]
         name = score.metric.upper() if score.metric in METRICS else score.metric
         first, *others = self.scores.changes
-        values = first.removeprefix(f"{title_of(score)} ")
+        values = first.removeprefix(f"{metric_title(score)} ")
         return ", ".join([f"{name} of the lists: {values}", *others])
 
 
@@ -92,14 +92,14 @@ def reestimate(
     (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
     require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     chosen, metric = TUNERS.resolve(tuner, settings), resolve(gain, nbest)
-    matched, lists = tuning_lists(nbest, weights, metric, fixed, defaults)
+    matched, lists = make_tuning_lists(nbest, weights, metric, fixed, defaults)
     with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
         problem = TuningProblem(lists, metric, matched.free_values, seed, report)
         tuned = chosen.tune(problem)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
     points = problem.start, tuned.weights
     first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
-    scores = compared(nbest, first, after, metric, titles=("canonical", "tuned"))
+    scores = compare_choices(nbest, first, after, metric, titles=("canonical", "tuned"))
     return Reestimation(result, scores, matched.full(tuned.visited))

@@ -11,9 +11,9 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.metrics.gains import statistics
+from bpa_ppl.metrics.gains import count_statistics
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.names import places_of
+from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.weights import AnyWeights, Match, match
 
@@ -75,7 +75,7 @@ class TuningProblem:
         sums = self.lists.counts[self.lists.best(weights)].sum(axis=0)
         return float(self.metric.signed(self.metric.value(sums)))
 
-    def best_of(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
+    def find_best(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
         """Return the best of the last weights of each step; report progress after each.
 
         Args:
@@ -119,7 +119,7 @@ class Tuner(Component, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not tune")
 
 
-def tuning_lists(
+def make_tuning_lists(
     nbest: NBest,
     weights: AnyWeights,
     metric: Metric,
@@ -145,16 +145,18 @@ def tuning_lists(
     >>> nbest = from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
-    >>> _, lists = tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
+    >>> _, lists = make_tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
     >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
     ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
     nbest = demote_to_extras(nbest, metric.columns)
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)
-    features = nbest.features[:, places_of(matched.names, nbest.feature_names)].astype(np.float64)
+    features = nbest.features[:, find_positions(matched.names, nbest.feature_names)].astype(
+        np.float64
+    )
     free = np.ascontiguousarray(features[:, matched.free])
     rest = features[:, ~matched.free] @ matched.values[~matched.free]
-    return matched, TuningLists(nbest.offsets, free, rest, statistics(nbest, metric))
+    return matched, TuningLists(nbest.offsets, free, rest, count_statistics(nbest, metric))
 
 
 TUNERS: Registry[Tuner] = Registry(
