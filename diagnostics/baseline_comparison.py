@@ -48,7 +48,7 @@ from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import compared_lists, has_preferences
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws, importance_weights
+from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
 from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, loo_log_weights
 
@@ -148,8 +148,6 @@ def record_comparison(
         gains: (candidates,) if they are available.
     """
     given = isinstance(metric, Column) or (gains is not None and lacks_canonical(draws))
-    if draws.domains:  # the weights are those of a new domain
-        return draws
     if not (given or uses_preferences(draws)) or len(judge(lists, metric, gains).lists) < 2:
         return draws
     comparison = _compare(lists, metric, draws, gains)
@@ -325,7 +323,7 @@ def _compare(
 def _scores(draws: Draws, lists: NBest, *, in_sample: bool) -> tuple[Float64, Float64]:
     """Return (candidates,) scores by the posterior, as `rerank` chooses, and k̂ of each list."""
     by_mean = not draws.record.canonical
-    if in_sample and by_mean:
+    if in_sample and by_mean and not draws.domains:
         return lists.scores(draws.aligned(lists, draws.mean[None])[0]), np.zeros(len(lists))
     by_list, k_hat = leave_one_out(draws, lists, in_sample=in_sample, by_mean=by_mean)
     return np.concatenate(by_list), k_hat
@@ -383,8 +381,8 @@ def leave_one_out(
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _of_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
-    weights, scores, pareto_k = draws.aligned(lists)[chosen], [], np.zeros(len(lists))
-    for s in range(len(lists)):
+    scores, pareto_k = [], np.zeros(len(lists))
+    for s, weights in enumerate(_weights_of_lists(draws, lists, chosen)):
         left_out = log_weight
         if likelihood is not None:
             smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood[:, s])
@@ -397,6 +395,15 @@ def leave_one_out(
             p = normalised((features - features[:1]) @ weights.T, axis=0)[1]
             scores.append(p @ share)
     return scores, pareto_k
+
+
+def _weights_of_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64]:
+    """Return some draws of the weights of each list, which may be those of its domain, (D, K)."""
+    names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
+    domains = [str(name) if str(name) in draws.domains else None for name in names]
+    of_domain = {name: draws if name is None else draws.of_domain(name) for name in set(domains)}
+    weights = {name: of.aligned(lists)[chosen] for name, of in of_domain.items()}
+    return [weights[name] for name in domains]
 
 
 def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
