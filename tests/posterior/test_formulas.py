@@ -27,7 +27,7 @@ def listed(text: str, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float
     exec(text, values)
     order = re.match(r"# \w+ in this order: (.*)\n", text)
     assert order is not None
-    assert order[1].split(", ") == list(NAMES)
+    assert json.loads(order[1]) == list(NAMES)
     return features @ np.array(values.get("reward_weights") or values["weights"])
 
 
@@ -99,9 +99,14 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.parametrize("is_fixed", [False, True])
 @pytest.mark.parametrize("program", FORMULAS)
-def test_the_choices_are_those_of_the_mean(program: str, lists: bpa.NBest) -> None:
-    bpa.write_posterior(posterior_with([1.0, 1.9, 0.15]), "post.nc")
+def test_the_choices_are_those_of_the_mean(program: str, is_fixed: bool, lists: bpa.NBest) -> None:
+    draws = posterior_with([1.0, 1.9, 0.15])
+    if is_fixed:  # the weights of other features are not divided by another number than this one
+        values, fixed = {"weights": draws.weights[..., :2]}, Weights({"length": 0.15})
+        draws = Draws(values, NAMES[:2], fixed=fixed, record=draws.record)
+    bpa.write_posterior(draws, "post.nc")
     text = succeed("weights", "post.nc", "--unchecked", "--format", program, "-o", "-").out
     chosen = lists.best(PROGRAMS[program](text, lists.features))
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--rule", "mean", "--unchecked").out
@@ -124,10 +129,26 @@ def test_json_has_intervals() -> None:
     assert "the difference of judge b and length is not decided by your labels" in shown.err
 
 
+def test_a_point_has_no_intervals() -> None:
+    bpa.write_posterior(Draws({"weights": [[[1.0, 3.0]]]}, ("a, b", 'c"d'), "point"), "map.nc")
+    shown = run("weights", "map.nc", "--unchecked", "--format", "json", "-o", "w.json")
+    assert json.loads(Path("w.json").read_text()) == {"weights": {"a, b": 0.25, 'c"d': 0.75}}
+    assert "one point does not say which differences your labels decide" in shown.err
+    trl = succeed("weights", "map.nc", "--unchecked", "--format", "trl", "-o", "-").out
+    assert trl.splitlines() == [
+        '# reward_funcs in this order: ["a, b", "c\\"d"]',
+        "reward_weights = [0.25, 0.75]",
+    ]
+
+
 def test_differences_are_those_of_standardised_weights() -> None:
     draws = posterior_with([1.0, 4.0, 2.0])
     assert undecided_pairs(draws) == [("am", "judge b")]  # 2, 2, 8
     assert describe_undecided(posterior_with([1.0, 1.0, 2.0])) == ""
+    rng = np.random.default_rng(0)
+    alike = Draws({"weights": rng.normal(1.0, 1.0, (2, 500, 4))}, tuple("abcd"))
+    of = "a and b; of a and c; of a and d; and of 3 more pairs"
+    assert describe_undecided(alike) == f"the difference of {of} is not decided by your labels"
     raw = Draws(draws.values, NAMES)
     assert undecided_pairs(raw) == []
 
