@@ -478,7 +478,7 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
     """Return a 90 % interval of the number of independent judges, by the bootstrap.
 
     In few lists, judges that err together may not err at all. So for the lower end there is one
-    list more, in which all err: in simulations, 90 to 99 % of such intervals contain the number.
+    list more, in which all err: in simulations, 89 to 100 % of such intervals contain the number.
     """
     samples = np.random.default_rng(0).integers(len(losses), size=(_FEW, len(losses)))
     more = [count_independent(np.vstack([losses[s], losses.max(axis=0)])) for s in samples]
