@@ -46,7 +46,7 @@ from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import has_preferences, select_compared
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws, importance_weights
+from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
 from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, loo_log_weights
 
@@ -153,7 +153,7 @@ def record_comparison(
             the comparison with it is logged, as a warning if its choices are clearly better.
     """
     given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
-    if draws.domains or not (given or uses_preferences(draws)):  # domains: of a new domain
+    if not (given or uses_preferences(draws)):
         return draws
     judged = judge(lists, gain, gains)
     if len(judged.lists) < 2:
@@ -362,13 +362,12 @@ def score_left_out(
 
     scores, pareto_k = np.zeros(len(lists.features)), np.zeros(len(lists))
     by_mean = not draws.record.canonical if by_mean is None else by_mean
-    if in_sample and by_mean:
+    if in_sample and by_mean and not draws.domains:
         return lists.scores(draws.aligned(lists, draws.mean[None])[0]), pareto_k
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _evaluate_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
-    weights = draws.aligned(lists)[chosen]
-    for s in range(len(lists)):
+    for s, weights in enumerate(_align_with_lists(draws, lists, chosen)):
         left_out = log_weight
         if likelihood is not None:
             smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood[:, s])
@@ -380,6 +379,15 @@ def score_left_out(
         else:
             scores[rows] = normalise((features - features[:1]) @ weights.T, axis=0)[1] @ share
     return scores, pareto_k
+
+
+def _align_with_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64]:
+    """Return some draws of the weights of each list, which may be those of its domain, (D, K)."""
+    names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
+    domains = [str(name) if str(name) in draws.domains else None for name in names]
+    of_domain = {name: draws if name is None else draws.of_domain(name) for name in set(domains)}
+    weights = {name: of.aligned(lists)[chosen] for name, of in of_domain.items()}
+    return [weights[name] for name in domains]
 
 
 def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:

@@ -133,11 +133,7 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
         reason = "the posterior does not record how often its choices agree with a judge"
         if draws.record.observed.kind in ("gains", "oracles"):
             reason = "probabilities of graded lists do not tell right choices from wrong ones"
-        remedy = "adapt to preferences between two candidates, with draws (not map)"
-        if draws.domains:
-            reason = "it is not measured how often choices by weights of domains agree with a judge"
-            remedy = "adapt without the model hierarchical"
-        problem = f"{reason}: {remedy}"
+        problem = f"{reason}: adapt to preferences between two candidates, with draws (not map)"
         raise UsageError(problem, parameter=name, code="not-supported")
     threshold = float(value) if agree is None else reliability.threshold(value)
     if threshold > 1:

@@ -27,6 +27,7 @@ from bpa_ppl.juries import (
     _find_gains,
     _labels,
     _Refits,
+    bound_independent,
     count_independent,
     estimate_value,
     judges,
@@ -176,6 +177,34 @@ def test_the_mean_of_judges_varies_as_that_of_so_many_independent_ones() -> None
     assert count_independent(errors) == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.parametrize(("size", "count", "error"), [(20, 3, 0.1), (50, 3, 0.1), (50, 9, 0.2)])
+@pytest.mark.parametrize("shared", [0.0, 0.5])
+def test_intervals_of_independent_judges_contain_their_number(
+    size: int, count: int, error: float, shared: float
+) -> None:
+    rng = np.random.default_rng(size + count)
+
+    def errors(lists: int) -> Float64:
+        common, own = rng.random((lists, 1)) < error, rng.random((lists, count)) < error
+        return np.where(rng.random((lists, count)) < shared, common, own).astype(np.float64)
+
+    # Two judges have the correlation shared².
+    number, runs = count / (1 + (count - 1) * shared**2), 60
+    ends = [bound_independent(errors(size)) for _ in range(runs)]
+    covered = sum(low - 1e-9 <= number <= high + 1e-9 for low, high in ends)
+    assert covered >= binom(runs, 0.9).ppf(0.001)
+
+
+def test_a_constant_judge_has_no_sign() -> None:
+    x, lists = simulated(30, 4, TRUE[:1])
+    first = [answer[0][0] == 0 for answer in lists.sentence_extras["preferences"]]
+    flat = pairs(np.column_stack([x, np.zeros(30)]), first, ["judge", "flat"])
+    judge, flat_row = judges(bpa.adapt(flat, sampler="laplace"), flat).rows
+    assert judge.sign > 0.95
+    assert (flat_row.low, flat_row.weight, flat_row.high) == (0, 0, 0)
+    assert flat_row.sign < 0.6
+
+
 def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> None:
     x, lists = simulated(80, 2, TRUE[:1] * 2)
     names = ["a", "b", "c"]
@@ -310,7 +339,7 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
     assert found.rows[0].lost > 0.5 > abs(found.rows[1].lost)
     assert found.effective[3] == 1
     posterior = bpa.adapt(lists, gain="human", sampler="laplace")
-    with pytest.raises(bpa.DataError, match="graded lists are not calibrated"):
+    with pytest.raises(bpa.DataError, match="graded lists are not calibrated: a cascade"):
         judges(posterior, lists, prices={"good": 1.0}, cascade=True)
 
 
@@ -367,5 +396,9 @@ def test_the_command_prints_and_draws(
     succeed("adapt", *answered, "-w", "none", "--sampler", "laplace", "-o", "q.nc")
     assert "60 judged lists" in succeed("judges", "q.nc", *answered).out
     refused("judges", "q.nc", mention="these are not the lists that the posterior was adapted to")
+    bpa.write_nbest(simulated(20, 9)[1], "more.jsonl")
+    several = "more.jsonl", *answered
+    succeed("adapt", *several, "-w", "none", "--sampler", "laplace", "-o", "r.nc")
+    assert "80 judged lists" in succeed("judges", "r.nc", *several).out
     Path("judged.jsonl").unlink()
     refused("judges", "p.nc", mention="judged.jsonl")

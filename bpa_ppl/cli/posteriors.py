@@ -229,14 +229,13 @@ def judges(
 
     Args:
         output: Picture (.png, .svg or .pdf).
-        judgements: Answers that `bpa judge` wrote about these lists, as given to `bpa adapt`.
+        judgements: Answers that `bpa judge` wrote about these lists or one of their files, as given
+            to `bpa adapt`.
         cascade: Find out from which probability on the judges of the highest price are worth
             asking; of preferences.
         as_json: Print JSON instead of tables.
     """
     from bpa_ppl.diagnostics.pages.figures import write_figure
-    from bpa_ppl.judging.journal import read_journal
-    from bpa_ppl.judging.merging import with_judgements
     from bpa_ppl.juries import judges as value_judges
 
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -247,9 +246,8 @@ def judges(
     if paths[0] is None:
         problem = "the posterior does not record the file of its lists: give it"
         raise UsageError(problem, parameter="nbest", code="missing-argument")
-    lists = reading.read_together([str(path) for path in paths], references, sources)
-    if judgements:
-        lists = with_judgements(lists, [read_journal(path) for path in judgements])
+    names = [str(path) for path in paths]
+    lists = reading.read_together(names, references, sources, judgements or ())
     result = value_judges(draws, lists, prices=prices, cascade=cascade)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:
@@ -272,8 +270,9 @@ def weights(
 ) -> None:
     """Write the posterior mean, the mode or a draw as weights for another program.
 
-    The adapted weights are divided by the sum of their absolute values. For other programs than
-    decoders, a message lists the features whose difference your labels do not decide.
+    The adapted weights are divided by the sum of their absolute values; for other programs than
+    decoders, fixed weights are divided by it too, and a message lists the features whose difference
+    your labels do not decide.
 
     Example: `bpa weights posterior.nc --template moses.ini --output adapted.ini`
 
@@ -304,6 +303,6 @@ def weights(
         if undecided := describe_undecided(draws):
             warn_user(undecided)
     else:
-        require_one_of(format, (AUTO, *WEIGHT_FORMATS, *FORMULAS), "format")
+        require_one_of(format, dict.fromkeys((AUTO, *WEIGHT_FORMATS, *FORMULAS)), "format")
         scaled = chosen.normalised(draws.features)
         write_weights(scaled, output, template=template, format=format)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain, groupby
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.arrays import Float32, Float64, to_array, to_floats, to_texts
+from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
@@ -46,7 +46,8 @@ Reward: TypeAlias = Callable[[Sequence[float | None]], float | None]
 #: The candidates of a list: derivations, or strings with their derivations summed.
 _DERIVATIONS: Final = ("separate", "summed")
 
-_TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
+#: Lists per task of a worker, a multiple of the batch of a decider; and for how many domains.
+_TABLE, _MOST = 64, 16
 _SMALL = 100_000  # candidates; up to this number, starting worker processes takes longer
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 #: What a reranker was made with, and is sent to other processes; the draws were checked.
@@ -372,7 +373,8 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepare(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        for lists in self.recipe.stream(_split(nbest), self._progress):
+        size = _TABLE * min(max(len(self.draws.domains), 1), _MOST)  # many of each domain
+        for lists in self.recipe.stream(_split(nbest, size), self._progress):
             self._monitor.add(lists.feature_names, lists.features, lists.sizes)
             yield lists
         self._monitor.finish()
@@ -396,21 +398,18 @@ class Reranker:
             warn_user(f"{problem}: its weights are drawn around those of {known}")
         return None
 
-    def _by_domain(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, str | None]]:
-        """Yield consecutive lists of the same domain, and the domain if it has own weights."""
-        for lists in tables:
-            if not self.draws.domains:
-                yield lists, None
-                continue
-            names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
-            known = [self._known_domain(name) for name in names]
-            for domain, places in groupby(range(len(lists)), known.__getitem__):
-                first, *others = places
-                yield lists[first : first + 1 + len(others)], domain
+    def _deciders(self, lists: NBest) -> list[tuple[Decider, Int64]]:
+        """Return the decider of each domain of some lists, and the places of its lists."""
+        names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
+        places = dict[str | None, list[int]]()
+        for place, name in enumerate(names):
+            places.setdefault(self._known_domain(name), []).append(place)
+        decider = partial(self._decider, lists.feature_names)
+        return [(decider(domain), np.array(of_domain)) for domain, of_domain in places.items()]
 
     def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[tuple[NBest, Decided]]:
-        for lists, domain in self._by_domain(tables):
-            yield lists, self._decider(lists.feature_names, domain).choose(lists)
+        for lists in tables:
+            yield lists, _choose(self._deciders(lists), lists)
 
     def _in_workers(self, tables: Iterator[NBest]) -> Iterator[tuple[NBest, Decided]]:
         first: deque[NBest] = deque()
@@ -423,15 +422,33 @@ class Reranker:
             return
         from joblib import delayed
 
-        def call(lists: NBest, domain: str | None) -> Any:
-            decider = self._decider(lists.feature_names, domain)
-            return delayed(Decider.choose)(decider, decider.strip(lists), threads=1)
+        def call(lists: NBest) -> Any:
+            deciders = self._deciders(lists)
+            return delayed(_choose)(deciders, deciders[0][0].strip(lists), threads=1)
 
         queued = (first.popleft() for _ in range(len(first)))
-        parts = self._by_domain(chain(queued, tables))
-        calls = ((lists, call(lists, domain)) for lists, domain in parts)
+        calls = ((lists, call(lists)) for lists in chain(queued, tables))
         with parallel_workers(self._jobs) as parallel:
             yield from parallel.in_order(calls)
+
+
+def _choose(deciders: list[tuple[Decider, Int64]], lists: NBest, **options: int) -> Decided:
+    """Choose from each list by the decider of its domain.
+
+    Args:
+        deciders: with the places of their lists, in ascending order.
+        lists: some lists.
+        options: of `Decider.choose`.
+    """
+    if len(deciders) == 1:
+        return deciders[0][0].choose(lists, **options)
+    sentence = np.repeat(np.arange(len(lists)), lists.sizes)
+    choice, canonical = np.empty((2, len(lists)), np.int64)
+    probabilities, of_derivations = np.empty((2, len(sentence)))
+    for decider, places in deciders:
+        rows, decided = np.isin(sentence, places), decider.choose(lists.select(places), **options)
+        choice[places], canonical[places], probabilities[rows], of_derivations[rows] = decided
+    return choice, canonical, probabilities, of_derivations
 
 
 def _to_table(
@@ -640,7 +657,7 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     return replace(draws, record=structs.replace(draws.record, recipe=recipe))
 
 
-def _split(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+def _split(nbest: NBest | Iterable[NBest], size: int) -> Iterator[NBest]:
     """Yield lists, or those of a stream, a few at a time."""
     is_stream = isinstance(nbest, Iterable) and not isinstance(nbest, NBest)
     for lists in nbest if is_stream else [nbest]:
@@ -651,4 +668,4 @@ def _split(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
                 parameter="nbest",
                 code="wrong-type",
             )
-        yield from lists.chunks(_TABLE)
+        yield from lists.chunks(size)

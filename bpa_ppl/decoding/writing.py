@@ -294,7 +294,7 @@ def rerank_to(
     (2, 'b\nc\n')
     """
     if ask is not None and reranker.ask_below is None:
-        problem = "lists are asked about only below a probability: give it, or a promised agreement"
+        problem = "lists are asked about below a probability: give ask_below, or promise to agree"
         raise UsageError(problem, parameter="ask", code="conflict")
     if ask is not None and file_suffix(ask) not in _JSON:
         problem = f"the lists to ask about are JSON lines, so {ask} must end in .jsonl"

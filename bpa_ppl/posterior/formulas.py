@@ -55,12 +55,12 @@ def describe_undecided(draws: Draws) -> str:
     >>> describe_undecided(Draws({"weights": draws}, ("a", "b", "c")))
     'the difference of a and b is not decided by your labels'
     """
+    if draws.kind == "point":
+        return "one point does not say which differences your labels decide: adapt with draws"
     pairs = [f"{one} and {other}" for one, other in find_undecided(draws)]
-    if len(pairs) <= 1:
-        return "".join(f"the difference of {pair} is not decided by your labels" for pair in pairs)
-    shown = "; of ".join(pairs[:_SHOWN])
-    more = f"; and of {len(pairs) - _SHOWN} more pairs" * (len(pairs) > _SHOWN)
-    return f"these differences are not decided by your labels: of {shown}{more}"
+    more = [f"and of {len(pairs) - _SHOWN} more pairs"] if len(pairs) > _SHOWN else []
+    shown = "; ".join(["; of ".join(pairs[:_SHOWN]), *more])
+    return f"the difference of {shown} is not decided by your labels" if pairs else ""
 
 
 def format_weights(
@@ -71,8 +71,8 @@ def format_weights(
     Args:
         draws: of a posterior.
         program: one of `FORMULAS`.
-        weights: one weight for each feature, such as the posterior mean; they are divided by the
-            sum of their absolute values, as the intervals of `json` are.
+        weights: one weight for each feature, such as the posterior mean. They and the intervals of
+            `json` are divided by the sum of their absolute values, which keeps all choices.
         acoustic: for `lm-scale`, the feature whose scale is 1; by default the one named `am`, `ac`
             or `acoustic`.
 
@@ -82,7 +82,7 @@ def format_weights(
 
     >>> draws = Draws({"weights": [[[0.5, 1.5]]]}, ("helpful", "safe"))
     >>> print(format_weights(draws, "trl", draws.at_point()), end="")
-    # reward_funcs in this order: helpful, safe
+    # reward_funcs in this order: ["helpful", "safe"]
     reward_weights = [0.25, 0.75]
     """
     require_one_of(program, FORMULAS, "program", "format")
@@ -90,22 +90,23 @@ def format_weights(
     if names and program != "json":
         problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
         raise DataError(f"{problem}: adapt without", parameter="format", code="not-supported")
-    scaled = weights.normalised(draws.features)
+    scaled = weights.normalised()
     if program == "json":
-        return _json(draws, scaled, sum(abs(weights[name]) for name in draws.features))
+        return _json(draws, scaled, sum(map(abs, weights.values())))
     return _WRITERS[program](draws, scaled, acoustic)
 
 
 def _json(draws: Draws, weights: Weights, norm: float) -> str:
-    bounds = quantiles(draws.flat / norm, _INTERVAL, draws.importance).T
-    intervals = dict(zip(draws.features, bounds.tolist(), strict=True))
-    content = {"weights": dict(weights), "intervals": intervals}
-    return _to_json({**content, "undecided": find_undecided(draws)})
+    content: dict[str, Any] = {"weights": dict(weights)}
+    if draws.kind != "point":
+        bounds = quantiles(draws.flat / norm, _INTERVAL, draws.importance).T
+        content["intervals"] = dict(zip(draws.features, bounds.tolist(), strict=True))
+        content["undecided"] = find_undecided(draws)
+    return _to_json(content)
 
 
 def _trl(_: Draws, weights: Weights, __: str | None) -> str:
-    order = f"# reward_funcs in this order: {', '.join(weights)}\n"
-    return f"{order}reward_weights = {_list(weights)}\n"
+    return f"# reward_funcs in this order: {_names(weights)}\nreward_weights = {_list(weights)}\n"
 
 
 def _trulens(_: Draws, weights: Weights, __: str | None) -> str:
@@ -114,8 +115,8 @@ def _trulens(_: Draws, weights: Weights, __: str | None) -> str:
             problem = f"the weight of {name} is negative, and a weighted mean has none"
             remedy = "adapt without it, or use Reranker.aggregate"
             raise DataError(f"{problem}: {remedy}", parameter="format", code="not-supported")
-    order = f"# jurors in this order: {', '.join(weights)}\n"
-    return f'{order}aggregation = "weighted_mean"\nweights = {_list(weights)}\n'
+    order = f"# jurors in this order: {_names(weights)}"
+    return f'{order}\naggregation = "weighted_mean"\nweights = {_list(weights)}\n'
 
 
 def _opensearch(draws: Draws, weights: Weights, _: str | None) -> str:
@@ -149,6 +150,10 @@ def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
         raise DataError(f"{problem}; give more lists", parameter="acoustic", code="not-supported")
     lines = [f"{name}= {format_shortest(weight / unit)}\n" for name, weight in weights.items()]
     return f"# scales of scores if that of {named[0]} is 1, such as lm_scale\n{''.join(lines)}"
+
+
+def _names(weights: Weights) -> str:
+    return json.dumps(list(weights), ensure_ascii=False)  # names may have commas
 
 
 def _list(weights: Weights) -> str:

@@ -246,6 +246,9 @@ class Prior(NamedTuple):
         no_spread = variance is None and covariance is None
         if mean is None or no_spread or WEIGHTS not in draws.sites:
             problem = "the posterior does not record a Gaussian prior"
+            if WEIGHTS not in draws.sites:
+                problem = "its model has no Gaussian prior of the weights: adapt without a model, "
+                problem += "to the lists of each domain"
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         if degrees is not None:

@@ -120,7 +120,7 @@ def test_judgements_about_another_file_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "mention"),
     [
-        (("--ask", "unsure.jsonl"), "give it, or a promised agreement"),
+        (("--ask", "unsure.jsonl"), "give ask_below, or promise to agree"),
         (("--ask", "unsure.txt", "--agree", "0.9"), "unsure.txt"),
         (("--ask-below", "0.9", "--agree", "0.9"), "give one of them"),
         (("--agree", "0.9", "--rule", "map"), "rule map"),

@@ -20,7 +20,7 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.averages import means_of_lists
+from bpa_ppl.formats.averages import average_lists
 
 Write = Callable[..., Path]
 RATINGS = """id,text,judge_a,worker,rating
@@ -147,7 +147,7 @@ def test_numbers_that_are_too_large_do_not_count() -> None:
     ratings = [[1, 10**400], [-(10**400)], [2, float("inf"), float("nan")]]
     lists = from_records([{"id": 0, "text": "a", "lm": 1, "by": of} for of in ratings])
     assert describe(lists).lists["by"].startswith("lists of numbers")
-    np.testing.assert_array_equal(means_of_lists("by", ratings)["by.mean"], [1, np.nan, 2])
+    np.testing.assert_array_equal(average_lists("by", ratings)["by.mean"], [1, np.nan, 2])
 
 
 @pytest.mark.parametrize("cell", ["[4 5]", "[a]", "[4, 5", "4, 5"])

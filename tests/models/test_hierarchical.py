@@ -12,10 +12,12 @@ import numpyro
 import pytest
 from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
+from support.moment_checks import assert_equal_moments
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.models.hierarchical import hierarchical
 from bpa_ppl.models.likelihoods.oracle import Oracle
@@ -93,13 +95,56 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     )
     with jax.enable_x64(True):
         mcmc.run(jax.random.key(3), observed.table(start, domains=True), PRIOR, Oracle())
-        reference = {name: np.asarray(of) for name, of in mcmc.get_samples().items()}
+        reference = mcmc.get_samples(group_by_chain=True)
     for name in ("shared", "scale", "own", "weights"):
-        values = posterior.values[name].reshape(-1, *reference[name].shape[1:])
-        means = values.mean(axis=0), reference[name].mean(axis=0)
-        deviations = values.std(axis=0), reference[name].std(axis=0)
-        assert np.all(np.abs(means[0] - means[1]) < 0.2 * deviations[1])
-        assert deviations[0] == pytest.approx(deviations[1], rel=0.25)
+        assert_equal_moments(posterior.values[name], reference[name], 200, name)
+
+
+def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) -> None:
+    """Of pairs, p without a list is the harmonic mean of p over the draws."""
+    lists = pairs(40)
+    names, gain = lists.sentence_extras["domain"], read_column(lists, "gain").reshape(-1, 2)
+    features = lists.features.reshape(-1, 2, 2).astype(np.float64)
+    difference = (features[:, 0] - features[:, 1]) * np.where(gain[:, :1] > 0.5, 1, -1)
+    recorded = read_comparison(posterior)
+    assert recorded is not None
+    found = np.array(recorded.predictions)[:, 0]
+    for place, name in enumerate(names):
+        p = 1 / (1 + np.exp(-posterior.of_domain(name).flat @ difference[place]))
+        # Only 1000 draws are used; those with the smallest p are smoothed.
+        assert found[place] == pytest.approx(1 / np.mean(1 / p), abs=0.03)
+    assert abs(accuracy(posterior, lists) - np.mean(found > 0.5)) < 0.05
+
+
+def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: Draws) -> None:
+    new = pairs(400, seed=5)
+    result = bpa.rerank(new, posterior, agree=0.85, unchecked=True)
+    assert result.sure is not None
+    right = read_column(new, "gain")[new.offsets[:-1] + result.choice]
+    assert 0.2 < result.sure.mean() < 1
+    assert right[result.sure].mean() > 0.83
+
+
+def test_blocks_of_mixed_domains_and_workers_choose_alike() -> None:
+    rng = np.random.default_rng(0)
+    values = {"weights": rng.normal(1, 0.1, (2, 50, 2)), "own": rng.normal(1, 1, (2, 50, 3, 2))}
+    draws = Draws(values, NAMES, coords={"domain": tuple(WEIGHTS)})
+    sizes = rng.integers(1, 4, 3000)
+    texts = [list("abc"[:size]) for size in sizes]
+    features = [rng.normal(size=(size, 2)) for size in sizes]
+    names = rng.choice([*WEIGHTS, "museum"], len(sizes)).tolist()
+    lists = from_lists(texts, features, NAMES).with_sentence_extras(domain=names)
+    with pytest.warns(BpaWarning, match="the domain 'museum' is new"):
+        together = bpa.rerank(lists, draws, unchecked=True)
+    for name in set(names):
+        places = np.flatnonzero(np.array(names) == name)
+        weights = draws.flat if name == "museum" else draws.of_domain(name).flat
+        plain = Draws({"weights": weights[None]}, NAMES)
+        alone = bpa.rerank(lists.select(places).without("domain"), plain, unchecked=True)
+        assert alone.choice.tolist() == together.choice[places].tolist()
+        assert np.concatenate([together[place] for place in places]) == pytest.approx(
+            alone.probabilities
+        )
 
 
 @pytest.mark.slow
@@ -176,15 +221,17 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     refused(*weights, "--domain", "museum", mention="unknown domain 'museum'")
     rerank = ("rerank", "new.jsonl", "-p", "post.nc", "--unchecked")
     refused(*rerank, "--rule", "map", mention="the mode of the weights of a domain")
-    refused(*rerank, "--agree", 0.9, mention="without the model hierarchical")
+    assert "of 36 choices are sure" in succeed(*rerank, "--agree", 0.75).err
     refused(*adapt, "--model", "hierarchial", mention="unknown model")
     bpa.write_nbest(bpa.read_nbest("judged.jsonl").without("domain"), "judged.jsonl")
     refused(*adapt, "--model", "hierarchical", mention="no extra domain")
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_what_makes_no_sense_is_refused(posterior: Draws) -> None:
     with raises(DataError, "missing-column", parameter="domain"):
         bpa.adapt(pairs(5).without("domain"), gain="gain", model="hierarchical")
+    with pytest.raises(DataError, match="the posterior domain 1: its model has no Gaussian prior"):
+        bpa.learn_prior([posterior])
     with raises(UsageError, "unknown-name", parameter="model"):
         bpa.adapt(pairs(5), gain="gain", model="linear")
 

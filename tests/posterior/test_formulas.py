@@ -14,7 +14,7 @@ from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, Weights, from_arrays, point_weights, read_weights
-from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, find_undecided, formula
+from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, find_undecided, format_weights
 from bpa_ppl.posterior.record import FeatureScale, RecipeRecord, Record, SourceRecord
 
 NAMES = ("am", "judge b", "length")
@@ -27,7 +27,7 @@ def listed(text: str, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float
     exec(text, values)
     order = re.match(r"# \w+ in this order: (.*)\n", text)
     assert order is not None
-    assert order[1].split(", ") == list(NAMES)
+    assert json.loads(order[1]) == list(NAMES)
     return features @ np.array(values.get("reward_weights") or values["weights"])
 
 
@@ -99,9 +99,14 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.parametrize("is_fixed", [False, True])
 @pytest.mark.parametrize("program", FORMULAS)
-def test_the_choices_are_those_of_the_mean(program: str, lists: bpa.NBest) -> None:
-    bpa.write_posterior(posterior_with([1.0, 1.9, 0.15]), "post.nc")
+def test_the_choices_are_those_of_the_mean(program: str, is_fixed: bool, lists: bpa.NBest) -> None:
+    draws = posterior_with([1.0, 1.9, 0.15])
+    if is_fixed:  # the weights of other features are not divided by another number than this one
+        values, fixed = {"weights": draws.weights[..., :2]}, Weights({"length": 0.15})
+        draws = Draws(values, NAMES[:2], fixed=fixed, record=draws.record)
+    bpa.write_posterior(draws, "post.nc")
     text = succeed("weights", "post.nc", "--unchecked", "--format", program, "-o", "-").out
     chosen = lists.best(PROGRAMS[program](text, lists.features))
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--rule", "mean", "--unchecked").out
@@ -124,10 +129,26 @@ def test_json_has_intervals() -> None:
     assert "the difference of judge b and length is not decided by your labels" in shown.err
 
 
+def test_a_point_has_no_intervals() -> None:
+    bpa.write_posterior(Draws({"weights": [[[1.0, 3.0]]]}, ("a, b", 'c"d'), "point"), "map.nc")
+    shown = run("weights", "map.nc", "--unchecked", "--format", "json", "-o", "w.json")
+    assert json.loads(Path("w.json").read_text()) == {"weights": {"a, b": 0.25, 'c"d': 0.75}}
+    assert "one point does not say which differences your labels decide" in shown.err
+    trl = succeed("weights", "map.nc", "--unchecked", "--format", "trl", "-o", "-").out
+    assert trl.splitlines() == [
+        '# reward_funcs in this order: ["a, b", "c\\"d"]',
+        "reward_weights = [0.25, 0.75]",
+    ]
+
+
 def test_differences_are_those_of_standardised_weights() -> None:
     draws = posterior_with([1.0, 4.0, 2.0])
     assert find_undecided(draws) == [("am", "judge b")]  # 2, 2, 8
     assert describe_undecided(posterior_with([1.0, 1.0, 2.0])) == ""
+    rng = np.random.default_rng(0)
+    alike = Draws({"weights": rng.normal(1.0, 1.0, (2, 500, 4))}, tuple("abcd"))
+    of = "a and b; of a and c; of a and d; and of 3 more pairs"
+    assert describe_undecided(alike) == f"the difference of {of} is not decided by your labels"
     raw = Draws(draws.values, NAMES)
     assert find_undecided(raw) == []
 
@@ -150,7 +171,7 @@ def test_several_differences_are_named_or_counted(means: tuple[float, ...], name
 def test_a_feature_without_a_recorded_scale_is_not_normalised() -> None:
     scales = {"am": FeatureScale(spread=2.0), "length": FeatureScale(spread=4.0)}
     draws = Draws({"weights": np.ones((1, 4, 3))}, NAMES, record=Record(feature_scales=scales))
-    text = formula(draws, "opensearch", Weights(dict.fromkeys(NAMES, 1.0)))
+    text = format_weights(draws, "opensearch", Weights(dict.fromkeys(NAMES, 1.0)))
     model = json.loads(text)["model"]["model"]
     assert json.loads(model["definition"]) == pytest.approx(
         {"am": 2 / 3, "judge b": 1 / 3, "length": 4 / 3}
@@ -164,7 +185,7 @@ def test_a_feature_without_a_recorded_scale_is_not_normalised() -> None:
 
 def test_a_weight_of_zero_is_a_weight() -> None:
     weights = Weights({"am": 0.0, "judge b": 1.0, "length": 3.0})
-    text = formula(posterior_with([1.0, 1.0, 1.0]), "trulens", weights)
+    text = format_weights(posterior_with([1.0, 1.0, 1.0]), "trulens", weights)
     assert "weights = [0, 0.25, 0.75]\n" in text
 
 

@@ -24,6 +24,8 @@ import xarray
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison
 from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import record_sources, with_absolute_paths
@@ -39,6 +41,7 @@ from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, w
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.posterior.arviz_functions import to_arviz_data
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.formulas import FORMULAS, format_weights
 from bpa_ppl.posterior.record import (
     Observed,
     RecipeRecord,
@@ -53,7 +56,16 @@ from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match
-from support.attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
+from support.attempts import (
+    NUMBERS,
+    area,
+    changed,
+    odd_array,
+    odd_json,
+    odd_path,
+    odd_value,
+    verdict,
+)
 from support.fuzzing import (
     ACCEPTED,
     GOLDEN,
@@ -1028,6 +1040,148 @@ def arguments(rng: random.Random, folder: Path) -> str:
         else:
             options[name] = changed(options[name], rng, odd)
     return verdict(lambda: function(**options))
+
+
+@area("formulas", 3_000)
+def formulas(rng: random.Random, folder: Path) -> str:
+    """Weights for other programs, with odd names: each chooses as the rule `mean`."""
+    numbers, size = np.random.default_rng(rng.randrange(1 << 30)), rng.randint(1, 4)
+    names = rng.sample(
+        ["am", "lm", "a,b", 'say "x"', "é", "1", "a=b", "# c", "x y", "\\"], size + 1
+    )
+    scale = 10.0 ** rng.choice((-30, -3, 0, 0, 3, 30))
+    shape = (
+        (1, 1)
+        if (kind := rng.choice(("chains", "chains", "weighted", "point"))) == "point"
+        else (2, 50)
+    )
+    weights = (
+        scale
+        * numbers.normal(rng.choice((0.0, 3.0)), 1.0, (*shape, size))
+        * rng.choice((0, 1, 1, 1, 1))
+    )
+    fixed = bpa.Weights({names[size]: rng.choice((0.0, 2.0, -scale))} if rng.random() < 0.5 else {})
+    log_weight = numbers.normal(size=shape) if kind == "weighted" else None
+    draws = Draws({"weights": weights}, tuple(names[:size]), kind, log_weight, fixed=fixed)
+    program = rng.choice((*FORMULAS, *FORMULAS, "icefall"))
+    result = outcome(
+        lambda: (
+            format_weights(draws, program, draws.at_point(), rng.choice((None, None, *names))),
+        )
+    )
+    if isinstance(result, str):
+        return REFUSED
+    if program in ("trl", "trulens"):
+        order, *_, row = result[0].splitlines()
+        found = dict(
+            zip(
+                json.loads(order.partition(": ")[2]),
+                json.loads(row.partition("= ")[2]),
+                strict=True,
+            )
+        )
+    elif program == "lm-scale":
+        found = {
+            row.rpartition("= ")[0]: float(row.rpartition("= ")[2])
+            for row in result[0].splitlines()[1:]
+        }
+    else:
+        content = json.loads(result[0])
+        if program == "opensearch":
+            model = content["model"]["model"]
+            assert not model["feature_normalizers"]
+            found = json.loads(model["definition"])
+        elif program == "elasticsearch":
+            query = content["rescore"]["query"]["rescore_query"]
+            found = query["script_score"]["script"]["params"]["weights"]
+        else:
+            found = content["weights"]
+    expected = np.array(list(draws.at_point().values()))
+    values = np.array([found[name] for name in draws.at_point()])
+    if not np.allclose(values / np.abs(values).max(), expected / np.abs(expected).max(), atol=1e-9):
+        raise Failure(f"{found}, not {draws.at_point()}")
+    return ACCEPTED
+
+
+@area("asking", 500)
+def asking(rng: random.Random, folder: Path) -> str:
+    """Choices that are sure, or asked about: all that are at least as probable are sure, too."""
+    count, odd = rng.choice((0, 1, 2, 30, 600)), (0.0, 0.5, 1.0, 1e-12, 1 - 1e-12)
+    shares = (rng.choice(odd) if rng.random() < 0.2 else rng.random() ** 0.3 for _ in range(count))
+    predictions = tuple((p, rng.choice((0.5, 1.0, 1.0))) for p in shares)
+    comparison = msgspec.to_builtins(
+        BaselineComparison((), "accuracy", "", predictions=predictions)
+    )
+    weights = np.random.default_rng(count).normal(1.0, 0.2, (2, 50, 2))
+    draws = Draws({"weights": weights}, ("LM0", "W"), record=Record(comparison=comparison))
+    value = rng.choice((0.6, 0.85, 0.9, 0.99, 1, odd_value(rng)))
+    options = {rng.choice(("agree", "agree", "ask_below")): value}
+    ask = folder / rng.choice(("unsure.jsonl", "unsure.jsonl.gz", "unsure.jsonl", "unsure.txt"))
+
+    def use() -> None:
+        reranker = bpa.Reranker(draws, unchecked=True, **options)
+        result = reranker(sample_lists())
+        summary = rerank_to(sample_lists(), reranker, folder / "chosen.txt", ask=ask)
+        p, sure = result.probability, result.sure
+        threshold = reranker.ask_below
+        if sure is None or threshold is None or sure.tolist() != (p >= threshold).tolist():
+            raise Failure(f"sure are {sure} of {p} from {threshold} on")
+        if summary.unsure != (~sure).sum() or (
+            summary.unsure and len(bpa.read_nbest(ask)) != summary.unsure
+        ):
+            raise Failure(f"{summary.unsure} lists are asked about, not {~sure}")
+
+    return verdict(use)
+
+
+@area("judges", 60)
+def judges_of_pairs(rng: random.Random, folder: Path) -> str:
+    """What judges are worth: copies, constants, ties, huge numbers and few pairs."""
+    numbers, count, size = np.random.default_rng(rng.randrange(1000)), rng.choice((2, 3, 12)), 3
+    features = numbers.normal(size=(count, 2, size))
+    for column in range(size):
+        kind = rng.randrange(6)
+        if kind == 0:
+            features[..., column] = features[..., 0]
+        elif kind == 1:
+            features[..., column] = rng.choice((0.0, 1.0, 1e30))
+        elif kind == 2:
+            features[..., column] *= 10.0 ** rng.choice((-30, -6, 6, 30))
+        elif kind == 3:
+            features[..., column] = features[..., column].round()
+    lists = from_lists([["a", "b"]] * count, features, ["x", "y, z", "é"])
+    answers = [rng.choice(([[0, 1]], [[0, 1]], [[1, 0]], None)) for _ in range(count)]
+    ties = [[[0, 1]] if rng.random() < 0.2 else None for _ in range(count)]
+    lists = lists.with_sentence_extras(preferences=answers)
+    lists = lists.with_sentence_extras(ties=ties) if rng.random() < 0.3 else lists
+    prices = {
+        name: rng.choice((1.0, 2.0, 2.0, *NUMBERS))
+        for name in rng.sample(["x", "y, z", "é", "no"], 2)
+    }
+    sampler = rng.choice(("laplace", "map"))
+
+    def use() -> None:
+        posterior = bpa.adapt(lists, sampler=sampler)
+        result = bpa.judges(
+            posterior, lists, prices=rng.choice(({}, prices)), cascade=rng.random() < 0.4
+        )
+        str(result), json.dumps(result.as_dict(), allow_nan=False)
+        number, low, high, good = result.effective
+        assert all(
+            row.low <= row.weight <= row.high and 0.5 <= row.sign <= 1 for row in result.rows
+        )
+        assert all(abs(row.lost) <= 1 for row in (*result.rows, *result.juries))
+        assert 0 <= low <= high <= good
+        assert 0 <= number <= good
+        assert np.abs(result.correlation).max() <= 1 + 1e-6
+        assert all(0 <= gain <= 1 for _, gain in result.curve)
+        assert all(0 <= value <= 1 for value in result.remaining)
+        if (cascade := result.cascade) is not None:
+            assert 0.5 <= cascade.below <= 1
+            assert 0 <= cascade.share <= 1
+            assert 0 <= cascade.saved <= 1
+
+    return verdict(use)
 
 
 @area("extreme numbers", 12)

@@ -23,6 +23,26 @@ def assert_mean(draws: npt.ArrayLike, truth: float, ess: float, what: str = "") 
     assert abs(error) <= STANDARD_ERRORS, f"{what}: {values.mean():.4f}, not {truth:.4f}"
 
 
+def assert_equal_moments(
+    one: npt.ArrayLike, other: npt.ArrayLike, ess: float = 400, what: str = ""
+) -> None:
+    """Assert that draws (chains, draws, …) of two samplers have the same means and variances."""
+    samples = [np.asarray(draws, np.float64) for draws in (one, other)]
+    samples = [draws.reshape(*draws.shape[:2], -1) for draws in samples]
+    centre = np.mean([draws.mean(axis=(0, 1)) for draws in samples], axis=0)
+    for cell in range(len(centre)):
+        for power in (1, 2):
+            means, variances = [], []
+            for draws in samples:
+                values = (draws[..., cell] - centre[cell]) ** power
+                effective = float(import_arviz().ess(values, method="mean"))
+                assert effective >= ess, f"{what}: only {effective:.0f} effective draws"
+                means.append(values.mean())
+                variances.append(values.var() / effective)
+            error = (means[0] - means[1]) / np.sqrt(sum(variances))
+            assert abs(error) <= STANDARD_ERRORS, f"{what} {cell}: {means} of power {power}"
+
+
 def moments(
     draws: npt.ArrayLike, mean: npt.ArrayLike, covariance: npt.ArrayLike
 ) -> Iterator[tuple[str, npt.NDArray[np.float64], float]]:
