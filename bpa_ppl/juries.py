@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from scipy.special import expit, logit
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import adapt_draws, build_problem
 from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
@@ -25,7 +25,7 @@ from bpa_ppl.diagnostics.baselines import Answers, Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.names import find_positions, matches
 from bpa_ppl.nbest import NBest, centre
@@ -305,7 +305,7 @@ def judges(
     >>> [row.name for row in result.rows if row.sign > 0.95], result.unit
     (['gpt', 'tests'], 'accuracy')
     """
-    draws, prices = as_draws(posterior), prices or {}
+    draws, prices = as_draws(posterior), dict(prices or {})
     require(lists, NBest, "judges are valued on n-best lists (NBest)", "lists")
     refuse_unconverged(draws)
     start, options = recorded_options(draws)
@@ -521,9 +521,10 @@ def _group(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]
     """
     groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
     for name, group in groups.items():
-        if not (0 < prices[name] < np.inf and group.any()):
-            reason = f"{name}={prices[name]:g} is no positive price of one of {', '.join(names)}"
-            reason += ": those without a price are free"
+        price = prices[name]
+        if not (is_number(price) and 0 < to_float(price) < np.inf and group.any()):
+            reason = f"{name}={quote(price)} is no positive price of one of {', '.join(names)}: "
+            reason += "those without a price are free"
             raise UsageError(reason, parameter="prices", code="bad-number")
     return groups
 

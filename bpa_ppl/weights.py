@@ -108,21 +108,20 @@ class Weights(Mapping[str, float]):
         """
         return Weights({**self._values, **values}, self.origin)
 
-    def normalised(self, names: Iterable[str] | None = None) -> Weights:
-        """Return the weights divided by Σ|λ| over `names` (default: all); others are unchanged.
+    def normalised(self) -> Weights:
+        """Return the weights divided by Σ|λ|, which choose the same candidates.
 
         Raises:
-            DataError: if those weights are all zero.
+            DataError: if they are all zero.
 
-        >>> Weights({"LM0": 0.5, "W0": -1.5, "UnknownWordPenalty0": 1.0}).normalised(["LM0", "W0"])
-        Weights({'LM0': 0.25, 'W0': -0.75, 'UnknownWordPenalty0': 1})
+        >>> Weights({"LM0": 0.5, "W0": -1.5}).normalised()
+        Weights({'LM0': 0.25, 'W0': -0.75})
         """
-        chosen = self.names if names is None else tuple(names)
-        norm = sum(abs(self[name]) for name in chosen)
+        norm = sum(map(abs, self.values()))
         if norm == 0:
             problem = "weights that are all zero cannot be normalised"
             raise DataError(problem, self.origin, code="no-data")
-        return self.updated({name: self[name] / norm for name in chosen})
+        return self.updated({name: weight / norm for name, weight in self.items()})
 
 
 def unnamed_weights(values: Iterable[float], origin: str = MEMORY) -> Weights:

@@ -270,9 +270,8 @@ def weights(
 ) -> None:
     """Write the posterior mean, the mode or a draw as weights for another program.
 
-    The adapted weights are divided by the sum of their absolute values; for other programs than
-    decoders, fixed weights are divided by it too, and a message lists the features whose difference
-    your labels do not decide.
+    The weights, fixed ones included, are divided by the sum of their absolute values. For other
+    programs than decoders, a message lists the features whose difference your labels do not decide.
 
     Example: `bpa weights posterior.nc --template moses.ini --output adapted.ini`
 
@@ -304,5 +303,4 @@ def weights(
             warn_user(undecided)
     else:
         require_one_of(format, dict.fromkeys((AUTO, *WEIGHT_FORMATS, *FORMULAS)), "format")
-        scaled = chosen.normalised(draws.features)
-        write_weights(scaled, output, template=template, format=format)
+        write_weights(chosen.normalised(), output, template=template, format=format)

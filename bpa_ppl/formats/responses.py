@@ -194,7 +194,7 @@ def parse_line(value: Any) -> Line:
     'a cat'
     >>> parse_line({"key": "r-1", "error": {"message": "too slow"}}).custom_id
     'r-1'
-    >>> [choice.answer.text for choice in line_of([{"generated_text": t} for t in "ab"]).choices]
+    >>> [choice.answer.text for choice in parse_line([{"generated_text": t} for t in "ab"]).choices]
     ['a', 'b']
     """
     if value and isinstance(value, list) and all(answers := list(map(find_choices, value))):

@@ -58,9 +58,11 @@ def describe_undecided(draws: Draws) -> str:
     if draws.kind == "point":
         return "one point does not say which differences your labels decide: adapt with draws"
     pairs = [f"{one} and {other}" for one, other in find_undecided(draws)]
+    if len(pairs) <= 1:
+        return "".join(f"the difference of {pair} is not decided by your labels" for pair in pairs)
     more = [f"and of {len(pairs) - _SHOWN} more pairs"] if len(pairs) > _SHOWN else []
     shown = "; ".join(["; of ".join(pairs[:_SHOWN]), *more])
-    return f"the difference of {shown} is not decided by your labels" if pairs else ""
+    return f"these differences are not decided by your labels: of {shown}"
 
 
 def format_weights(

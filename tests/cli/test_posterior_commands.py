@@ -91,9 +91,11 @@ def test_weights_for_the_decoder(folder: Path) -> None:
     assert dense.err == ""
     Path("dense").write_text(dense.out, "utf-8")
     written = [dict(bpa.read_weights(name)) for name in ("new.ini", "new.json", "dense")]
-    free = [value for name, value in written[0].items() if name != "UnknownWordPenalty0"]
     assert written[1] == written[2] == pytest.approx(written[0], abs=1e-12)
-    assert np.abs(free).sum() == pytest.approx(1)
+    assert np.abs(list(written[0].values())).sum() == pytest.approx(1)
+    point = bpa.point_weights(bpa.read_posterior("good.nc"))  # with a fixed weight
+    norm = sum(map(abs, point.values()))
+    assert written[1] == pytest.approx({name: weight / norm for name, weight in point.items()})
     lists = bpa.read_nbest("nbest")
     best = lists.best(lists.scores([written[1][name] for name in lists.feature_names]))
     assert succeed(*RERANK).out.splitlines() == lists.chosen(best)
