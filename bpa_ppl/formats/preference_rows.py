@@ -187,6 +187,7 @@ def named_answers(names: Collection[str], least: int = 2) -> tuple[str, str] | N
     """
     for answer in ANSWERS:
         pairs = [(answer + first, answer + second) for first, second in _MARKS]
+        pairs += [(f"model{one}_{answer}", f"model{other}_{answer}") for one, other in _MARKS]
         pair = max(pairs, key=lambda pair: sum(name in names for name in pair))
         if sum(name in names for name in pair) >= least:
             return pair

@@ -589,7 +589,10 @@ def test_columns_of_data_sets_are_proposed(tmp_path: Path, name: str) -> None:
 def test_answers_of_unknown_preference_have_no_settings(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"question": "q", "answer_0": "a", "score_0": 1, "answer_1": "b"}\n')
-    assert not re.search(r"write them as|\w+:\w+=", message_of(path))
+    message = message_of(path)
+    assert "write them as" not in message
+    settings = "jsonl:chosen=answer_0,rejected=answer_1,winner=NAME"
+    assert f"if one of two answers is preferred, name them, and the winner: {settings}" in message
 
 
 def test_ranked_answers_become_rankings(tmp_path: Path) -> None:

@@ -147,8 +147,9 @@ def test_differences_are_those_of_standardised_weights() -> None:
     assert describe_undecided(posterior_with([1.0, 1.0, 2.0])) == ""
     rng = np.random.default_rng(0)
     alike = Draws({"weights": rng.normal(1.0, 1.0, (2, 500, 4))}, tuple("abcd"))
-    of = "a and b; of a and c; of a and d; and of 3 more pairs"
-    assert describe_undecided(alike) == f"the difference of {of} is not decided by your labels"
+    assert describe_undecided(alike).endswith(
+        "of a and b; of a and c; of a and d; and of 3 more pairs"
+    )
     raw = Draws(draws.values, NAMES)
     assert find_undecided(raw) == []
 

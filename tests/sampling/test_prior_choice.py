@@ -76,7 +76,7 @@ def graded(sentences: int, weight: float) -> tuple[NBest, np.ndarray]:
     return from_lists(texts, list(features), ["f0"], extras={"gain": gain.tolist()}), gain
 
 
-@pytest.mark.filterwarnings("ignore:the judged lists do not separate the features")
+@pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
 @pytest.mark.parametrize(
     ("weight", "likelihood"), [(0.1, "oracle"), (2.5, "oracle"), (0.1, "risk"), (1.0, "margin")]
 )
@@ -143,7 +143,7 @@ def test_data_sets_of_pairs_determine_the_scale(weight: float) -> None:
 
 @pytest.mark.parametrize("weight", [0.1, 2.5])
 @pytest.mark.parametrize("sampler", ["auto", "laplace"])
-@pytest.mark.filterwarnings("ignore:the answers do not separate the features")
+@pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
 def test_the_posterior_of_answers_integrates_over_the_scale(weight: float, sampler: str) -> None:
     """Of lists of three candidates or more; τ² has a scaled inverse χ² with 8 degrees of freedom.
 
