@@ -9,8 +9,8 @@ Tables:
                   reward models, 3, 5, 15 and 50 labels of each; macro accuracy and log loss on all
                   other pairs, and the section that loses most against the pooled posterior
     translations  two candidates of each list of WMT 2023 (en-de and zh-en), in seven domains, with
-                  18 metrics that need no reference; 5 and 15 labels of each domain, which are the
-                  same judgements (MQM), so that the domains need hardly different weights
+                  18 metrics that need no reference; 5 and 15 labels of each domain. The judgements
+                  are of one kind (MQM), so domains hardly need weights of their own
 
 Hierarchical is `model="hierarchical"`, pooled is one posterior of all labels, separate one for each
 group. All rows have the same labels. Sampled by NUTS, 2 chains of 500 draws.
