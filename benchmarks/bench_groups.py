@@ -10,7 +10,7 @@ Tables:
                   other pairs, and the section that loses most against the pooled posterior
     translations  two candidates of each list of WMT 2023 (en-de and zh-en), in seven domains, with
                   18 metrics that need no reference; 5 and 15 labels of each domain. The judgements
-                  are of one kind (MQM), so domains hardly need weights of their own
+                  are of one kind (MQM), so all domains need similar weights
 
 Hierarchical is `model="hierarchical"`, pooled is one posterior of all labels, separate one for each
 group. All rows have the same labels. Sampled by NUTS, 2 chains of 500 draws.

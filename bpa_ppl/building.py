@@ -281,7 +281,7 @@ def build_lists(
     return next(Builder(Schema(options, numbers=numbers), lines).lists([columns]))
 
 
-def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
+def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     """Return what to do with a column of positions, times, ids or runs, else an empty text.
 
     Args:
@@ -292,9 +292,9 @@ def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
     >>> from bpa_ppl import from_lists
     >>> values = [[[0.0, 1.7e9], [1.0, 1.6e9]], [[2.0, 1.7e9], [3.0, 1.7e9]]]
     >>> lists = from_lists([["a", "b"]] * 2, values, ["row", "created"])
-    >>> bookkeeping_note(lists, "row")
+    >>> describe_bookkeeping(lists, "row")
     'row counts the candidates of each list: exclude it, unless their order says more'
-    >>> bookkeeping_note(lists, "created")
+    >>> describe_bookkeeping(lists, "created")
     'created seems to have times, in seconds since 1970: exclude it'
     """
     values = find_feature(nbest, name)
@@ -310,8 +310,9 @@ def bookkeeping_note(nbest: NBest, name: str, least: int = 1) -> str:
         return ""
     several = abs(steps[0]) == 1 or nbest.sizes.max() > 2  # else they may be two ratings
     if np.ptp(steps) or not (several and float(steps[0]).is_integer()):
-        is_number = name.lower() in _NUMBERS_OF_RUNS
-        return f"{name} is a feature: exclude it, if it only numbers rows or runs" * is_number
+        if name.lower() in _NUMBERS_OF_RUNS:
+            return f"{name} is a feature: exclude it, if it only numbers rows or runs"
+        return ""
     return f"{name} counts the candidates of each list: exclude it, unless their order says more"
 
 
@@ -321,7 +322,7 @@ def warn_bookkeeping(nbest: NBest, names: Iterable[str]) -> None:
     >>> from bpa_ppl import from_lists
     >>> warn_bookkeeping(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
     """
-    for note in filter(None, (bookkeeping_note(nbest, name, least=_STEPS) for name in names)):
+    for note in filter(None, (describe_bookkeeping(nbest, name, least=_STEPS) for name in names)):
         warn_user(f"{locate(nbest.origin)}{note}")
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.building import bookkeeping_note
+from bpa_ppl.building import describe_bookkeeping
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import average_lists, listed
+from bpa_ppl.formats.averages import average_lists, parse_lists
 from bpa_ppl.formats.block import ID
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
@@ -272,7 +272,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     ids = nbest.sentence_ids
     extras = nbest.extras.items()
     verdicts = {name: as_verdicts(column) for name, column in extras}
-    lists = {name: listed(column) for name, column in extras}
+    lists = {name: parse_lists(column) for name, column in extras}
     lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
     numbers = [c.name for c in columns if c.kind != "feature" or describe_judgements(nbest, c.name)]
     return Description(
@@ -391,7 +391,7 @@ def _warnings(
         if (other := equal.setdefault(read_column(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        note = describe_judgements(nbest, column.name) or bookkeeping_note(nbest, column.name)
+        note = describe_judgements(nbest, column.name) or describe_bookkeeping(nbest, column.name)
         largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"

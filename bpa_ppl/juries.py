@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
-from bpa_ppl.adapting import adapt_draws, build_problem
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
 from bpa_ppl.diagnostics.baseline_table import ACCURACY, Way
 from bpa_ppl.diagnostics.baselines import Answers, Gains, judge
@@ -37,6 +37,7 @@ from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.sampling.repeating import recorded_options
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
 
 if TYPE_CHECKING:
@@ -322,7 +323,6 @@ def judges(
         groups = _group(target.features, prices)
         refits = _Refits(problem, _find_gains(problem))
         unit = ACCURACY if isinstance(refits.judged, Answers) else "headroom"
-        start, options = recorded_options(draws, sampler="map")
         curve = _curve(refits, lists, start, options)
         sample = refits.full if draws.kind == "point" else draws
         found = _cascade(refits, groups, prices) if cascade else None
@@ -419,7 +419,10 @@ def _curve(
         gains = []
         for part in np.array_split(ids, parts):
             rows = np.flatnonzero(np.isin(lists.sentence_ids, part))
-            draws = adapt_draws(lists.select(rows), start, **options)
+            problem = build_problem(lists.select(rows), start, **options)
+            with NUMPYRO_LOCK, jax.enable_x64(True):
+                sampled = SAMPLERS.resolve("map").sample(problem.target)
+            draws = problem.plain_draws(sampled, SamplerRecord())
             mean = draws.at_point("mean")  # without features that these lists do not separate
             columns = [mean.get(name, 0.0) for name in judged.lists.feature_names]
             scores = judged.lists.scores(np.array(columns))

@@ -33,8 +33,8 @@ from bpa_ppl.diagnostics.baselines import (
     find_indicators,
     judge,
     lacks_canonical,
+    list_simple_ways,
     select_baselines,
-    simple_ways,
     sum_gains,
 )
 from bpa_ppl.errors import DataError
@@ -459,7 +459,7 @@ class ChoiceGains:
         self._unjudged += judged.left_out
         if not len(lists):
             return
-        self._ways = self._ways or tuple(simple_ways(lists, self._draws))
+        self._ways = self._ways or tuple(list_simple_ways(lists, self._draws))
         ways, log_loss = dict[Key, Float64](), dict[str, Float64]()
         for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
             if (scores := row.scores(lists)) is not None:

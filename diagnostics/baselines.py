@@ -167,7 +167,7 @@ def select_baselines(
 
     Args:
         judged: at least two lists, with finite gains or preferences.
-        draws: as for `simple_ways`. The indicators are not baselines.
+        draws: as for `list_simple_ways`. The indicators are not baselines.
 
     Returns:
         the baselines and single features as rows without estimates, with (lists,) their gains; and
@@ -181,7 +181,7 @@ def select_baselines(
     ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
     """
     nbest, weight, log_loss = judged.lists, judged.weight, dict[str, Float64]()
-    *_, mean = ways = simple_ways(nbest, draws)
+    *_, mean = ways = list_simple_ways(nbest, draws)
     of_mean = mean.scores(nbest)
     if isinstance(judged, Answers) and of_mean is not None and measure_deviation(nbest, of_mean):
         # The mean of the features orders the candidates by itself, without its slope.
@@ -220,7 +220,7 @@ def select_baselines(
     return found, log_loss
 
 
-def simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineRow]:
+def list_simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineRow]:
     """Return the ways to choose that need no judgements, the mean of the features last.
 
     Args:

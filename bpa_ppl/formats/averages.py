@@ -47,7 +47,7 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     Raises:
         DataError: if one candidate has two rows with the same value of the column.
     """
-    raters: Any = listed(rows.extras.get(name))
+    raters: Any = parse_lists(rows.extras.get(name))
     if raters is None:
         raters = _to_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
     if any(isinstance(value, list | tuple) for value in raters):
@@ -76,12 +76,12 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     return kept._replace(numbers=numbers, extras=extras)
 
 
-def listed(values: Any) -> Any:
+def parse_lists(values: Any) -> Any:
     """Return a column of texts that are lists of numbers, as tables have them, as lists.
 
     Any other column is returned as it is.
 
-    >>> listed(["[4, 5]", ""]), listed(["[1]", "a"])
+    >>> parse_lists(["[4, 5]", ""]), parse_lists(["[1]", "a"])
     ([[4, 5], ''], ['[1]', 'a'])
     """
     texts = [] if values is None else [of for of in values if isinstance(of, str) and of]

@@ -171,7 +171,7 @@ class ColumnNames:
         missing = (usual for usual, name in self.names.items() if name not in self._present)
         self.require(missing if self._columns else (), self._columns, None)
         for name in filter(lambda name: name not in self._left_out, self._exclude):
-            columns = quote(", ".join(names_inside(self._columns)), _SHOWN)
+            columns = quote(", ".join(iter_field_names(self._columns)), _SHOWN)
             problem = f"no column {name} to exclude (the columns are {columns}): name another one, "
             problem += f"or leave out exclude={name}"
             raise DataError(problem, self._origin, parameter="format", code="missing-column")
@@ -196,7 +196,7 @@ class ColumnNames:
         for usual in required:
             name = self.names.get(usual, usual)
             if usual not in columns or name != named.get(usual, usual):
-                names = list(names_inside(self._columns)) or columns
+                names = list(iter_field_names(self._columns)) or columns
                 problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
                 near = find_nearest(usual, names)
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
@@ -275,15 +275,15 @@ def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], 
     return others | ({first: found[0]} if found[0] else {}), found[1]
 
 
-def names_inside(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+def iter_field_names(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
     """Yield the names of fields, with dots those of objects in them.
 
-    >>> list(names_inside({"id": 0, "message": {"role": "user", "content": "a cat"}}))
+    >>> list(iter_field_names({"id": 0, "message": {"role": "user", "content": "a cat"}}))
     ['id', 'message.role', 'message.content']
     """
     for name, value in fields.items():
         if isinstance(value, dict) and value:
-            yield from names_inside(value, f"{prefix}{name}.")
+            yield from iter_field_names(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
 

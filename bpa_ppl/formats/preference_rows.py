@@ -138,7 +138,7 @@ def find_answer_fields(names: Collection[str], settings: _Names) -> Fields | Non
         if WINNER in names and not settings.keys().isdisjoint(SETTINGS):
             winner = WINNER
         return CHOSEN, REJECTED, winner if winner in names else ""
-    if (WINNER in names or WINNERS[0] in names) and (pair := named_answers(names, least=1)):
+    if (WINNER in names or WINNERS[0] in names) and (pair := find_named_answers(names, least=1)):
         return *pair, WINNER
     for pair, winner in _WINNERS.items():
         if all(name in names for name in (*pair, winner)):
@@ -146,7 +146,7 @@ def find_answer_fields(names: Collection[str], settings: _Names) -> Fields | Non
     return None
 
 
-def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[str, str | None]:
+def propose_names(missing: list[str], names: list[str], record: Any) -> dict[str, str | None]:
     """Return the columns that may be meant by usual names, and by others that these need.
 
     Args:
@@ -155,13 +155,13 @@ def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[st
         record: an object, the first record.
 
     >>> row = {"source": "math", "question": "2+2", "response_A": "4", "response_B": "5"}
-    >>> proposed_names(["chosen", "rejected"], [*row, "label"], row)
+    >>> propose_names(["chosen", "rejected"], [*row, "label"], row)
     {'chosen': 'response_A', 'rejected': 'response_B', 'winner': 'label', 'source': 'question'}
     """
     near = {field: find_nearest(field, names, shared=True) for field in missing}
     if CHOSEN in near and None in near.values():
         judged = next(filter(names.__contains__, _JUDGED), None)
-        both = (judged and named_answers(names)) or (None, None)
+        both = (judged and find_named_answers(names)) or (None, None)
         near = dict(zip(SETTINGS, (*both, judged), strict=True))
     prompt = next(filter(names.__contains__, (*PROMPTS, "user_input", "query")), None)
     if near.get(ID, "") is None:
@@ -175,14 +175,14 @@ def proposed_names(missing: list[str], names: list[str], record: Any) -> dict[st
     return near
 
 
-def named_answers(names: Collection[str], least: int = 2) -> tuple[str, str] | None:
+def find_named_answers(names: Collection[str], least: int = 2) -> tuple[str, str] | None:
     """Return the fields of two answers whose names end in marks, as in arenas; None without them.
 
     Args:
         names: of the fields of a row.
         least: how many of the two must be there.
 
-    >>> named_answers(["question", "answer1", "answer2"])
+    >>> find_named_answers(["question", "answer1", "answer2"])
     ('answer1', 'answer2')
     """
     for answer in ANSWERS:

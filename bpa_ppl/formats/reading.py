@@ -19,12 +19,12 @@ from bpa_ppl.formats.block import (
     ReadOptions,
     find_nearest,
     is_name,
-    names_inside,
+    iter_field_names,
 )
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
-from bpa_ppl.formats.preference_rows import named_answers, proposed_names
+from bpa_ppl.formats.preference_rows import find_named_answers, propose_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.separated import Csv, Tsv, missing_names
@@ -324,7 +324,7 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
     if whole := "" if second.strip() else _table_problem(line):
         return "jsonl", whole
     record = json.loads(line) if json_keys(line) else {}
-    fits, inside = [], [name for name in names_inside(record) if "." in name]
+    fits, inside = [], [name for name in iter_field_names(record) if "." in name]
     for name, kind in NBEST_FORMATS.load():
         reader = kind()
         names = reader.field_names(line)
@@ -333,7 +333,7 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
         is_numeric = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
         if is_numeric and not usual_names[1]:
             return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
-        both = named_answers(names)
+        both = find_named_answers(names)
         if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names) or both):
             is_table = name in (usual, shape[0]) or missing_names([*names[:1], *names[-1:]])
             if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
@@ -343,7 +343,7 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
             plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
-            near = proposed_names(missing, [*plain, *inside], record)
+            near = propose_names(missing, [*plain, *inside], record)
             other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
             may_fit = all(column and hasattr(reader, field) for field, column in near.items())
             table = may_fit and isinstance(reader, TableFormat)

@@ -239,7 +239,7 @@ def find_choices(body: Any) -> Any:
     if any(parts) or _get(body, "usage_metadata") is not None:
         return _parse_candidates(body)
     if body.keys() == {"generated_text"}:
-        return _of_generated(body)
+        return _parse_generated(body)
     shapes = [of for names, of in _SHAPES if body.keys() >= names]
     if "id" not in body:
         shapes += [of for path, of in _NATIVE if _get(body, *path) is not None]
@@ -279,7 +279,7 @@ def _parse_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [_choice(body["content"], reason, tokens) if body["stop"] else {"delta": body}]
 
 
-def _of_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers of TGI, and of pipelines of Transformers, whose texts may be chats."""
     choices = []
     first = {"generated_text": body.get("generated_text"), **(_get(body, "details") or {})}
@@ -291,7 +291,7 @@ def _of_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
     return choices
 
 
-def _of_sglang(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_sglang(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of SGLang, whose tokens are lists: log-probability, number and text."""
     reason, names = _get(body, "meta_info", "finish_reason"), ("logprob", "number", "token")
     logged = _list(body, "meta_info", "output_token_logprobs")
@@ -299,7 +299,7 @@ def _of_sglang(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [_choice(body.get("text"), _get(reason, "type") or reason, tokens)]
 
 
-def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
+def _parse_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
     """Return the answers of vLLM in Python, or of Mistral on Bedrock; None for other outputs."""
     choices = []
     for one in _list(body, "outputs"):
@@ -314,13 +314,13 @@ def _of_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
     return choices
 
 
-def _of_converse(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_converse(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of models on Bedrock."""
     content = _get(body, "output", "message", "content") or body.get("generation")
     return [_choice(content, _get(body, "stop_reason"))]
 
 
-def _of_cohere(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_cohere(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of Cohere, whose entries of log-probabilities have several tokens."""
     tokens = [
         {"token": None if place else _get(of, "text"), "logprob": value}
@@ -339,15 +339,15 @@ _SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
     ({"message", "done"}, _parse_message),
     ({"response", "done"}, _parse_message),
     ({"content", "stop"}, _parse_completion),
-    ({"message", "finish_reason", "usage"}, _of_cohere),
+    ({"message", "finish_reason", "usage"}, _parse_cohere),
 )
 #: The same for those without an id, by the path of a field.
 _NATIVE: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], Any]], ...] = (
-    (("meta_info", "finish_reason"), _of_sglang),
-    (("details", "finish_reason"), _of_generated),
-    (("outputs",), _of_outputs),
-    (("output", "message", "content"), _of_converse),
-    (("generation_token_count",), _of_converse),
+    (("meta_info", "finish_reason"), _parse_sglang),
+    (("details", "finish_reason"), _parse_generated),
+    (("outputs",), _parse_outputs),
+    (("output", "message", "content"), _parse_converse),
+    (("generation_token_count",), _parse_converse),
 )
 
 

@@ -163,11 +163,11 @@ def test_the_call_on_the_page_repeats_the_adaptation(
 
 
 def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline) -> None:
-    told = page_of_chains.column(ORIGIN, "value")
-    assert (told["seed"], told["oracle metric"]) == ("0", "ter")
-    assert told["prior"] == "isotropic, variance 0.1"
-    assert "draws 500" in told["settings"]
-    assert f"bpa_ppl {bpa_ppl.__version__}" in told["versions"]
+    origin = page_of_chains.column(ORIGIN, "value")
+    assert (origin["seed"], origin["oracle metric"]) == ("0", "ter")
+    assert origin["prior"] == "isotropic, variance 0.1"
+    assert "draws 500" in origin["settings"]
+    assert f"bpa_ppl {bpa_ppl.__version__}" in origin["versions"]
     signature = page_of_chains.texts[-5:]
     assert any(
         re.search(r"sampler:imh.*\|chains:4\|draws:500\|seed:0\|numpyro:", t) for t in signature

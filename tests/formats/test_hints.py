@@ -505,7 +505,7 @@ def test_what_would_not_make_lists_is_not_suggested(tmp_path: Path, first: str) 
 # --- data sets of preferences and of judgements --------------------------------------------------
 
 PROMPTED = {"source": "lmsys", "prompt": "un chat"}
-#: Rows, what the format is told, the texts of the first list, and its source or id.
+#: Rows, the settings of the format, the texts of the first list, and its source or id.
 NAMED: dict[str, tuple[list[dict[str, Any]], str, list[str], str]] = {
     "judgebench": (
         [

@@ -150,7 +150,7 @@ def test_blocks_of_mixed_domains_and_workers_choose_alike() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 30.0])
 def test_between_the_pooled_and_the_separate_posteriors(scale: float) -> None:
-    """With hardly any differences it is the pooled one, with huge ones the separate ones."""
+    """Tiny differences give the pooled posterior, and huge ones the separate posteriors."""
 
     def with_scale(lists: Any, prior: Any, likelihood: Any) -> None:
         numpyro.handlers.condition(hierarchical, {"scale": scale})(lists, prior, likelihood)
