@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.arrays import flatten, intern, to_array, to_members, to_texts
+from bpa_ppl._runtime.arrays import Float32, flatten, intern, to_array, to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
@@ -300,20 +300,36 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     values = find_feature(nbest, name)
     if values is None or not len(values):
         return ""
-    for unit, what in ((1, "seconds"), (1000, "milliseconds")):
-        if 1e9 * unit < values.min() and values.max() < 2.2e9 * unit:
-            return f"{name} seems to have times, in {what} since 1970: exclude it"
+    if unit := _find_unit_of_times(values):
+        return f"{name} seems to have times, in {unit} since 1970: exclude it"
     if _OF_IDS.search(name) and (values == np.floor(values)).all():
         return f"{name} seems to have ids: exclude it"
     steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
     if len(steps) < max(least, 1) or not steps.any():
         return ""
-    several = abs(steps[0]) == 1 or nbest.sizes.max() > 2  # else they may be two ratings
-    if np.ptp(steps) or not (several and float(steps[0]).is_integer()):
-        if name.lower() in _NUMBERS_OF_RUNS:
-            return f"{name} is a feature: exclude it, if it only numbers rows or runs"
-        return ""
-    return f"{name} counts the candidates of each list: exclude it, unless their order says more"
+    if _are_of_positions(steps, nbest.sizes.max()):
+        return (
+            f"{name} counts the candidates of each list: exclude it, unless their order says more"
+        )
+    if name.lower() in _NUMBERS_OF_RUNS:
+        return f"{name} is a feature: exclude it, if it only numbers rows or runs"
+    return ""
+
+
+def _find_unit_of_times(values: Float32) -> str:
+    """Return the unit of times since 1970, of the years from 2001 to 2039; else an empty text."""
+    units = {"seconds": 1, "milliseconds": 1000}
+    found = (of for of, n in units.items() if 1e9 * n < values.min() and values.max() < 2.2e9 * n)
+    return next(found, "")
+
+
+def _are_of_positions(steps: Float32, largest: int) -> bool:
+    """Return whether steps from a candidate to the next are those of positions.
+
+    They are equal and whole; in lists of two, other steps than 1 may be those of ratings.
+    """
+    step = float(steps[0])
+    return not np.ptp(steps) and step.is_integer() and (abs(step) == 1 or largest > 2)
 
 
 def warn_bookkeeping(nbest: NBest, names: Iterable[str]) -> None:

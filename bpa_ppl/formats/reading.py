@@ -6,8 +6,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import capture_notes
@@ -27,7 +28,7 @@ from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.preference_rows import find_named_answers, propose_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.schema import Schema, check_first_id
-from bpa_ppl.formats.separated import Csv, Tsv, missing_names
+from bpa_ppl.formats.separated import Csv, Tsv, has_numbers_below, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys, looks_numeric
 from bpa_ppl.nbest import NBest
@@ -67,6 +68,7 @@ _REMEDIES = {
     rb"\s*\{\s*\"utts\":": "this is an export of ESPnet 1: `jq -c '.utts | to_entries[] | "
     "{id: .key, candidates: [.value.output[] | {text: .rec_text, score}]}'` makes lists of it",
 }
+_ROWS = 20  # lines that show whether the first one has names
 _WITHOUT_NAMES = (
     "its first line does not name the columns (id, text, …): put such a line before it, or, if "
     "they have other names, set {}:id=NAME,text=NAME"
@@ -298,6 +300,26 @@ def _table_problem(line: bytes) -> str:
     return ""
 
 
+class _Fit(NamedTuple):
+    """How well a first line fits a format, by the first four attributes in this order.
+
+    Attributes:
+        is_read: whether the first lines are lists under the names that the problem proposes.
+        share: of the required fields that the line has.
+        is_usual: whether files with this ending are in the format.
+        is_likely: whether the shape of the line is that of the format.
+        name: of the format.
+        problem: the first thing that does not fit.
+    """
+
+    is_read: bool
+    share: float
+    is_usual: bool
+    is_likely: bool
+    name: str
+    problem: str
+
+
 def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
@@ -316,44 +338,89 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
     >>> find_nearest_format(b"id,lm"), find_nearest_format(b"a cat")[0]
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
+    lines = head.split(b"\n", _ROWS)
+    if whole := "" if any(map(bytes.strip, lines[1:2])) else _table_problem(line):
+        return "jsonl", whole
     usual = next((name for name, kind in NBEST_FORMATS.load() if suffix in kind.suffixes), "")
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
-    second = b"".join(head.split(b"\n", 2)[1:2])
-    if whole := "" if second.strip() else _table_problem(line):
-        return "jsonl", whole
-    record = json.loads(line) if json_keys(line) else {}
-    fits, inside = [], [name for name in iter_field_names(record) if "." in name]
+    fits: list[_Fit] = []
     for name, kind in NBEST_FORMATS.load():
         reader = kind()
         names = reader.field_names(line)
-        usual_names = [find_nearest(field, names, shared=True) for field in (ID, TEXT)]
-        cells = reader.field_names(second) if isinstance(reader, Csv) and names else []
-        is_numeric = bool(cells) and all(map(looks_numeric, cells)) and not missing_names(names)
-        if is_numeric and not usual_names[1]:
-            return name, "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
-        both = find_named_answers(names)
-        if isinstance(reader, Csv) and not (any(map(is_name, names)) or all(usual_names) or both):
-            is_table = name in (usual, shape[0]) or missing_names([*names[:1], *names[-1:]])
-            if shape[0] != "jsonl" and is_table and (problem := missing_names(names)):
+        is_likely = name == shape[0]
+        if isinstance(reader, Csv):
+            rows = list(filter(None, map(reader.field_names, lines[1:_ROWS] if names else ())))
+            is_table = shape[0] != "jsonl" and name in (usual, shape[0])
+            if problem := _header_problem(names, rows, is_table):
                 return name, problem
-            continue
+            if not _has_usual_names(names):
+                if has_numbers_below(names, rows):
+                    shape = name, _WITHOUT_NAMES.format(name)
+                continue
+            is_likely = True
         for fields in kind.required if names else ():
-            missing = [field for field in fields if field not in names]
-            problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-            plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
-            near = propose_names(missing, [*plain, *inside], record)
-            other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
-            may_fit = all(column and hasattr(reader, field) for field, column in near.items())
-            table = may_fit and isinstance(reader, TableFormat)
-            if table := table and _makes_lists(head or line, other):
-                problem += f"; if it has other names, write them as {other}"
-            elif both:
-                problem += "; if one of two answers is preferred, name them, and the winner: "
-                problem += f"{name}:chosen={both[0]},rejected={both[1]},winner=NAME"
+            is_read, problem = _missing_field(name, names, fields, line, head)
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
-            is_shape = name == shape[0] or isinstance(reader, Csv)
-            fits.append((table, share, suffix in kind.suffixes, is_shape, name, problem))
+            fits.append(_Fit(is_read, share, suffix in kind.suffixes, is_likely, name, problem))
     best = max(fits, default=None, key=lambda fit: fit[:4])
     return shape if best is None or not any(best[:4]) else best[4:]
+
+
+def _header_problem(names: Sequence[str], rows: Sequence[Sequence[str]], is_table: bool) -> str:
+    """Return what is wrong with the first line of a table, or an empty text.
+
+    Args:
+        names: the cells of the line.
+        rows: those of the lines after it.
+        is_table: whether it is certainly one; otherwise the first or the last cell shows it.
+    """
+    if (problem := missing_names(names, rows)) is None:
+        is_numeric = bool(rows) and all(map(looks_numeric, rows[0]))
+        if is_numeric and not _nearest_usual(names)[1]:
+            return "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
+        return ""
+    is_shown = is_table or missing_names([*names[:1], *names[-1:]]) is not None
+    is_shown = is_shown or (bool(rows) and {len(names)} == set(map(len, rows)))
+    is_usual = find_named_answers(names) or all(_nearest_usual(names))
+    return problem if is_shown and (rows or not is_usual) else ""
+
+
+def _has_usual_names(names: Sequence[str]) -> bool:
+    """Return whether a first line has names that columns often have."""
+    is_usual = any(map(is_name, names)) or all(_nearest_usual(names))
+    return is_usual or find_named_answers(names) is not None
+
+
+def _nearest_usual(names: Sequence[str]) -> list[str | None]:
+    """Return the columns that may be the id and the text."""
+    return [find_nearest(field, names, shared=True) for field in (ID, TEXT)]
+
+
+def _missing_field(
+    name: str, names: Sequence[str], fields: Sequence[str], line: bytes, head: bytes
+) -> tuple[bool, str]:
+    """Return whether a format reads the file under other names, and the first missing field.
+
+    Args:
+        name: of the format.
+        names: of the fields in the first line.
+        fields: that the format requires.
+        line: the first line.
+        head: the first lines.
+    """
+    record, reader = json.loads(line) if json_keys(line) else {}, NBEST_FORMATS.resolve(name)
+    inside = [field for field in iter_field_names(record) if "." in field]
+    plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
+    missing = [field for field in fields if field not in names]
+    problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
+    near = propose_names(missing, [*plain, *inside], record)
+    other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
+    may_fit = all(column and hasattr(reader, field) for field, column in near.items())
+    if may_fit and isinstance(reader, TableFormat) and _makes_lists(head or line, other):
+        return True, f"{problem}; if it has other names, write them as {other}"
+    if answers := find_named_answers(names):
+        problem += "; if one of two answers is preferred, name them, and the winner: "
+        problem += f"{name}:chosen={answers[0]},rejected={answers[1]},winner=NAME"
+    return False, problem

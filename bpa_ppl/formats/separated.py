@@ -18,7 +18,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
+_ROWS = 20  # that show whether the first line has names
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
@@ -258,8 +259,10 @@ class _Reader:
         if reader.line_num > count_lines(data):
             self._begun = data[start:]
             return b""
-        self._check_header(header, self._line)
-        self._line += reader.line_num - begin
+        line, self._line = self._line, self._line + reader.line_num - begin
+        start = file.tell()
+        self._check_header(header, list(islice(reader, _ROWS)), line)
+        file.seek(start)
         return file.read()
 
     def _rows(self, data: bytes) -> tuple[pa.Table, Int64]:
@@ -307,11 +310,11 @@ class _Reader:
         mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, bits])
         return table.filter(mask), lines[right][kept]
 
-    def _check_header(self, header: list[str], line: int) -> None:
+    def _check_header(self, header: list[str], rows: Sequence[Sequence[str]], line: int) -> None:
         names = self.options.names
         named = not set(names.names.values()).isdisjoint(header)
         if not (named or find_answer_fields(header, names.names)) and (
-            problem := missing_names(header)
+            problem := missing_names(header, rows)
         ):
             raise self.options.error(problem, line, "missing-column", "format")
         if not header[0]:
@@ -413,22 +416,50 @@ def _header_cells(line: bytes, separator: str) -> list[str]:
     return cells if len(cells) > 1 else []
 
 
-def missing_names(cells: Sequence[str]) -> str | None:
+def missing_names(cells: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> str | None:
     """Return what is wrong with a first line whose cells are values, not the names of columns.
+
+    Numbers may be names, unless they have decimals.
+
+    Args:
+        cells: of the first line.
+        rows: those of some lines after it.
 
     >>> missing_names(["id", "text", "2024"]) is None, missing_names(["a cat", "-1.5"])[:45]
     (True, "the first line has values, 'a cat, -1.5', not")
     """
-    numeric = [looks_numeric(cell.replace(",", ".")) for cell in cells]
-    if not any(numeric) or any(map(is_name, cells)):
+    numbers = list(filter(_is_number, cells))
+    is_named = any(map(is_name, cells)) or has_numbers_below(cells, rows)
+    if rows and any(re.search("[.,]", number) for number in numbers):
+        is_named = {ID, TEXT} <= {*cells}
+    if not numbers or is_named:
         return None
-    is_counted = list(cells) == list(map(str, range(len(cells))))  # by pandas
+    labels = list(cells[1:] if not cells[0] else cells)
+    is_counted = labels == list(map(str, range(len(labels))))  # by pandas
     remedy = f"put a line with their names {'in its place' if is_counted else 'before it'}, two of "
     remedy += f"them {ID} and {TEXT}; or, without ids, write texts and numbers to separate files, "
     remedy += "and set plain:list_size=N,scores=FILE"
-    if all(numeric) and not is_counted:
+    if len(numbers) == len(cells) and not is_counted:
         remedy = "without texts, use bpa_ppl.BayesianRanker or from_arrays in Python"
     return f"the first line has values, {quote(', '.join(cells))}, not names of columns: {remedy}"
+
+
+def has_numbers_below(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a text of a first line is over numbers alone, as the name of a column is.
+
+    >>> has_numbers_below(["7", "Segment"], [["0.5", "3"], ["1", ""]])
+    True
+    """
+    columns = zip(*(row for row in rows if len(row) == len(cells)), strict=True)
+    below = ([cell for cell in column if not means_missing(cell)] for column in columns)
+    pairs = zip(cells, below, strict=False)
+    return any(
+        name and of and not _is_number(name) and all(map(_is_number, of)) for name, of in pairs
+    )
+
+
+def _is_number(cell: str) -> bool:
+    return looks_numeric(cell.replace(",", "."))
 
 
 def _fits(values: Sequence[Any]) -> bool:

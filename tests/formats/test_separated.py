@@ -206,3 +206,34 @@ def test_lines_of_empty_cells_need_no_number_of_cells(write: Write) -> None:
     with raises(DataError, "wrong-length", line=3, match="2 cells, but the header has"):
         read_nbest(write("id,text,lm", ",,,,,", "0,a", "0,a,1"), format="csv")
     assert read_nbest(write(*rows), format="csv").extras["by"][-1] == "x"
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (["7,Segment ID,utterance", "0.5,3,the cat", "0.6,3,a cat"], "set csv:id=NAME,text=NAME"),
+        (["Segment ID\tutterance\t7", "3\tthe cat\t1", "3\ta cat\t2"], "set tsv:id=NAME,text=NAME"),
+        (["Frage Nr;Antwort;1", "0;a cat;1", "0;cat;2"], "set csv:id=NAME,text=NAME"),
+        (["item,2024,utterance", "0,,a cat", "0,5,cat"], "set csv:id=NAME,text=NAME"),
+        (["0,a cat,0.5", "0,cat,0.7"], "the first line has values"),
+        (["0\toutput\t-1.5", "0\tanswer\t-2"], "the first line has values"),
+        (["id-1,response,0.25", "id-1,reply,0.5"], "the first line has values"),
+        (["s1;text;0,5", "s1;cat;0,25"], "the first line has values"),
+        (["5,Paris,3", "5,42,2", "6,Rome,1"], "the first line has values"),
+        (["5,the score,3", "5,a score,2"], "the first line has values"),
+        ([",0,1,2", "0,0,a cat,0.5"], "names in its place"),
+    ],
+)
+def test_a_header_is_told_from_a_row(write: Write, lines: list[str], problem: str) -> None:
+    with raises(DataError, "unknown-format", line=1, parameter="format", match=problem):
+        read_nbest(write(*lines))
+
+
+def test_names_that_are_numbers_can_be_set(write: Write) -> None:
+    lines = ["7,Segment ID,utterance", "0.5,3,the cat", "0.6,3,a cat"]
+    lists = read_nbest(write(*lines), format="csv:id=Segment ID,text=utterance")
+    assert (lists.ids, lists.texts(0), lists.feature_names) == ((3,), ["the cat", "a cat"], ("7",))
+    named = ["id,text,0.5", "0,a,1", "0,b,2"]
+    assert read_nbest(write(*named)).feature_names == ("0.5",)
+    with raises(DataError, "missing-column", line=1, parameter="format", match="has values"):
+        read_nbest(write("0,text,0.5", "0,cat,0.7"), format="csv")
