@@ -24,6 +24,7 @@ from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import INDEX
+from bpa_ppl.formats.values import parse_units
 from bpa_ppl.metrics.column import Column, as_verdicts, headroom_won, select_judged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -292,6 +293,8 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
     values = column_or_1d(as_array(y), warn=True)
     if (verdicts := as_verdicts(values.tolist())) is not None:
         return verdicts
+    if (numbers := parse_units(values.tolist())) is not None:
+        return numbers.astype(np.float64)
     try:
         values = to_floats(values, "y")
     except UsageError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Int64, intern
+from bpa_ppl._runtime.arrays import Float32, Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import describe_repeats, unpack_lists, with_means
@@ -18,6 +18,7 @@ from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
+from bpa_ppl.formats.values import parse_units
 from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
 
 
@@ -64,6 +65,7 @@ class Builder:
         # Columns of numbers that no table has lacked so far; None before the first table.
         self._complete: set[str] | None = None
         self._lost: list[str] = []  # features of some tables that a later one lacks
+        self._with_units: set[str] = set()
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
@@ -290,9 +292,14 @@ class Builder:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         for name, column in rows.extras.items():
-            if (single := unpack_lists(name, column)) is not None:
-                numbers[name] = single
+            values = unpack_lists(name, column)
+            if values is None and name != ID and (values := parse_units(column)) is not None:
+                self._note_units(name, column, values)
+            if values is not None:
+                numbers[name] = values
                 del extras[name]
+        for name in [name for name in self.schema.like_numbers if name in extras]:
+            warn_user(self.schema.like_numbers.pop(name))
         self._texts |= dict.fromkeys(extras, 0)
         self._candidates += count
         complete = set[str]()
@@ -317,6 +324,14 @@ class Builder:
             "totals": totals,
             "extras": extras,
         }
+
+    def _note_units(self, name: str, texts: Sequence[str], values: Float32) -> None:
+        """Warn, once for each column, that texts are read as numbers."""
+        if name not in self._with_units:
+            self._with_units.add(name)
+            first = int(np.argmax(~np.isnan(values)))
+            problem = f"{name}: {quote(texts[first])} is read as {values[first]:g}"
+            warn_user(f"{locate(self.origin)}{problem}, since all its values are written so")
 
 
 def _join(parts: Sequence[Rows]) -> Rows:

@@ -168,6 +168,7 @@ class Schema:
         self._usual |= dict.fromkeys(self._numbers_only, NUMBER)
         self._kinds: dict[str, str] = {}
         self._no_number: dict[str, str] = {}  # the first value of a column that is no number
+        self.like_numbers: dict[str, str] = {}  # notes on columns of texts that look like numbers
         self._noted = False  # whether a text has been read as a missing number
         self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
@@ -339,14 +340,16 @@ class Schema:
         return current
 
     def _note_numbers(self, block: Block, name: str, row: int, values: Sequence[Any]) -> None:
-        """Warn if the texts of a column look like numbers, which then are no feature."""
+        """Note a column whose texts look like numbers, which then is no feature."""
         value, line = values[row], int(block.line[block.parent[row]])
         start = f"{locate(self.options.origin, line)}{name} is a column of texts, since "
         if self._typed and looks_numeric(value):
-            warn_user(f"{start}{quote(value)} is in quotation marks: write numbers without")
+            self.like_numbers[name] = (
+                f"{start}{quote(value)} is in quotation marks: write numbers without"
+            )
         elif _like_numbers(value, values[row:]):
             problem = f"{quote(value)} is not a number: write numbers like -1234.5, and nothing "
-            warn_user(f"{start}{problem}where there is none")
+            self.like_numbers[name] = f"{start}{problem}where there is none"
 
     def _numbers(self, block: Block, name: str, values: Any) -> Float32:
         missing = self._no_number.pop(name, "")

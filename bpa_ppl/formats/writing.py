@@ -27,7 +27,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.streams import AnyPath, file_suffix
-from bpa_ppl.formats.values import TOO_LARGE, looks_numeric
+from bpa_ppl.formats.values import TOO_LARGE, looks_numeric, parse_units
 from bpa_ppl.names import expand, find_repeated, id_key
 from bpa_ppl.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
@@ -146,7 +146,8 @@ def select_writable(
         for name, values in nbest.extras.items()
         if name not in names and (present := _some_missing(values)) is not None
     }
-    extras = {n: v for n, v in nbest.extras.items() if n not in judged and (n in names or fits(v))}
+    others = {n: v for n, v in nbest.extras.items() if n not in judged}
+    extras = {n: v for n, v in others.items() if n in names or (fits(v) and parse_units(v) is None)}
     printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values

@@ -300,6 +300,69 @@ def test_a_number_as_a_text_is_an_extra() -> None:
     assert bpa.read_nbest([line(answer="42")], format="jsonl:exclude=answer").extras == {}
 
 
+UNITS: dict[str, tuple[list[str | None], list[float]]] = {
+    "%": (["85%", "7.5 %", "-90%"], [85, 7.5, -90]),
+    "/": (["3/5", "4 / 5", "4.5/5"], [3, 4, 4.5]),
+    "out of": (["3/5", "5 out of 5", "4 Out of 5"], [3, 5, 4]),
+    "stars": (["4 stars", "1 star", "5 Stars"], [4, 1, 5]),
+    "/5 stars": (["4/5 stars", "1/5 star", "0/5 stars"], [4, 1, 0]),
+    "★": (["★★★★☆", "☆☆☆☆☆", "⭐⭐️"], [4, 0, 2]),
+    "grouped": (["1,234", "999", "1,234,567"], [1234, 999, 1234567]),
+    "grouped, with a point": (["1,234.5", "1,000", "2"], [1234.5, 1000, 2]),
+    "missing": (["N/A", "4 points", None], [np.nan, 4, np.nan]),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("format", ["records", "csv", "jsonl"])
+@pytest.mark.filterwarnings("ignore:.*rating is missing for")
+def test_numbers_with_a_unit(tmp_path: Path, name: str, format: str) -> None:
+    texts, numbers = UNITS[name]
+    data, path = frame(rating=texts * 2), tmp_path / f"lists.{format}"
+    if format == "csv":
+        data.to_csv(path, index=False)
+    elif format == "jsonl":
+        data.to_json(path, orient="records", lines=True)
+    with pytest.warns(BpaWarning, match="rating: .* is read as .*, since all its values"):
+        lists = from_records(data) if format == "records" else bpa.read_nbest(path)
+    np.testing.assert_array_equal(bpa.gains(lists, "rating"), np.float32(numbers * 2))
+    assert ("rating" in lists.feature_names) == (name != "missing")
+
+
+def test_numbers_with_a_unit_for_the_estimator() -> None:
+    numbers, ranker = [3, 1, 2, 5, 4, 0], BayesianRanker(sampler="map")
+    data = frame(rating=[f"{number}/5" for number in numbers])
+    by_texts = ranker.fit(data[["judge"]], data["rating"], qid=data["id"]).coef_
+    assert by_texts == ranker.fit(data[["judge"]], numbers, qid=data["id"]).coef_
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["85%", "high", "90%"],
+        ["85%", "0.9", "70%"],
+        ["3/5", "4/7", "5/5"],
+        ["3/5", "12/5", "1/5"],  # dates
+        ["1,234", "2,345", "999"],
+        ["18 dollars", "5 dollars", "7 dollars"],
+        ["4", "3", "5"],  # texts in JSON
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*is a column of texts, since")
+def test_texts_that_are_no_numbers_with_one_unit(tmp_path: Path, texts: list[str]) -> None:
+    lists = from_records(frame(rating=texts * 2))
+    assert lists.extras["rating"] == tuple(texts * 2)
+    with raises(UsageError, "wrong-type", parameter="gain", match="rating .*write numbers"):
+        bpa.gains(lists, "rating")
+
+
+def test_numbers_with_a_unit_would_not_read_back(tmp_path: Path) -> None:
+    lists = from_records(frame()).with_extras(share=["85%", "90%", "5%"] * 2)
+    for ending in ("csv", "jsonl", "parquet"):
+        with pytest.warns(BpaWarning, match="share left out, which would not read back"):
+            bpa.write_nbest(lists, tmp_path / f"lists.{ending}")
+
+
 def test_lists_names_columns_that_may_be_the_gain() -> None:
     """Not the names of candidates."""
     table = frame(human=[3, 1, 2, 2, 5, 1], ok=VERDICTS["pass"], mt=[0.5, None, 1, 1, 1, 1])
