@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
 _ROWS = 20  # that show whether the first line has names
 _MISSING = "NA"  # like an empty cell, outside texts
+#: A number whose point may separate thousands, as none of a score below 1; for Arrow.
+_GROUPED = r"\A\s*[1-9][0-9]{0,2}\.[0-9]{3}\s*\z"
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -172,6 +174,8 @@ class _Reader:
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
         self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
+        # Whether all points may separate thousands, as in 1.234; None before the first point.
+        self._may_group: bool | None = None
         self._header: list[str] = []
         self._usual: dict[str, str] = {}  # the usual names of columns that are read
         self._answers: tuple[str, ...] = ()  # the columns of two answers, and of the winner
@@ -204,6 +208,11 @@ class _Reader:
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
+        if self._may_group and self._decimal == ".":
+            warn_user(
+                f"{self.options.origin}: the points in numbers are read as decimal marks: remove "
+                "them if they separate thousands (1.234 for 1234)"
+            )
         if not self._numeric:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
@@ -359,6 +368,11 @@ class _Reader:
         from pyarrow import compute
 
         cells = column
+        if self.separator != self._separators[0] and self._may_group is not False:
+            pointed = column.filter(compute.match_substring(column, "."))
+            grouped = compute.match_substring_regex(pointed, _GROUPED)
+            if len(pointed):
+                self._may_group = compute.all(grouped).as_py()
         if self._decimal == ",":  # a cell with a point is no number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")

@@ -237,3 +237,30 @@ def test_names_that_are_numbers_can_be_set(write: Write) -> None:
     assert read_nbest(write(*named)).feature_names == ("0.5",)
     with raises(DataError, "missing-column", line=1, parameter="format", match="has values"):
         read_nbest(write("0,text,0.5", "0,cat,0.7"), format="csv")
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("numbers", "noted"),
+    [
+        (["1.234", "12.345", "987"], True),
+        (["-3.512", "-11.204", "-123.456"], False),
+        (["0.987", "1.234", "2.345"], False),
+        (["1.5", "2.345", "3.456"], False),
+        (["1", "2", "3"], False),
+    ],
+)
+def test_points_that_may_separate_thousands(write: Write, numbers: list[str], noted: bool) -> None:
+    rows = [f"{k};t;7;{number}" for k, number in enumerate(numbers * 30)]
+    with pytest.warns(BpaWarning) as notes:
+        lists = read_nbest(write("id;text;n;lm", *rows))
+    assert lists.features[:3, 1].tolist() == [np.float32(number) for number in numbers]
+    assert ["thousands" in str(note.message) for note in notes] == [False, True][: 1 + noted]
+
+
+@pytest.mark.filterwarnings("ignore:.*separated by")
+def test_other_points(write: Write) -> None:
+    read_nbest(write("id;text;lm;mqm", "0;1.234;1.234;0.5", "0;b;2.345;1.5"))
+    read_nbest(write("id,text,lm", "0,a,1.234", "0,b,2.345"))
+    with raises(DataError, "bad-number", line=3, parameter="bad", match="1.234.567"):
+        read_nbest(write("id;text;lm", "0;a;1.234", "0;b;1.234.567"))
